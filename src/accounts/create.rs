@@ -1,0 +1,156 @@
+//! Creates subscribers and apps.
+
+use sqlx::PgConnection;
+
+use super::Accounts;
+use super::show::{api_secret_context, send_key_context};
+use crate::storage::{apps, subscribers};
+use crate::types::ids::{AppId, SubscriberId, uuid_at};
+use crate::types::seal::SealError;
+use crate::types::secrets::{
+    ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret, random_bytes,
+};
+use crate::types::slug::slug;
+use crate::types::subscription::SubscriptionStatus;
+
+/// Names that are tried for one app before giving up: a clash of four random characters is rare.
+const SLUG_ATTEMPTS: usize = 16;
+
+/// Lower case, so that a slug stays one.
+const SLUG_SUFFIX: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// Nothing was created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// What the database said.
+    #[error("the database refused: {0}")]
+    Database(#[from] sqlx::Error),
+    /// No key could be drawn.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// A key could not be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// Every slug that was tried is taken.
+    #[error("no free slug was found for the app's name")]
+    NoFreeSlug,
+}
+
+/// A new subscriber, with the secret that only its owner may see.
+#[derive(Debug)]
+pub struct CreatedSubscriber {
+    /// Its id.
+    pub id: SubscriberId,
+    /// Its credential.
+    pub api_secret: ApiSecret,
+}
+
+/// A new app, with the secrets that only its owner may see.
+#[derive(Debug)]
+pub struct CreatedApp {
+    /// Its id.
+    pub id: AppId,
+    /// The contract's `app_id`.
+    pub slug: String,
+    /// Its public reference.
+    pub pushable_key: PushableKey,
+    /// Its key for sending.
+    pub send_key: SendKey,
+    /// Signs what goes to its `webhook_url`.
+    pub webhook_secret: WebhookSecret,
+}
+
+impl Accounts {
+    /// Creates a subscriber, within the caller's transaction. Without a payment provider its
+    /// subscription is simply active.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`].
+    pub async fn create_subscriber(
+        &self,
+        connection: &mut PgConnection,
+        label: &str,
+        email: &str,
+    ) -> Result<CreatedSubscriber, CreateError> {
+        let now = self.clock.now();
+        let id = SubscriberId::at(now);
+        let api_secret = ApiSecret::generate()?;
+        subscribers::insert(
+            connection,
+            &subscribers::NewSubscriber {
+                id,
+                label,
+                email,
+                api_secret_sealed: &self
+                    .seal_keys
+                    .seal(&api_secret_context(id), api_secret.expose())?,
+                api_secret_digest: &self.seal_keys.lookup_digest(api_secret.expose()),
+                subscription_status: Some(SubscriptionStatus::Active),
+                created_at: now,
+            },
+        )
+        .await?;
+        Ok(CreatedSubscriber { id, api_secret })
+    }
+
+    /// Creates an app, within the caller's transaction. Namesakes get a slug with a suffix.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`].
+    pub async fn create_app(
+        &self,
+        connection: &mut PgConnection,
+        subscriber: SubscriberId,
+        name: &str,
+    ) -> Result<CreatedApp, CreateError> {
+        let now = self.clock.now();
+        let id = AppId(uuid_at(now));
+        let (pushable_key, send_key) = (PushableKey::generate()?, SendKey::generate()?);
+        let webhook_secret = WebhookSecret::generate()?;
+        let send_key_sealed = self
+            .seal_keys
+            .seal(&send_key_context(id), send_key.expose())?;
+        let webhook_secret_sealed = self.seal_keys.seal(
+            &format!("apps.webhook_secret {id}"),
+            webhook_secret.expose(),
+        )?;
+        let base = slug(name);
+        let mut candidate = base.clone();
+        for _ in 0..SLUG_ATTEMPTS {
+            let inserted = apps::insert(
+                connection,
+                &apps::NewApp {
+                    id,
+                    subscriber_id: subscriber,
+                    slug: &candidate,
+                    name,
+                    pushable_key: pushable_key.expose(),
+                    send_key_sealed: &send_key_sealed,
+                    send_key_digest: &self.seal_keys.lookup_digest(send_key.expose()),
+                    webhook_secret_sealed: &webhook_secret_sealed,
+                    multiuser: false,
+                    multilink: false,
+                    created_at: now,
+                },
+            )
+            .await?;
+            if inserted {
+                return Ok(CreatedApp {
+                    id,
+                    slug: candidate,
+                    pushable_key,
+                    send_key,
+                    webhook_secret,
+                });
+            }
+            let suffix: String = random_bytes::<4>()?
+                .iter()
+                .map(|byte| char::from(SLUG_SUFFIX[usize::from(byte % 32)]))
+                .collect();
+            candidate = format!("{base}-{suffix}");
+        }
+        Err(CreateError::NoFreeSlug)
+    }
+}

@@ -1,0 +1,79 @@
+//! Shows an app's credentials to whom they belong.
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::Accounts;
+use crate::storage::apps;
+use crate::types::ids::{AppId, SubscriberId};
+use crate::types::seal::UnsealError;
+use crate::types::secrets::{ApiSecret, PushableKey, SendKey};
+
+/// The credentials can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ShowError {
+    /// One of them can't be opened.
+    #[error("a stored key can't be opened: {0}")]
+    Unseal(#[from] UnsealError),
+    /// One of them isn't what it should be.
+    #[error("a stored key has not the form of one")]
+    Form,
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// An app's credentials, and its subscriber's.
+#[derive(Debug)]
+pub struct AppCredentials {
+    /// The subscriber.
+    pub subscriber: SubscriberId,
+    /// The subscriber's credential.
+    pub api_secret: ApiSecret,
+    /// The app.
+    pub app: AppId,
+    /// The contract's `app_id`.
+    pub slug: String,
+    /// Its public reference.
+    pub pushable_key: PushableKey,
+    /// Its key for sending.
+    pub send_key: SendKey,
+}
+
+impl Accounts {
+    /// The credentials of an app as they are now; `None` when there is no such app.
+    ///
+    /// # Errors
+    ///
+    /// [`ShowError`].
+    pub async fn app_credentials(&self, app: AppId) -> Result<Option<AppCredentials>, ShowError> {
+        let row = {
+            let mut connection = self.pool.acquire().await?;
+            apps::find_credentials(&mut connection, app).await?
+        };
+        let Some(row) = row else { return Ok(None) };
+        let subscriber = row.subscriber_id;
+        let unseal = |context: String, sealed: &[u8]| -> Result<SecretString, UnsealError> {
+            self.seal_keys.unseal(&context, sealed)
+        };
+        let api_secret = unseal(api_secret_context(subscriber), &row.api_secret_sealed)?;
+        let send_key = unseal(send_key_context(app), &row.send_key_sealed)?;
+        Ok(Some(AppCredentials {
+            subscriber,
+            api_secret: ApiSecret::parse(api_secret.expose_secret()).ok_or(ShowError::Form)?,
+            app,
+            slug: row.slug,
+            pushable_key: PushableKey::parse(&row.pushable_key).ok_or(ShowError::Form)?,
+            send_key: SendKey::parse(send_key.expose_secret()).ok_or(ShowError::Form)?,
+        }))
+    }
+}
+
+/// The place that a subscriber's API secret is sealed for.
+pub(super) fn api_secret_context(subscriber: SubscriberId) -> String {
+    format!("subscribers.api_secret {}", subscriber.0)
+}
+
+/// The place that an app's send key is sealed for.
+pub(super) fn send_key_context(app: AppId) -> String {
+    format!("apps.send_key {app}")
+}

@@ -1,0 +1,363 @@
+//! Typed settings: `config/default.toml`, over it what a way of running sets, over that a file, over
+//! that the environment. All problems are gathered before any is reported.
+
+mod layers;
+mod plugins;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::{Display, Formatter};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use toml::Table;
+
+pub use plugins::{ClientAuthentication, PluginSettings, SubmissionTls};
+use reader::Reader;
+
+use crate::types::plugin::Plugin;
+use crate::types::seal::SealKeys;
+
+const DEFAULTS: &str = include_str!("../config/default.toml");
+
+/// One setting that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The setting's name, or the environment variable's.
+    pub setting: String,
+    /// What is wrong, and what would be right.
+    pub text: String,
+}
+
+impl Problem {
+    fn new(setting: &str, text: impl Into<String>) -> Self {
+        Self {
+            setting: setting.to_owned(),
+            text: text.into(),
+        }
+    }
+}
+
+impl Display for Problem {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.setting, self.text)
+    }
+}
+
+/// The settings can't be used; every problem of them.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct ConfigError(pub Vec<Problem>);
+
+/// The database's settings.
+#[derive(Debug)]
+pub struct DatabaseSettings {
+    /// Holds the password, so it is a secret.
+    pub url: SecretString,
+    /// Connections of this process at most.
+    pub max_connections: u32,
+}
+
+/// The SMTP listeners' settings.
+#[derive(Debug, Clone)]
+pub struct SmtpSettings {
+    /// The name to greet with.
+    pub host: String,
+    /// Submission with STARTTLS.
+    pub starttls_listen: Option<SocketAddr>,
+    /// Submission with implicit TLS.
+    pub tls_listen: Option<SocketAddr>,
+}
+
+/// Bounds on what strangers send.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Largest message in bytes.
+    pub message_bytes: usize,
+    /// Most recipients of a message.
+    pub recipients: usize,
+    /// Longest SMTP command line in bytes, CRLF included.
+    pub smtp_line_bytes: usize,
+    /// Wrong SMTP commands before a connection is closed.
+    pub smtp_errors: usize,
+    /// Refused log-ins before an SMTP connection is closed.
+    pub smtp_authentication_failures: usize,
+    /// Refused log-ins of one address in a minute before it is slowed down.
+    pub authentication_failures_per_minute: u32,
+    /// Time for an SMTP client's next command.
+    pub smtp_command: Duration,
+    /// Longest pause of an SMTP client within a message.
+    pub smtp_data_idle: Duration,
+    /// SMTP connections at once.
+    pub smtp_connections: usize,
+    /// SMTP connections at once from one address.
+    pub smtp_connections_per_address: usize,
+}
+
+/// What to do with a message whose outcome stays unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unverifiable {
+    /// Report it as failed.
+    Fail,
+    /// Send it again.
+    Retry,
+}
+
+/// How mail leaves.
+#[derive(Debug, Clone)]
+pub struct SendingSettings {
+    /// What to do with an outcome that stays unknown.
+    pub unverifiable: Unverifiable,
+    /// Time to the next attempt, after each temporary failure.
+    pub retry: Vec<Duration>,
+    /// For TCP and TLS to the provider.
+    pub connect: Duration,
+    /// For each reply of the provider.
+    pub command: Duration,
+    /// For the message itself and the reply to it.
+    pub data: Duration,
+    /// How long an unused connection is kept.
+    pub idle_connection: Duration,
+    /// For one answer of an OAuth endpoint.
+    pub oauth: Duration,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// For machines.
+    Json,
+}
+
+/// What `mailgate dev` adds.
+#[derive(Debug, Clone)]
+pub struct SandboxSettings {
+    /// Its page, OAuth server and JSON interface.
+    pub listen: SocketAddr,
+    /// Its SMTP server.
+    pub smtp_listen: SocketAddr,
+    /// Seconds that its access tokens live.
+    pub access_token_seconds: u32,
+}
+
+/// All settings.
+#[derive(Debug)]
+pub struct Settings {
+    /// Days that logs are kept.
+    pub log_retention_days: u32,
+    /// The database.
+    pub database: DatabaseSettings,
+    /// Keys that seal secrets.
+    pub seal_keys: SealKeys,
+    /// Certificate chain and key of the SMTP listeners (PEM files).
+    pub tls_certificate: PathBuf,
+    /// The private key's file.
+    pub tls_key: PathBuf,
+    /// The REST interface's address.
+    pub http_listen: SocketAddr,
+    /// Where users reach it; empty: as it listens.
+    pub http_base_url: String,
+    /// Time for one whole REST request.
+    pub http_request: Duration,
+    /// The SMTP listeners.
+    pub smtp: SmtpSettings,
+    /// Address of the metrics.
+    pub metrics_listen: Option<SocketAddr>,
+    /// How log lines look.
+    pub log_format: LogFormat,
+    /// What is logged.
+    pub log_filter: String,
+    /// Bounds.
+    pub limits: Limits,
+    /// How mail leaves.
+    pub sending: SendingSettings,
+    /// The mail providers that are on.
+    pub plugins: Vec<PluginSettings>,
+    /// What `mailgate dev` adds.
+    pub sandbox: SandboxSettings,
+}
+
+/// Loads the settings: the defaults, `preset` (what a way of running sets), `file`, the environment.
+///
+/// # Errors
+///
+/// [`ConfigError`] with every problem found.
+pub fn load(
+    preset: Table,
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<Settings, ConfigError> {
+    read_layers(preset, file, environment, read)
+}
+
+/// Loads the database's settings alone, for a command that needs no others.
+///
+/// # Errors
+///
+/// [`ConfigError`] with every problem found.
+pub fn load_database(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<DatabaseSettings, ConfigError> {
+    read_layers(Table::new(), file, environment, |reader| {
+        Some(read_database(reader))
+    })
+}
+
+fn read_layers<T>(
+    preset: Table,
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+    read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
+) -> Result<T, ConfigError> {
+    let mut problems = Vec::new();
+    let mut settings = parse("config/default.toml", DEFAULTS, &mut problems);
+    layers::lay(&mut settings, preset, "preset", &mut problems);
+    if let Some(file) = file {
+        let name = file.display().to_string();
+        match std::fs::read_to_string(file) {
+            Ok(text) => {
+                let layer = parse(&name, &text, &mut problems);
+                layers::lay(&mut settings, layer, &name, &mut problems);
+            }
+            Err(error) => problems.push(Problem::new(
+                "--config",
+                format!("{name} can't be read: {error}"),
+            )),
+        }
+    }
+    layers::lay_environment(&mut settings, environment, &mut problems);
+    let mut reader = Reader::new(&settings);
+    let settings = read(&mut reader);
+    problems.extend(reader.into_problems());
+    match settings {
+        Some(settings) if problems.is_empty() => Ok(settings),
+        _ => Err(ConfigError(problems)),
+    }
+}
+
+fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
+    text.parse().unwrap_or_else(|error: toml::de::Error| {
+        // The error's own text quotes the line, which may hold a secret.
+        let line = error
+            .span()
+            .map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+        problems.push(Problem::new(
+            name,
+            format!("is no TOML: line {line}: {}", error.message()),
+        ));
+        Table::new()
+    })
+}
+
+/// `None` only where the reader has a problem to tell.
+fn read(reader: &mut Reader<'_>) -> Option<Settings> {
+    let database = read_database(reader);
+    let seal_keys = reader.texts("seal.keys");
+    let seal_keys = SealKeys::parse(seal_keys.iter().map(String::as_str))
+        .map_err(|error| reader.problem("seal.keys", error.to_string()))
+        .ok();
+    let certificate = reader.required("tls.certificate", "a PEM file with the chain");
+    let key = reader.required("tls.key", "a PEM file with the private key");
+    let http_listen = reader.listen_address("http.listen");
+    if http_listen.is_none() && reader.text("http.listen").is_empty() {
+        reader.problem("http.listen", "is required: an address and a port");
+    }
+    let log_format = reader.choice(
+        "log.format",
+        &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
+    );
+    let log_filter = reader.text("log.filter");
+    if let Err(error) = tracing_subscriber::EnvFilter::try_new(&log_filter) {
+        reader.problem("log.filter", error.to_string());
+    }
+    let sending = read_sending(reader);
+    let plugins = Plugin::ALL
+        .into_iter()
+        .filter_map(|plugin| plugins::read(reader, plugin))
+        .collect();
+    let sandbox_listen = reader.listen_address("sandbox.listen");
+    let sandbox_smtp_listen = reader.listen_address("sandbox.smtp_listen");
+    let access_token_seconds = reader.number("sandbox.access_token_seconds", 1, 86_400);
+    Some(Settings {
+        log_retention_days: reader.number("LOG_RETENTION_DAYS", 1, 36_500),
+        database,
+        tls_certificate: PathBuf::from(certificate),
+        tls_key: PathBuf::from(key),
+        http_base_url: reader.url("http.base_url"),
+        http_request: reader.seconds("http.request_seconds"),
+        smtp: SmtpSettings {
+            host: reader.required("smtp.host", "the name that clients connect to"),
+            starttls_listen: reader.listen_address("smtp.starttls_listen"),
+            tls_listen: reader.listen_address("smtp.tls_listen"),
+        },
+        metrics_listen: reader.listen_address("metrics.listen"),
+        log_filter,
+        limits: read_limits(reader),
+        plugins,
+        seal_keys: seal_keys?,
+        http_listen: http_listen?,
+        log_format: log_format?,
+        sending: sending?,
+        sandbox: SandboxSettings {
+            listen: sandbox_listen?,
+            smtp_listen: sandbox_smtp_listen?,
+            access_token_seconds,
+        },
+    })
+}
+
+fn read_database(reader: &mut Reader<'_>) -> DatabaseSettings {
+    DatabaseSettings {
+        url: SecretString::from(reader.required(
+            "database.url",
+            "postgres://user:password@host/name (MAILGATE__DATABASE__URL)",
+        )),
+        max_connections: reader.number("database.max_connections", 2, 1_000),
+    }
+}
+
+fn read_limits(reader: &mut Reader<'_>) -> Limits {
+    Limits {
+        message_bytes: reader.number("limits.message_bytes", 1_024, 1 << 30),
+        recipients: reader.number("limits.recipients", 1, 10_000),
+        // RFC 5321 §4.5.3.1.4: at least 512.
+        smtp_line_bytes: reader.number("limits.smtp_line_bytes", 512, 65_536),
+        smtp_errors: reader.number("limits.smtp_errors", 1, 1_000),
+        smtp_authentication_failures: reader.number("limits.smtp_authentication_failures", 1, 100),
+        authentication_failures_per_minute: reader.number(
+            "limits.authentication_failures_per_minute",
+            1,
+            1_000_000,
+        ),
+        smtp_command: reader.seconds("limits.smtp_command_seconds"),
+        smtp_data_idle: reader.seconds("limits.smtp_data_idle_seconds"),
+        smtp_connections: reader.number("limits.smtp_connections", 1, 1_000_000),
+        smtp_connections_per_address: reader.number(
+            "limits.smtp_connections_per_address",
+            1,
+            1_000_000,
+        ),
+    }
+}
+
+fn read_sending(reader: &mut Reader<'_>) -> Option<SendingSettings> {
+    let unverifiable = reader.choice(
+        "sending.unverifiable",
+        &[("fail", Unverifiable::Fail), ("retry", Unverifiable::Retry)],
+    );
+    Some(SendingSettings {
+        retry: reader.list_of_seconds("sending.retry_seconds"),
+        connect: reader.seconds("sending.connect_seconds"),
+        command: reader.seconds("sending.command_seconds"),
+        data: reader.seconds("sending.data_seconds"),
+        idle_connection: reader.seconds("sending.idle_connection_seconds"),
+        oauth: reader.seconds("sending.oauth_seconds"),
+        unverifiable: unverifiable?,
+    })
+}

@@ -1,0 +1,157 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+use std::io::Write;
+
+fn load_with(environment: &[(&str, &str)], file: Option<&str>) -> Result<Settings, Vec<String>> {
+    let file = file.map(|text| {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    });
+    load(
+        Table::new(),
+        file.as_ref().map(tempfile::NamedTempFile::path),
+        environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+    )
+    .map_err(|error| error.0.iter().map(ToString::to_string).collect())
+}
+
+const KEY: &str = "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+
+fn needed() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("MAILGATE__DATABASE__URL", "postgres://localhost/x"),
+        ("MAILGATE__SEAL__KEYS", KEY),
+        ("MAILGATE__TLS__CERTIFICATE", "/c.pem"),
+        ("MAILGATE__TLS__KEY", "/k.pem"),
+    ]
+}
+
+#[test]
+fn what_is_required_is_named_all_at_once() {
+    let problems = load_with(&[], None).unwrap_err().join("\n");
+    for name in ["database.url", "seal.keys", "tls.certificate", "tls.key"] {
+        assert!(problems.contains(&format!("{name}: ")), "{problems}");
+    }
+}
+
+#[test]
+fn the_environment_lies_over_the_file_over_the_defaults() {
+    let mut environment = needed();
+    environment.push(("MAILGATE__SMTP__HOST", "from.environment"));
+    environment.push(("LOG_RETENTION_DAYS", "7"));
+    environment.push(("MAILGATE__SENDING__RETRY_SECONDS", "1, 2"));
+    environment.push(("UNRELATED", "x"));
+    let settings = load_with(
+        &environment,
+        Some("[smtp]\nhost = 'from.file'\n[http]\nbase_url = 'https://file.example/'\n"),
+    )
+    .unwrap();
+    assert_eq!(settings.smtp.host, "from.environment");
+    assert_eq!(settings.http_base_url, "https://file.example");
+    assert_eq!(settings.log_retention_days, 7);
+    assert_eq!(settings.limits.message_bytes, 25 * 1024 * 1024);
+    assert_eq!(
+        settings.sending.retry,
+        [Duration::from_secs(1), Duration::from_secs(2)]
+    );
+    assert!(settings.plugins.is_empty());
+}
+
+#[test]
+fn each_wrong_value_is_named() {
+    for (name, value, expected) in [
+        ("MAILGATE__HTTP__LISTEN", "nonsense", "http.listen: "),
+        ("MAILGATE__HTTP__LISTEN", "", "http.listen: is required"),
+        ("MAILGATE__HTTP__BASE_URL", "ftp://x", "http.base_url: "),
+        (
+            "MAILGATE__LIMITS__RECIPIENTS",
+            "0",
+            "limits.recipients: must be between",
+        ),
+        (
+            "MAILGATE__LIMITS__RECIPIENTS",
+            "many",
+            "MAILGATE__LIMITS__RECIPIENTS: must be a whole number",
+        ),
+        (
+            "MAILGATE__SENDING__UNVERIFIABLE",
+            "maybe",
+            "sending.unverifiable: must be fail or retry",
+        ),
+        (
+            "MAILGATE__SENDING__RETRY_SECONDS",
+            "1,x",
+            "MAILGATE__SENDING__RETRY_SECONDS: must be a list of whole numbers",
+        ),
+        (
+            "MAILGATE__NO__SUCH",
+            "1",
+            "MAILGATE__NO__SUCH: is not a setting",
+        ),
+        (
+            "MAILGATE__DATABASE",
+            "1",
+            "MAILGATE__DATABASE: is not a setting",
+        ),
+        (
+            "MAILGATE__PLUGINS__PLUGIN_A__SMTP_TLS",
+            "none",
+            "plugins.plugin_a.smtp_tls: must be",
+        ),
+        (
+            "LOG_RETENTION_DAYS",
+            "0",
+            "LOG_RETENTION_DAYS: must be between",
+        ),
+    ] {
+        let mut environment = needed();
+        environment.push((name, value));
+        let problems = load_with(&environment, None).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with(expected), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_file_is_held_against_the_defaults() {
+    let problems = load_with(
+        &needed(),
+        Some("surprise = 1\n[limits]\nrecipients = 'ten'\nnone_such = 1\n"),
+    )
+    .unwrap_err();
+    let all = problems.join("\n");
+    assert_eq!(problems.len(), 3, "{all}");
+    for expected in [
+        "surprise: is not a setting",
+        "limits.recipients: must be a whole number",
+        "limits.none_such: is not a setting",
+    ] {
+        assert!(all.contains(expected), "{all}");
+    }
+    let broken = load_with(&needed(), Some("[seal]\nkeys = ['k1:secret\n")).unwrap_err();
+    assert!(broken[0].contains("is no TOML: line 2"), "{broken:?}");
+    assert!(!broken[0].contains("secret"), "{broken:?}");
+}
+
+#[test]
+fn a_generic_plugin_needs_its_addresses_and_the_kinds_have_theirs() {
+    let mut environment = needed();
+    environment.push(("MAILGATE__PLUGINS__PLUGIN_A__CLIENT_ID", "c"));
+    environment.push(("MAILGATE__PLUGINS__PLUGIN_B__CLIENT_ID", "c"));
+    let settings = load_with(&environment, None).unwrap();
+    assert_eq!(settings.plugins[0].smtp_host, "smtp.gmail.com");
+    assert_eq!(settings.plugins[0].smtp_port, 587);
+    assert_eq!(settings.plugins[1].smtp_host, "smtp.office365.com");
+    environment.push(("MAILGATE__PLUGINS__PLUGIN_A__KIND", "generic"));
+    let problems = load_with(&environment, None).unwrap_err().join("\n");
+    for key in ["authorize_url", "token_url", "userinfo_url", "smtp_host"] {
+        assert!(
+            problems.contains(&format!("plugins.plugin_a.{key}: is required")),
+            "{problems}"
+        );
+    }
+}

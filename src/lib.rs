@@ -1,0 +1,29 @@
+//! Mailgate: an email gateway that sends through the end users' own connected OAuth mailboxes.
+//!
+//! Imports run downward only (`tests/layers.rs` keeps it so):
+//!
+//! | floor | rooms | |
+//! |---|---|---|
+//! | 5 | `sandbox` | what `mailgate dev` adds |
+//! | 4 | `daemon` | builds and spawns all of it |
+//! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
+//! | 2 | `sending` → `mailboxes` → `accounts` | the domain, in this order |
+//! | 1 | `storage` `providers` | the only SQL, the only outbound network |
+//! | 0 | `telemetry` `shutdown` → `config` → `types` | no domain |
+//!
+//! Rooms of one floor don't know each other, but for the orders shown by arrows.
+
+pub mod accounts;
+pub mod config;
+pub mod daemon;
+pub mod mailboxes;
+pub mod providers;
+pub mod rest;
+pub mod sandbox;
+pub mod sending;
+pub mod shutdown;
+pub mod smtp;
+pub mod storage;
+pub mod telemetry;
+pub mod types;
+pub mod workers;

@@ -1,0 +1,62 @@
+//! Floor 2: connected mailboxes. Choosing one for a send, connecting one, and the tokens that open
+//! them.
+
+mod choose;
+mod connect;
+mod token;
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use tokio_util::task::TaskTracker;
+
+use crate::config::PluginSettings;
+use crate::providers::mail::MailProviders;
+use crate::types::clock::SharedClock;
+use crate::types::plugin::Plugin;
+use crate::types::seal::SealKeys;
+
+pub use crate::storage::mailboxes::Mailbox;
+pub use connect::{ConnectError, Connected, NewConnection};
+use token::Flights;
+pub use token::TokenError;
+
+/// The connected mailboxes.
+#[derive(Debug, Clone)]
+pub struct Mailboxes {
+    pool: PgPool,
+    seal_keys: Arc<SealKeys>,
+    clock: SharedClock,
+    providers: Arc<MailProviders>,
+    flights: Arc<Flights>,
+    tracker: TaskTracker,
+}
+
+impl Mailboxes {
+    /// Over a database, the keys that seal its tokens, and the providers. Refreshes run on `tracker`,
+    /// so that no caller who goes away takes a rotated token with it.
+    #[must_use]
+    pub fn new(
+        pool: PgPool,
+        seal_keys: Arc<SealKeys>,
+        clock: SharedClock,
+        providers: Arc<MailProviders>,
+        tracker: TaskTracker,
+    ) -> Self {
+        Self {
+            pool,
+            seal_keys,
+            clock,
+            providers,
+            flights: Arc::default(),
+            tracker,
+        }
+    }
+    /// The settings of a provider, where it is on.
+    #[must_use]
+    pub fn provider_settings(&self, plugin: Plugin) -> Option<&PluginSettings> {
+        self.providers
+            .get(plugin)
+            .map(|provider| &provider.settings)
+    }
+}

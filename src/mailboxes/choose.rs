@@ -1,0 +1,49 @@
+//! The mailbox that a message goes out from.
+
+use super::Mailboxes;
+use crate::storage::mailboxes::{self, Mailbox};
+use crate::types::email_address::EmailAddress;
+use crate::types::ids::{AppId, CredentialId};
+use crate::types::plugin::Plugin;
+
+impl Mailboxes {
+    /// The app's active mailbox that was connected first, among those of the end user (the app's own
+    /// name for the user, or the user's key) and the plugin where they are given.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn for_user(
+        &self,
+        app: AppId,
+        user: Option<&str>,
+        plugin: Option<Plugin>,
+    ) -> Result<Option<Mailbox>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        mailboxes::find_for_user(&mut connection, app, user, plugin).await
+    }
+
+    /// The app's active mailbox with this address.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn for_address(
+        &self,
+        app: AppId,
+        address: &EmailAddress,
+    ) -> Result<Option<Mailbox>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        mailboxes::find_by_address(&mut connection, app, &address.lookup_key()).await
+    }
+
+    /// A mailbox while it is active.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn active(&self, id: CredentialId) -> Result<Option<Mailbox>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        mailboxes::find_active(&mut connection, id).await
+    }
+}

@@ -1,0 +1,262 @@
+//! The access token of a mailbox. When it has lapsed, one caller refreshes it and everybody else
+//! waits for what comes of that: within the process behind a lock, between replicas behind a lease
+//! in the mailbox's row. No database connection is held while the provider is asked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::time::Instant;
+
+use super::Mailboxes;
+use crate::providers::mail::MailProvider;
+use crate::providers::mail::oauth::{OAuthError, Tokens};
+use crate::providers::mail::smtp::Account;
+use crate::storage::mailboxes::{self, Mailbox};
+use crate::types::ids::CredentialId;
+use crate::types::plugin::Plugin;
+use crate::types::seal::{SealError, SealKeys, UnsealError};
+
+/// A token this close to its end is refreshed first.
+const SKEW: TimeDelta = TimeDelta::seconds(60);
+
+/// How long one replica may take to refresh before another does: two answers of the provider, each
+/// bounded by `sending.oauth_seconds`, and the database between.
+const LEASE_BEYOND_ANSWERS: TimeDelta = TimeDelta::seconds(10);
+
+/// How often a replica looks whether another one has finished.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Why a mailbox can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The grant is dead, and the mailbox was disconnected.
+    #[error("the mailbox is no longer connected; its user has to connect it again")]
+    Disconnected,
+    /// Nobody can refresh at the moment; the mailbox stays connected.
+    #[error("no access token could be had: {0}")]
+    Unavailable(String),
+    /// The plugin has no settings.
+    #[error("{0} is not set up")]
+    PluginOff(Plugin),
+    /// A stored token can't be opened.
+    #[error("the stored token can't be opened: {0}")]
+    Unseal(#[from] UnsealError),
+    /// A new token can't be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The refreshing task ended early.
+    #[error("the refresh was cut off")]
+    CutOff,
+}
+
+/// One lock for each mailbox whose token is being refreshed in this process.
+#[derive(Debug, Default)]
+pub(super) struct Flights {
+    by_mailbox: Mutex<HashMap<CredentialId, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+impl Flights {
+    fn of(&self, id: CredentialId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut flights = self
+            .by_mailbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Only this map holds the lock of a mailbox that nobody waits for.
+        flights.retain(|_, flight| Arc::strong_count(flight) > 1);
+        Arc::clone(flights.entry(id).or_default())
+    }
+}
+
+impl Mailboxes {
+    /// An access token for the mailbox as it was read. `refused` is a generation that the provider
+    /// has just refused: a newer one is got then, whatever its expiry says.
+    ///
+    /// # Errors
+    ///
+    /// [`TokenError`]; only [`TokenError::Disconnected`] says that the mailbox is gone.
+    pub async fn account(
+        &self,
+        mailbox: &Mailbox,
+        refused: Option<i64>,
+    ) -> Result<Account, TokenError> {
+        if let Some(account) = self.good_token(mailbox, refused)? {
+            return Ok(account);
+        }
+        let (mailboxes, id) = (self.clone(), mailbox.id);
+        self.tracker
+            .spawn(async move { mailboxes.refreshed(id, refused).await })
+            .await
+            .map_err(|_| TokenError::CutOff)?
+    }
+
+    /// The stored token, if it is good.
+    fn good_token(
+        &self,
+        mailbox: &Mailbox,
+        refused: Option<i64>,
+    ) -> Result<Option<Account>, TokenError> {
+        let lives = mailbox
+            .access_token_expires_at
+            .is_some_and(|end| end - SKEW > self.clock.now());
+        match &mailbox.access_token_sealed {
+            Some(sealed) if lives && refused.is_none_or(|old| mailbox.token_generation > old) => {
+                Ok(Some(Account {
+                    credential: mailbox.id,
+                    address: mailbox.email.clone(),
+                    generation: mailbox.token_generation,
+                    access_token: self.seal_keys.unseal(&access_context(mailbox.id), sealed)?,
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits for its turn, reads again, and refreshes unless somebody has.
+    async fn refreshed(
+        &self,
+        id: CredentialId,
+        refused: Option<i64>,
+    ) -> Result<Account, TokenError> {
+        let flight = self.flights.of(id);
+        let _turn = flight.lock().await;
+        let mut deadline = None;
+        loop {
+            let mailbox = self.active(id).await?.ok_or(TokenError::Disconnected)?;
+            if let Some(account) = self.good_token(&mailbox, refused)? {
+                return Ok(account);
+            }
+            let provider = self
+                .providers
+                .get(mailbox.plugin)
+                .ok_or(TokenError::PluginOff(mailbox.plugin))?;
+            let now = self.clock.now();
+            let lease = provider.oauth.limit() * 2 + LEASE_BEYOND_ANSWERS;
+            let claimed = {
+                let mut connection = self.pool.acquire().await?;
+                let generation = mailbox.token_generation;
+                mailboxes::claim_refresh(&mut connection, id, generation, now, now + lease).await?
+            };
+            if claimed {
+                return self.refresh(&mailbox, provider).await;
+            }
+            let patience = lease.to_std().unwrap_or_default();
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
+            if Instant::now() > deadline {
+                return Err(TokenError::Unavailable(
+                    "another replica is refreshing the token and doesn't finish".to_owned(),
+                ));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Asks the provider, with the lease in hand. A rotated refresh token is stored before the access
+    /// token that came with it is used.
+    async fn refresh(
+        &self,
+        mailbox: &Mailbox,
+        provider: &MailProvider,
+    ) -> Result<Account, TokenError> {
+        let id = mailbox.id;
+        match self.ask(mailbox, provider).await {
+            Ok(tokens) => {
+                let access = seal_access(&self.seal_keys, id, &tokens.access_token)?;
+                let rotated = tokens
+                    .refresh_token
+                    .as_ref()
+                    .map(|token| seal_refresh(&self.seal_keys, id, token))
+                    .transpose()?;
+                let mut connection = self.pool.acquire().await?;
+                let generation = mailboxes::store_tokens(
+                    &mut connection,
+                    id,
+                    &access,
+                    rotated.as_deref(),
+                    tokens.expires_at,
+                )
+                .await?;
+                metrics::counter!("mailgate_token_refreshes_total", "outcome" => "refreshed")
+                    .increment(1);
+                tracing::info!(credential_id = %id, "the access token was refreshed");
+                Ok(Account {
+                    credential: id,
+                    address: mailbox.email.clone(),
+                    generation,
+                    access_token: tokens.access_token,
+                })
+            }
+            Err(TokenError::Disconnected) => {
+                let mut connection = self.pool.acquire().await?;
+                let now = self.clock.now();
+                let generation = mailbox.token_generation;
+                let reason = "invalid_grant";
+                if mailboxes::disconnect(&mut connection, id, generation, reason, now).await? {
+                    metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
+                        .increment(1);
+                    tracing::warn!(credential_id = %id, "the grant is dead: the mailbox is disconnected");
+                }
+                Err(TokenError::Disconnected)
+            }
+            Err(error) => {
+                metrics::counter!("mailgate_token_refreshes_total", "outcome" => "failed")
+                    .increment(1);
+                tracing::error!(credential_id = %id, %error, "the access token could not be refreshed");
+                let mut connection = self.pool.acquire().await?;
+                mailboxes::release_refresh(&mut connection, id, mailbox.token_generation).await?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Asks for new tokens; an `invalid_grant` is confirmed by a second question, since providers
+    /// were seen to say it in passing.
+    async fn ask(&self, mailbox: &Mailbox, provider: &MailProvider) -> Result<Tokens, TokenError> {
+        let sealed = mailbox
+            .refresh_token_sealed
+            .as_deref()
+            .ok_or(TokenError::Disconnected)?;
+        let refresh_token = self
+            .seal_keys
+            .unseal(&refresh_context(mailbox.id), sealed)?;
+        for _ in 0..2 {
+            match provider.oauth.refresh(&refresh_token).await {
+                Ok(tokens) => return Ok(tokens),
+                Err(OAuthError::InvalidGrant(_)) => {}
+                Err(error) => return Err(TokenError::Unavailable(error.to_string())),
+            }
+        }
+        Err(TokenError::Disconnected)
+    }
+}
+
+fn access_context(id: CredentialId) -> String {
+    format!("mailboxes.access_token {}", id.0)
+}
+
+fn refresh_context(id: CredentialId) -> String {
+    format!("mailboxes.refresh_token {}", id.0)
+}
+
+/// Seals an access token for its mailbox.
+pub(super) fn seal_access(
+    keys: &SealKeys,
+    id: CredentialId,
+    token: &SecretString,
+) -> Result<Vec<u8>, SealError> {
+    keys.seal(&access_context(id), token.expose_secret())
+}
+
+/// Seals a refresh token for its mailbox.
+pub(super) fn seal_refresh(
+    keys: &SealKeys,
+    id: CredentialId,
+    token: &SecretString,
+) -> Result<Vec<u8>, SealError> {
+    keys.seal(&refresh_context(id), token.expose_secret())
+}

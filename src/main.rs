@@ -1,0 +1,146 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Parser, Subcommand};
+use mailgate::config::{self, ConfigError};
+use mailgate::daemon::{self, DaemonError};
+use mailgate::sandbox::dev::{self, DevError, DevOptions};
+use mailgate::shutdown::Shutdown;
+use mailgate::storage::pool::{self, PoolError};
+use mailgate::telemetry;
+use mailgate::types::clock::SystemClock;
+use toml::Table;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Sends mail through the end users' own connected OAuth mailboxes.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway. Needs database.url, seal.keys, tls.certificate and tls.key.
+    Serve {
+        /// A TOML file of settings over the defaults (config/default.toml shows them all).
+        #[arg(long, env = "MAILGATE_CONFIG")]
+        config: Option<PathBuf>,
+    },
+    /// Run the gateway with a private Postgres, certificates and a sandbox mail provider.
+    Dev {
+        /// Where its state lives.
+        #[arg(long, default_value = ".mailgate")]
+        dir: PathBuf,
+        /// Begin with nothing, and throw the state away at the end.
+        #[arg(long)]
+        ephemeral: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG")]
+        config: Option<PathBuf>,
+    },
+    /// Bring the database's tables up to date (serve does so too). Needs database.url.
+    Migrate {
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG")]
+        config: Option<PathBuf>,
+    },
+}
+
+/// What ends the process early.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    #[error(transparent)]
+    Dev(#[from] DevError),
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    #[error("the runtime can't be started: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Failure {
+    /// 2: the settings are wrong; 1: anything else.
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) | Self::Dev(DevError::Config(_)) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // ring is the one crypto provider of the process; a second installation would find it in place.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    match run(arguments.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            for line in failure.to_string().lines() {
+                eprintln!("mailgate: {line}");
+            }
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match command {
+            Command::Serve { config } => serve(config).await,
+            Command::Dev {
+                dir,
+                ephemeral,
+                config,
+            } => Ok(dev::run(DevOptions {
+                directory: dir,
+                ephemeral,
+                config,
+            })
+            .await?),
+            Command::Migrate { config } => migrate(config).await,
+        }
+    })
+}
+
+async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
+    let settings = config::load(Table::new(), file.as_deref(), std::env::vars())?;
+    telemetry::start_logging(settings.log_format, &settings.log_filter);
+    let shutdown = Shutdown::default();
+    let started = daemon::start(settings, Arc::new(SystemClock), &shutdown).await;
+    match &started {
+        Ok(daemon) => {
+            tracing::info!(
+                http = %daemon.http_address,
+                starttls = ?daemon.starttls_address,
+                tls = ?daemon.tls_address,
+                "mailgate serves"
+            );
+            shutdown.requested().await?;
+            tracing::info!("finishing what is in hand");
+        }
+        Err(_) => shutdown.soft.cancel(),
+    }
+    shutdown.finish().await?;
+    started.map(drop).map_err(Failure::from)
+}
+
+async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
+    let settings = config::load_database(file.as_deref(), std::env::vars())?;
+    let pool = pool::connect(&settings).await?;
+    pool::migrate(&pool).await?;
+    println!("The database's tables are up to date.");
+    Ok(())
+}

@@ -1,0 +1,329 @@
+//! The OAuth 2 endpoints of a provider (RFC 6749, 7009): tokens for a code, new tokens for a refresh
+//! token, the account's address, revocation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use reqwest::{Client, Response, StatusCode};
+use rustls::ClientConfig;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use crate::config::{ClientAuthentication, PluginSettings};
+use crate::types::clock::SharedClock;
+
+/// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client).
+const UNNAMED_LIFE: i64 = 3_600;
+
+/// The largest answer of a token endpoint that is read.
+const MAXIMUM_ANSWER: usize = 256 * 1024;
+
+/// What a token endpoint gave.
+#[derive(Debug)]
+pub struct Tokens {
+    /// Opens the mailbox.
+    pub access_token: SecretString,
+    /// Gets the next access token; absent where the old one stays good.
+    pub refresh_token: Option<SecretString>,
+    /// When the access token lapses.
+    pub expires_at: DateTime<Utc>,
+    /// What was granted, where it is told.
+    pub scopes: Option<Vec<String>>,
+}
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum OAuthError {
+    /// The grant is dead: revoked, lapsed, or never was. The only error that speaks of the mailbox.
+    #[error("the provider says invalid_grant: {0}")]
+    InvalidGrant(String),
+    /// The provider refuses for another reason, such as a wrong client secret: the operator's affair.
+    #[error("the provider answers {status} {error}: {description}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// RFC 6749 §5.2's word, or empty.
+        error: String,
+        /// Its explanation.
+        description: String,
+    },
+    /// No answer.
+    #[error("the provider's OAuth endpoint can't be reached: {0}")]
+    Unreachable(String),
+    /// An answer of no known form.
+    #[error("the provider's OAuth endpoint answers nonsense: {0}")]
+    Nonsense(&'static str),
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    access_token: SecretString,
+    refresh_token: Option<SecretString>,
+    #[serde(default)]
+    expires_in: Option<Seconds>,
+    scope: Option<String>,
+}
+
+/// Some providers write the number as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Seconds {
+    Number(f64),
+    Text(String),
+}
+
+impl Seconds {
+    fn whole(&self) -> Option<i64> {
+        match self {
+            #[expect(clippy::cast_possible_truncation, reason = "clamped to a year before")]
+            Self::Number(seconds) => Some(seconds.clamp(0.0, 31_536_000.0) as i64),
+            Self::Text(text) => text.trim().parse().ok(),
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ErrorAnswer {
+    error: String,
+    error_description: String,
+}
+
+#[derive(Deserialize)]
+struct UserInfo {
+    email: Option<String>,
+    mail: Option<String>,
+    #[serde(rename = "userPrincipalName")]
+    user_principal_name: Option<String>,
+}
+
+/// A provider's OAuth endpoints.
+#[derive(Debug)]
+pub struct OAuthClient {
+    http: Client,
+    settings: PluginSettings,
+    limit: Duration,
+    clock: SharedClock,
+}
+
+impl OAuthClient {
+    /// A client that trusts what `tls` trusts and waits `limit` for each answer.
+    ///
+    /// # Errors
+    ///
+    /// When the HTTP client can't be built.
+    pub fn new(
+        settings: &PluginSettings,
+        tls: Arc<ClientConfig>,
+        limit: Duration,
+        clock: SharedClock,
+    ) -> Result<Self, reqwest::Error> {
+        let http = Client::builder()
+            .tls_backend_preconfigured(ClientConfig::clone(&tls))
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(limit)
+            .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self {
+            http,
+            settings: settings.clone(),
+            limit,
+            clock,
+        })
+    }
+
+    /// How long one answer may take.
+    #[must_use]
+    pub fn limit(&self) -> TimeDelta {
+        TimeDelta::from_std(self.limit).unwrap_or_default()
+    }
+
+    /// The tokens for an authorization code (RFC 6749 §4.1.3, RFC 7636 §4.5).
+    ///
+    /// # Errors
+    ///
+    /// [`OAuthError`].
+    pub async fn exchange(
+        &self,
+        code: &str,
+        redirect_uri: &str,
+        code_verifier: &str,
+    ) -> Result<Tokens, OAuthError> {
+        self.token(&[
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect_uri),
+            ("code_verifier", code_verifier),
+        ])
+        .await
+    }
+
+    /// New tokens for a refresh token (RFC 6749 §6).
+    ///
+    /// # Errors
+    ///
+    /// [`OAuthError`]; only [`OAuthError::InvalidGrant`] says that the grant is dead.
+    pub async fn refresh(&self, refresh_token: &SecretString) -> Result<Tokens, OAuthError> {
+        self.token(&[
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh_token.expose_secret()),
+        ])
+        .await
+    }
+
+    async fn token(&self, form: &[(&str, &str)]) -> Result<Tokens, OAuthError> {
+        let (client_id, secret) = (
+            self.settings.client_id.as_str(),
+            self.settings.client_secret.expose_secret(),
+        );
+        let mut form = form.to_vec();
+        let mut request = self.http.post(&self.settings.token_url);
+        match self.settings.client_authentication {
+            ClientAuthentication::Basic => {
+                // RFC 6749 §2.3.1: both are form-encoded before they are joined.
+                let encode = |text: &str| {
+                    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
+                };
+                request = request.basic_auth(encode(client_id), Some(encode(secret)));
+            }
+            ClientAuthentication::Post => {
+                form.push(("client_id", client_id));
+                if !secret.is_empty() {
+                    form.push(("client_secret", secret));
+                }
+            }
+        }
+        let response = request
+            .header("accept", "application/json")
+            .form(&form)
+            .send()
+            .await
+            .map_err(unreachable)?;
+        let asked_at = self.clock.now();
+        let status = response.status();
+        let body = read(response).await?;
+        if !status.is_success() {
+            return Err(refusal(status, &body));
+        }
+        let answer: TokenAnswer = serde_json::from_slice(&body)
+            .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
+        let life = answer
+            .expires_in
+            .and_then(|seconds| seconds.whole())
+            .unwrap_or(UNNAMED_LIFE);
+        Ok(Tokens {
+            access_token: answer.access_token,
+            refresh_token: answer.refresh_token,
+            expires_at: asked_at + TimeDelta::try_seconds(life).unwrap_or_default(),
+            scopes: answer
+                .scope
+                .map(|scope| scope.split_whitespace().map(str::to_owned).collect()),
+        })
+    }
+
+    /// The address of the account behind an access token.
+    ///
+    /// # Errors
+    ///
+    /// [`OAuthError`].
+    pub async fn address(&self, access_token: &SecretString) -> Result<String, OAuthError> {
+        let response = self
+            .http
+            .get(&self.settings.userinfo_url)
+            .bearer_auth(access_token.expose_secret())
+            .header("accept", "application/json")
+            .send()
+            .await
+            .map_err(unreachable)?;
+        let status = response.status();
+        let body = read(response).await?;
+        if !status.is_success() {
+            return Err(refusal(status, &body));
+        }
+        let info: UserInfo = serde_json::from_slice(&body)
+            .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))?;
+        info.email
+            .or(info.mail)
+            .or(info.user_principal_name)
+            .ok_or(OAuthError::Nonsense("the account's data has no address"))
+    }
+}
+
+fn unreachable(error: reqwest::Error) -> OAuthError {
+    // An address may carry parameters; what went wrong stands in the sources.
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    OAuthError::Unreachable(text)
+}
+
+async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAXIMUM_ANSWER {
+            return Err(OAuthError::Nonsense("the answer is too long"));
+        }
+    }
+    Ok(body)
+}
+
+fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
+    let answer: ErrorAnswer = serde_json::from_slice(body).unwrap_or_default();
+    // Only a 4xx with the standard's own word speaks of the grant; a 5xx never does.
+    if answer.error == "invalid_grant" && status.is_client_error() {
+        return OAuthError::InvalidGrant(answer.error_description);
+    }
+    OAuthError::Refused {
+        status: status.as_u16(),
+        error: answer.error,
+        description: answer.error_description,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_invalid_grant_speaks_of_the_mailbox() {
+        let dead = refusal(StatusCode::BAD_REQUEST, br#"{"error":"invalid_grant"}"#);
+        assert!(matches!(dead, OAuthError::InvalidGrant(_)));
+        for (status, body) in [
+            (
+                StatusCode::UNAUTHORIZED,
+                &br#"{"error":"invalid_client"}"#[..],
+            ),
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                br#"{"error":"invalid_grant"}"#,
+            ),
+            (StatusCode::BAD_GATEWAY, b"<html>"),
+            (StatusCode::BAD_REQUEST, br#"{"error":7}"#),
+        ] {
+            assert!(matches!(refusal(status, body), OAuthError::Refused { .. }));
+        }
+    }
+
+    #[test]
+    fn lives_of_tokens_in_both_spellings() {
+        for (json, expected) in [
+            ("3600", Some(3_600)),
+            ("\"3600\"", Some(3_600)),
+            ("3599.5", Some(3_599)),
+            ("\"soon\"", None),
+        ] {
+            let seconds: Option<Seconds> = serde_json::from_str(json).ok();
+            assert_eq!(
+                seconds.and_then(|seconds| seconds.whole()),
+                expected,
+                "{json}"
+            );
+        }
+    }
+}

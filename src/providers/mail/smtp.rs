@@ -1,0 +1,286 @@
+//! The SMTP transport: submission with XOAUTH2 through the mailbox's own provider.
+
+mod connection;
+mod idle;
+mod reply;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use secrecy::SecretString;
+use tokio_rustls::TlsConnector;
+
+use crate::config::{PluginSettings, SendingSettings};
+use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::types::ids::CredentialId;
+use crate::types::message::Message;
+
+use connection::{Connection, Content, Endpoint, Envelope, StageError};
+use idle::IdleConnections;
+use reply::Reply;
+
+/// Google's word for a used-up day, which passes though its code says otherwise.
+const DAILY_LIMIT: &str = "5.4.5";
+
+/// How long a used-up day is waited for.
+const DAILY_LIMIT_WAIT: Duration = Duration::from_secs(4 * 60 * 60);
+
+/// Authentication credentials invalid (RFC 4954 §6).
+const CREDENTIALS_INVALID: &str = "5.7.8";
+
+/// The mailbox that a message goes out from, opened by an access token.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The mailbox.
+    pub credential: CredentialId,
+    /// Its address: log-in name and envelope sender.
+    pub address: String,
+    /// Which of the mailbox's access tokens this is.
+    pub generation: i64,
+    /// The access token.
+    pub access_token: SecretString,
+}
+
+/// Whom a message goes to.
+#[derive(Debug, Clone)]
+pub struct Recipients {
+    /// Their addresses.
+    pub addresses: Vec<String>,
+    /// An address or a header isn't ASCII.
+    pub smtputf8: bool,
+}
+
+/// A provider's submission server, with connections kept between messages.
+pub struct SmtpTransport {
+    endpoint: Endpoint,
+    connector: TlsConnector,
+    idle: IdleConnections,
+}
+
+impl std::fmt::Debug for SmtpTransport {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("SmtpTransport")
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SmtpTransport {
+    /// A transport that has not connected yet.
+    #[must_use]
+    pub fn new(
+        settings: &PluginSettings,
+        tls: Arc<ClientConfig>,
+        sending: &SendingSettings,
+        hello: &str,
+    ) -> Self {
+        Self {
+            endpoint: Endpoint {
+                host: settings.smtp_host.clone(),
+                port: settings.smtp_port,
+                tls: settings.smtp_tls,
+                hello: hello.to_owned(),
+                connect: sending.connect,
+                command: sending.command,
+                data: sending.data,
+            },
+            connector: TlsConnector::from(tls),
+            idle: IdleConnections::new(sending.idle_connection, settings.concurrency),
+        }
+    }
+
+    /// Submits a message once.
+    pub async fn submit(
+        &self,
+        account: &Account,
+        recipients: &Recipients,
+        message: &Message,
+    ) -> Verdict {
+        if let Some(mut connection) = self.idle.take(account.credential, account.generation) {
+            match self
+                .begin(&mut connection, account, recipients, message)
+                .await
+            {
+                Ok(envelope) => return self.finish(connection, envelope, account, message).await,
+                // A kept connection may have died meanwhile; a fresh one tells whether that was all.
+                Err(error) => tracing::debug!(
+                    credential_id = %account.credential, %error, "a kept connection had ended"
+                ),
+            }
+        }
+        let mut connection = match Connection::open(&self.endpoint, &self.connector).await {
+            Ok(connection) => connection,
+            Err(StageError::Refused(reply)) => return refused(&reply),
+            Err(error) => return Verdict::temporary(Failure::own(error.to_string())),
+        };
+        match connection
+            .authenticate(&account.address, &account.access_token)
+            .await
+        {
+            Ok(()) => {}
+            Err(StageError::Refused(reply)) => return authentication_refused(&reply),
+            Err(error) => return Verdict::temporary(Failure::own(error.to_string())),
+        }
+        match self
+            .begin(&mut connection, account, recipients, message)
+            .await
+        {
+            Ok(envelope) => self.finish(connection, envelope, account, message).await,
+            Err(StageError::Refused(reply)) => refused(&reply),
+            Err(error) => Verdict::temporary(Failure::own(error.to_string())),
+        }
+    }
+
+    async fn begin(
+        &self,
+        connection: &mut Connection,
+        account: &Account,
+        recipients: &Recipients,
+        message: &Message,
+    ) -> Result<Envelope, StageError> {
+        let envelope = connection
+            .begin(
+                &account.address,
+                &recipients.addresses,
+                recipients.smtputf8,
+                message,
+            )
+            .await?;
+        match envelope {
+            // The server is about to close (RFC 5321 §3.8): nothing was refused but the connection.
+            Envelope::Refused(reply) if reply.code == 421 => Err(StageError::Refused(reply)),
+            envelope => Ok(envelope),
+        }
+    }
+
+    async fn finish(
+        &self,
+        mut connection: Connection,
+        envelope: Envelope,
+        account: &Account,
+        message: &Message,
+    ) -> Verdict {
+        let reply = match envelope {
+            Envelope::Refused(reply) => reply,
+            Envelope::Accepted => match connection.content(message).await {
+                Content::Replied(reply) => reply,
+                Content::NotSent(error) => {
+                    return Verdict::temporary(Failure::own(error.to_string()));
+                }
+                Content::Unknown(error) => {
+                    return Verdict::Unknown(Failure::own(error.to_string()));
+                }
+            },
+        };
+        if reply.code != 421 {
+            self.idle
+                .put(account.credential, account.generation, connection);
+        }
+        // 250 alone is success; anything else that isn't a refusal leaves the outcome open.
+        match reply.code {
+            250 => Verdict::Sent,
+            400.. => refused(&reply),
+            _ => Verdict::Unknown(reply.failure()),
+        }
+    }
+
+    /// Closes connections that nobody has used for a while.
+    pub fn drop_idle_connections(&self) {
+        self.idle.drop_expired();
+    }
+}
+
+/// A refusal of a message, or of the connection.
+fn refused(reply: &Reply) -> Verdict {
+    let failure = reply.failure();
+    match (reply.is_permanent(), reply.enhanced()) {
+        (true, Some(DAILY_LIMIT)) => Verdict::Temporary {
+            failure,
+            retry_after: Some(DAILY_LIMIT_WAIT),
+        },
+        // The token lapsed while its connection was kept.
+        (true, Some(CREDENTIALS_INVALID)) if matches!(reply.code, 530 | 535) => {
+            Verdict::TokenRefused(failure)
+        }
+        (true, _) if reply.code == 530 => Verdict::TokenRefused(failure),
+        (true, _) => Verdict::Permanent(failure),
+        (false, _) => Verdict::temporary(failure),
+    }
+}
+
+/// A refusal of the log-in. Only 535 speaks of the token; Microsoft's 5.7.139 says that the tenant
+/// has switched SMTP submission off, which no other token would change.
+fn authentication_refused(reply: &Reply) -> Verdict {
+    let failure = reply.failure();
+    match (reply.code, reply.enhanced()) {
+        (535, Some("5.7.139")) => Verdict::Permanent(failure),
+        (535 | 334, _) => Verdict::TokenRefused(failure),
+        (500.., _) => Verdict::Permanent(failure),
+        _ => Verdict::temporary(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(code: u16, text: &str) -> Reply {
+        Reply {
+            code,
+            lines: vec![text.to_owned()],
+        }
+    }
+
+    #[test]
+    fn refusals_of_a_message() {
+        for (code, text, expected) in [
+            (451, "4.7.1 later", "temporary"),
+            (421, "4.7.0 closing", "temporary"),
+            (452, "4.2.2 full", "temporary"),
+            (550, "5.1.1 no such user", "permanent"),
+            (552, "5.3.4 too large", "permanent"),
+            (554, "no", "permanent"),
+            (550, "5.4.5 Daily user sending limit exceeded", "wait"),
+            (530, "5.7.0 Authentication required", "token"),
+        ] {
+            let verdict = match refused(&reply(code, text)) {
+                Verdict::Temporary {
+                    retry_after: None, ..
+                } => "temporary",
+                Verdict::Temporary {
+                    retry_after: Some(_),
+                    ..
+                } => "wait",
+                Verdict::Permanent(_) => "permanent",
+                Verdict::TokenRefused(_) => "token",
+                Verdict::Sent | Verdict::Unknown(_) => "wrong",
+            };
+            assert_eq!(verdict, expected, "{code} {text}");
+        }
+    }
+
+    #[test]
+    fn refusals_of_the_log_in() {
+        for (code, text, expected) in [
+            (535, "5.7.8 Username and Password not accepted", "token"),
+            (535, "5.7.3 Authentication unsuccessful", "token"),
+            (
+                535,
+                "5.7.139 SmtpClientAuthentication is disabled for the Tenant",
+                "permanent",
+            ),
+            (454, "4.7.0 Temporary authentication failure", "temporary"),
+            (504, "5.5.4 Unrecognized authentication type", "permanent"),
+        ] {
+            let verdict = match authentication_refused(&reply(code, text)) {
+                Verdict::Temporary { .. } => "temporary",
+                Verdict::Permanent(_) => "permanent",
+                Verdict::TokenRefused(_) => "token",
+                Verdict::Sent | Verdict::Unknown(_) => "wrong",
+            };
+            assert_eq!(verdict, expected, "{code} {text}");
+        }
+    }
+}

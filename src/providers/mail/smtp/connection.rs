@@ -1,0 +1,425 @@
+//! One connection to a submission server: TLS, EHLO, XOAUTH2, and mail transactions.
+//!
+//! Every stage has its time-out. After any error the connection is of no use: whoever holds it drops
+//! it, so that no reply can ever be taken for another command's.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
+use rustls::pki_types::ServerName;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::reply::{NotAReply, Reply, take_reply};
+use crate::config::SubmissionTls;
+use crate::types::message::Message;
+
+/// How long a reply is waited for that may explain why a write failed.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What one write takes at least, while there is more.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// Where to connect, and how long each stage may take.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) tls: SubmissionTls,
+    pub(super) hello: String,
+    pub(super) connect: Duration,
+    pub(super) command: Duration,
+    pub(super) data: Duration,
+}
+
+/// Why a stage failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StageError {
+    #[error("{0} can't be reached: {1}")]
+    Connect(String, std::io::Error),
+    #[error("no trusted TLS connection to {0}: {1}")]
+    Tls(String, std::io::Error),
+    #[error("{0} offers no STARTTLS, and mail never leaves in clear")]
+    NoStartTls(String),
+    #[error("{0} sent something between STARTTLS and TLS")]
+    Injected(String),
+    #[error("the provider took longer than {} s", .0.as_secs())]
+    TimedOut(Duration),
+    #[error("the connection to the provider broke: {0}")]
+    Broken(#[from] std::io::Error),
+    #[error(transparent)]
+    NotAReply(#[from] NotAReply),
+    #[error("{} {}", .0.code, .0.lines.join(" "))]
+    Refused(Reply),
+}
+
+/// What came of a transaction up to DATA's 354.
+pub(super) enum Envelope {
+    /// The message may follow.
+    Accepted,
+    /// Refused; the connection is good for another transaction.
+    Refused(Reply),
+}
+
+/// What came of the message itself.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// The server's reply to the whole message.
+    Replied(Reply),
+    /// The end of the message never left: the server can't have it.
+    NotSent(StageError),
+    /// The message was out, or may have been, and no reply came.
+    Unknown(StageError),
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// What a server said it can do.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extensions {
+    pipelining: bool,
+    size: bool,
+    eight_bit_mime: bool,
+    smtputf8: bool,
+    starttls: bool,
+}
+
+impl Extensions {
+    fn read(reply: &Reply) -> Self {
+        let offers = |keyword: &str| {
+            reply.lines.iter().skip(1).any(|line| {
+                line.split(' ')
+                    .next()
+                    .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+            })
+        };
+        Self {
+            pipelining: offers("PIPELINING"),
+            size: offers("SIZE"),
+            eight_bit_mime: offers("8BITMIME"),
+            smtputf8: offers("SMTPUTF8"),
+            starttls: offers("STARTTLS"),
+        }
+    }
+}
+
+/// A connection, authenticated once [`Connection::authenticate`] has said so.
+pub(super) struct Connection {
+    stream: Box<dyn Stream>,
+    received: BytesMut,
+    extensions: Extensions,
+    command: Duration,
+    data: Duration,
+}
+
+impl Connection {
+    /// Connects, encrypts, and says EHLO under TLS.
+    pub(super) async fn open(
+        endpoint: &Endpoint,
+        connector: &TlsConnector,
+    ) -> Result<Self, StageError> {
+        let host = &endpoint.host;
+        let stream = timeout(
+            endpoint.connect,
+            TcpStream::connect((host.as_str(), endpoint.port)),
+        )
+        .await
+        .map_err(|_| StageError::TimedOut(endpoint.connect))?
+        .map_err(|error| StageError::Connect(host.clone(), error))?;
+        stream.set_nodelay(true)?;
+        let mut connection = match endpoint.tls {
+            SubmissionTls::Implicit => {
+                let stream = encrypt(endpoint, connector, stream).await?;
+                let mut connection = Self::over(endpoint, stream);
+                connection.expect(220).await?;
+                connection
+            }
+            SubmissionTls::StartTls => {
+                let mut clear = Self::over(endpoint, stream);
+                clear.expect(220).await?;
+                let extensions = clear.hello(&endpoint.hello).await?;
+                if !extensions.starttls {
+                    return Err(StageError::NoStartTls(host.clone()));
+                }
+                clear.send(b"STARTTLS\r\n").await?;
+                clear.expect(220).await?;
+                // Whatever came in clear behind the 220 would pass for a reply under TLS.
+                if !clear.received.is_empty() {
+                    return Err(StageError::Injected(host.clone()));
+                }
+                let stream = encrypt(endpoint, connector, clear.stream).await?;
+                Self::over(endpoint, stream)
+            }
+        };
+        connection.extensions = connection.hello(&endpoint.hello).await?;
+        Ok(connection)
+    }
+
+    fn over(endpoint: &Endpoint, stream: impl Stream + 'static) -> Self {
+        Self {
+            stream: Box::new(stream),
+            received: BytesMut::with_capacity(1_024),
+            extensions: Extensions::default(),
+            command: endpoint.command,
+            data: endpoint.data,
+        }
+    }
+
+    async fn hello(&mut self, name: &str) -> Result<Extensions, StageError> {
+        self.send(format!("EHLO {name}\r\n").as_bytes()).await?;
+        let reply = self.expect(250).await?;
+        Ok(Extensions::read(&reply))
+    }
+
+    /// XOAUTH2 with an access token. A refusal comes as a 334 with an explanation, which the client
+    /// answers with an empty line, and only then as the reply that counts.
+    pub(super) async fn authenticate(
+        &mut self,
+        username: &str,
+        access_token: &SecretString,
+    ) -> Result<(), StageError> {
+        let response = STANDARD.encode(format!(
+            "user={username}\x01auth=Bearer {}\x01\x01",
+            access_token.expose_secret()
+        ));
+        self.send(format!("AUTH XOAUTH2 {response}\r\n").as_bytes())
+            .await?;
+        let mut reply = self.reply(self.command).await?;
+        if reply.code == 334 {
+            self.send(b"\r\n").await?;
+            reply = self.reply(self.command).await?;
+        }
+        if reply.code == 235 {
+            Ok(())
+        } else {
+            Err(StageError::Refused(reply))
+        }
+    }
+
+    /// MAIL, RCPT and DATA, up to the server's 354. One refused recipient refuses the whole
+    /// transaction: a message goes to all of its recipients or to none.
+    pub(super) async fn begin(
+        &mut self,
+        sender: &str,
+        recipients: &[String],
+        smtputf8: bool,
+        message: &Message,
+    ) -> Result<Envelope, StageError> {
+        let mut mail = format!("MAIL FROM:<{sender}>");
+        if self.extensions.size {
+            mail.push_str(&format!(" SIZE={}", message.size()));
+        }
+        if !message.is_ascii() {
+            if !self.extensions.eight_bit_mime {
+                return Ok(Envelope::Refused(own_refusal(
+                    "5.6.3 The provider takes no 8-bit messages",
+                )));
+            }
+            mail.push_str(" BODY=8BITMIME");
+        }
+        if smtputf8 {
+            if !self.extensions.smtputf8 {
+                return Ok(Envelope::Refused(own_refusal(
+                    "5.6.7 The provider takes no internationalized addresses",
+                )));
+            }
+            mail.push_str(" SMTPUTF8");
+        }
+        mail.push_str("\r\n");
+        let recipients: Vec<String> = recipients
+            .iter()
+            .map(|recipient| format!("RCPT TO:<{recipient}>\r\n"))
+            .collect();
+        let replies = if self.extensions.pipelining {
+            self.send(format!("{mail}{}", recipients.concat()).as_bytes())
+                .await?;
+            let mut replies = Vec::with_capacity(1 + recipients.len());
+            for _ in 0..=recipients.len() {
+                replies.push(self.reply(self.command).await?);
+            }
+            replies
+        } else {
+            let mut replies = Vec::new();
+            for command in std::iter::once(&mail).chain(&recipients) {
+                self.send(command.as_bytes()).await?;
+                let reply = self.reply(self.command).await?;
+                let refused = !reply.is_positive();
+                replies.push(reply);
+                if refused {
+                    break;
+                }
+            }
+            replies
+        };
+        // A refusal for good outweighs a passing one: a later attempt would end the same way.
+        let refusal = replies
+            .iter()
+            .find(|reply| reply.is_permanent())
+            .or_else(|| {
+                replies
+                    .iter()
+                    .find(|reply| !matches!(reply.code, 250 | 251 | 252))
+            });
+        if let Some(refusal) = refusal.cloned() {
+            self.reset().await?;
+            return Ok(Envelope::Refused(refusal));
+        }
+        self.send(b"DATA\r\n").await?;
+        let reply = self.reply(self.command).await?;
+        if reply.code == 354 {
+            return Ok(Envelope::Accepted);
+        }
+        self.reset().await?;
+        Ok(Envelope::Refused(reply))
+    }
+
+    async fn reset(&mut self) -> Result<(), StageError> {
+        self.send(b"RSET\r\n").await?;
+        self.expect(250).await.map(|_| ())
+    }
+
+    /// The message, dots stuffed, and the reply to it.
+    pub(super) async fn content(&mut self, message: &Message) -> Content {
+        let limit = self.data;
+        let mut end_is_leaving = false;
+        let written = timeout(limit, self.write_content(message, &mut end_is_leaving)).await;
+        let error = match written {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(StageError::Broken(error)),
+            Err(_) => Some(StageError::TimedOut(limit)),
+        };
+        if let Some(error) = error {
+            return match self.reply(LAST_WORDS).await {
+                Ok(reply) if !reply.is_positive() => Content::Replied(reply),
+                _ if end_is_leaving => Content::Unknown(error),
+                _ => Content::NotSent(error),
+            };
+        }
+        match self.reply(limit).await {
+            Ok(reply) => Content::Replied(reply),
+            Err(error) => Content::Unknown(error),
+        }
+    }
+
+    /// Sets `end_is_leaving` before the first byte of the end of the message may leave.
+    async fn write_content(
+        &mut self,
+        message: &Message,
+        end_is_leaving: &mut bool,
+    ) -> std::io::Result<()> {
+        let mut stuffed = Vec::with_capacity(WRITE_BYTES.min(message.size() + 64));
+        let mut at_line_start = true;
+        for chunk in message.chunks() {
+            at_line_start = stuff_dots(chunk, at_line_start, &mut stuffed);
+            if stuffed.len() >= WRITE_BYTES {
+                self.stream.write_all(&stuffed).await?;
+                stuffed.clear();
+            }
+        }
+        stuffed.extend_from_slice(if at_line_start {
+            b".\r\n"
+        } else {
+            b"\r\n.\r\n"
+        });
+        *end_is_leaving = true;
+        self.stream.write_all(&stuffed).await?;
+        self.stream.flush().await
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), StageError> {
+        let write = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        timeout(self.command, write)
+            .await
+            .map_err(|_| StageError::TimedOut(self.command))?
+            .map_err(StageError::Broken)
+    }
+
+    async fn reply(&mut self, limit: Duration) -> Result<Reply, StageError> {
+        let read = async {
+            loop {
+                if let Some(reply) = take_reply(&mut self.received)? {
+                    return Ok(reply);
+                }
+                if self.stream.read_buf(&mut self.received).await? == 0 {
+                    return Err(StageError::Broken(std::io::ErrorKind::UnexpectedEof.into()));
+                }
+            }
+        };
+        timeout(limit, read)
+            .await
+            .map_err(|_| StageError::TimedOut(limit))?
+    }
+
+    async fn expect(&mut self, code: u16) -> Result<Reply, StageError> {
+        let reply = self.reply(self.command).await?;
+        if reply.code == code {
+            Ok(reply)
+        } else {
+            Err(StageError::Refused(reply))
+        }
+    }
+}
+
+async fn encrypt<S: AsyncRead + AsyncWrite + Unpin>(
+    endpoint: &Endpoint,
+    connector: &TlsConnector,
+    stream: S,
+) -> Result<tokio_rustls::client::TlsStream<S>, StageError> {
+    let failed = |error| StageError::Tls(endpoint.host.clone(), error);
+    let name = ServerName::try_from(endpoint.host.clone())
+        .map_err(|error| failed(std::io::Error::other(error)))?;
+    timeout(endpoint.connect, connector.connect(name, stream))
+        .await
+        .map_err(|_| StageError::TimedOut(endpoint.connect))?
+        .map_err(failed)
+}
+
+fn own_refusal(text: &str) -> Reply {
+    Reply {
+        code: 550,
+        lines: vec![text.to_owned()],
+    }
+}
+
+/// Doubles each dot at the beginning of a line (RFC 5321 §4.5.2); answers whether the next byte
+/// begins a line.
+fn stuff_dots(bytes: &[u8], mut at_line_start: bool, stuffed: &mut Vec<u8>) -> bool {
+    stuffed.reserve(bytes.len() + 16);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        if at_line_start && rest[0] == b'.' {
+            stuffed.push(b'.');
+        }
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |position| position + 1);
+        stuffed.extend_from_slice(&rest[..end]);
+        at_line_start = rest[end - 1] == b'\n';
+        rest = &rest[end..];
+    }
+    at_line_start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_stuffed_at_any_split() {
+        let content = b".a\r\nb.\r\n..\r\n.\r\nend";
+        let expected = b"..a\r\nb.\r\n...\r\n..\r\nend";
+        for split in 0..=content.len() {
+            let mut stuffed = Vec::new();
+            let at_line_start = stuff_dots(&content[..split], true, &mut stuffed);
+            stuff_dots(&content[split..], at_line_start, &mut stuffed);
+            assert_eq!(stuffed, expected, "split at {split}");
+        }
+    }
+}

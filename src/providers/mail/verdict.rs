@@ -1,0 +1,64 @@
+//! What came of a submission.
+
+use std::fmt::{Display, Formatter};
+use std::time::Duration;
+
+/// A failure in the provider's own words, or ours where it said none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The SMTP reply code, where there was a reply.
+    pub code: Option<u16>,
+    /// One line, without the code.
+    pub text: String,
+}
+
+impl Failure {
+    /// A failure that no reply tells of.
+    #[must_use]
+    pub fn own(text: impl Into<String>) -> Self {
+        Self {
+            code: None,
+            text: text.into(),
+        }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        match self.code {
+            Some(code) => write!(formatter, "{code} {}", self.text),
+            None => formatter.write_str(&self.text),
+        }
+    }
+}
+
+/// What came of a submission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The provider has the message.
+    Sent,
+    /// Not now; the provider has not got it.
+    Temporary {
+        /// Why.
+        failure: Failure,
+        /// The provider named a time to wait, or is known to mean one.
+        retry_after: Option<Duration>,
+    },
+    /// Never; the provider has not got it.
+    Permanent(Failure),
+    /// The message was out when the connection broke: the provider may have it.
+    Unknown(Failure),
+    /// The access token doesn't open the mailbox; the provider has not got the message.
+    TokenRefused(Failure),
+}
+
+impl Verdict {
+    /// A passing failure with no time of its own.
+    #[must_use]
+    pub fn temporary(failure: Failure) -> Self {
+        Self::Temporary {
+            failure,
+            retry_after: None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Errors as RFC 9457 `application/problem+json`.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::types::ids::LogId;
+
+/// Seconds after which a caller may come back when the gateway is short of something.
+const RETRY_SECONDS: u16 = 5;
+
+/// A field that is wrong.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct FieldError {
+    pub(super) field: &'static str,
+    pub(super) detail: String,
+}
+
+/// A request that failed. The middleware that knows the request's id renders it.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+    errors: Vec<FieldError>,
+    log_id: Option<LogId>,
+}
+
+#[derive(Serialize)]
+struct Rendered<'a> {
+    r#type: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    code: &'a str,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
+    errors: &'a [FieldError],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_id: Option<String>,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            detail: detail.into(),
+            errors: Vec::new(),
+            log_id: None,
+        }
+    }
+
+    /// 422 with each field that is wrong.
+    pub(super) fn fields(errors: Vec<FieldError>) -> Self {
+        let detail = errors
+            .iter()
+            .map(|error| format!("{} {}", error.field, error.detail))
+            .collect::<Vec<_>>()
+            .join("; ");
+        Self {
+            errors,
+            ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_request", detail)
+        }
+    }
+
+    /// 503: the database, of which the caller is told no more.
+    pub(super) fn unavailable() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "The gateway can't reach its database at the moment. Nothing was sent; try again shortly.",
+        )
+    }
+
+    pub(super) fn with_log_id(self, log_id: LogId) -> Self {
+        Self {
+            log_id: Some(log_id),
+            ..self
+        }
+    }
+
+    pub(super) fn render(&self, request_id: &str) -> Response {
+        let rendered = Rendered {
+            r#type: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: self.code,
+            request_id,
+            errors: &self.errors,
+            log_id: self.log_id.map(|id| id.to_string()),
+        };
+        // Texts and numbers only: nothing in there can fail to be written.
+        let body = serde_json::to_vec(&rendered).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if matches!(
+            self.status,
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+        ) {
+            headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        }
+        response
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

@@ -1,0 +1,14 @@
+//! Floor 5: what `mailgate dev` adds. A private Postgres, certificates, and a mail provider on
+//! loopback: a real OAuth 2 authorization server, a real SMTP server that speaks XOAUTH2, and a page
+//! that shows what arrived.
+
+pub mod certificates;
+mod demo;
+pub mod dev;
+mod home;
+pub mod inbox;
+pub mod oauth;
+pub mod pages;
+pub mod postgres;
+pub mod provider;
+mod smtp;

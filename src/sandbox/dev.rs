@@ -1,0 +1,321 @@
+//! `mailgate dev`: the whole gateway on one machine, with nothing but the binary and Postgres's
+//! programs.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use toml::{Table, Value};
+
+use super::certificates::{self, CertificateError, CertificateFiles};
+use super::demo::{self, Demo, DemoError};
+use super::home::{Home, HomeError};
+use super::postgres::{self, Durability, PostgresError, PrivatePostgres};
+use super::provider::{self, SandboxError, SandboxProvider};
+use crate::config::{self, ConfigError, Settings};
+use crate::daemon::{self, Daemon, DaemonError};
+use crate::shutdown::Shutdown;
+use crate::smtp::tls::{self, ServerTlsError};
+use crate::telemetry;
+use crate::types::clock::{SharedClock, SystemClock};
+
+const DATABASE: &str = "mailgate";
+
+/// What the command line says.
+#[derive(Debug)]
+pub struct DevOptions {
+    /// Where the state lives.
+    pub directory: PathBuf,
+    /// Throw the state away at the end.
+    pub ephemeral: bool,
+    /// A file of settings.
+    pub config: Option<PathBuf>,
+}
+
+/// `mailgate dev` can't go on. Each text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum DevError {
+    /// The settings.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The folder.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The database.
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
+    /// The database went away.
+    #[error("the private Postgres has ended: {0}")]
+    PostgresDied(String),
+    /// The certificates.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
+    /// The certificates again.
+    #[error(transparent)]
+    Tls(#[from] ServerTlsError),
+    /// The mail provider.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The gateway.
+    #[error(transparent)]
+    Daemon(#[from] DaemonError),
+    /// The demo.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// Signals.
+    #[error("signals can't be listened to: {0}")]
+    Signals(#[from] std::io::Error),
+}
+
+/// Runs until a signal ends it.
+///
+/// # Errors
+///
+/// [`DevError`].
+pub async fn run(options: DevOptions) -> Result<(), DevError> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    // Wrong settings are told before anything is started; what only a start can tell stands in for itself.
+    // The plugins are off until the provider's addresses are known.
+    let early = load(&options, preset_before_start(), &Table::new())?;
+    telemetry::start_logging(early.log_format, &early.log_filter);
+    let home = Home::open(&options.directory, options.ephemeral)?;
+    let files = certificates::ensure(
+        home.state(),
+        std::slice::from_ref(&early.smtp.host),
+        clock.now(),
+    )?;
+    let durability = if options.ephemeral {
+        Durability::Throwaway
+    } else {
+        Durability::Durable
+    };
+    eprintln!(
+        "Starting a private Postgres in {} …",
+        home.state().display()
+    );
+    let database = postgres::start(home.state(), durability).await?;
+    let run = with_database(&options, &home, &database, &files, &early, &clock).await;
+    database.stop().await;
+    run
+}
+
+async fn with_database(
+    options: &DevOptions,
+    home: &Home,
+    database: &PrivatePostgres,
+    files: &CertificateFiles,
+    early: &Settings,
+    clock: &SharedClock,
+) -> Result<(), DevError> {
+    database.ensure_database(DATABASE).await?;
+    // The provider outlives the gateway, which may still have mail for it at the end.
+    let sandbox_shutdown = Shutdown::default();
+    let provider = provider::start(
+        &early.sandbox,
+        &home.state().join("sandbox"),
+        tls::acceptor(&files.certificate, &files.key)?,
+        Arc::clone(clock),
+        &sandbox_shutdown,
+    )
+    .await?;
+    let preset = preset(&database.url(DATABASE), &home.seal_key()?, files);
+    let settings = load(options, preset, &provider.plugins(&files.ca))?;
+    let shutdown = Shutdown::default();
+    let run = serve(home, database, files, &provider, settings, clock, &shutdown).await;
+    let finished = shutdown.finish().await;
+    sandbox_shutdown.finish().await?;
+    run.and(finished.map_err(DevError::from))
+}
+
+async fn serve(
+    home: &Home,
+    database: &PrivatePostgres,
+    files: &CertificateFiles,
+    provider: &SandboxProvider,
+    settings: Settings,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) -> Result<(), DevError> {
+    let smtp_host = settings.smtp.host.clone();
+    let daemon = daemon::start(settings, Arc::clone(clock), shutdown).await?;
+    let demo = demo::ensure(home, &daemon, provider).await?;
+    let announcement = announcement(
+        &daemon,
+        &demo,
+        provider,
+        &files.ca,
+        &smtp_host,
+        &database.url(DATABASE),
+    );
+    let path = home.announce(&announcement)?;
+    println!("{}", screen(&daemon, &demo, provider, &smtp_host, &path));
+    tokio::select! {
+        requested = shutdown.requested() => requested.map_err(DevError::from),
+        how = database.died() => Err(DevError::PostgresDied(how)),
+    }
+}
+
+fn load(options: &DevOptions, mut preset: Table, plugins: &Table) -> Result<Settings, ConfigError> {
+    preset.insert("plugins".to_owned(), Value::Table(plugins.clone()));
+    config::load(preset, options.config.as_deref(), std::env::vars())
+}
+
+/// Places of the settings that are known only once the parts of the sandbox run.
+fn preset_before_start() -> Table {
+    let nowhere = CertificateFiles {
+        ca: PathBuf::from("-"),
+        certificate: PathBuf::from("-"),
+        key: PathBuf::from("-"),
+    };
+    let no_key = format!("dev:{}=", "A".repeat(43));
+    preset("postgres://localhost/-", &no_key, &nowhere)
+}
+
+fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table {
+    let text = |value: &str| Value::String(value.to_owned());
+    let section = |entries: Vec<(&str, Value)>| {
+        Value::Table(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect(),
+        )
+    };
+    Table::from_iter([
+        (
+            "database".to_owned(),
+            section(vec![("url", text(database_url))]),
+        ),
+        (
+            "seal".to_owned(),
+            section(vec![("keys", Value::Array(vec![text(seal_key)]))]),
+        ),
+        (
+            "tls".to_owned(),
+            section(vec![
+                ("certificate", text(&files.certificate.to_string_lossy())),
+                ("key", text(&files.key.to_string_lossy())),
+            ]),
+        ),
+        (
+            "http".to_owned(),
+            section(vec![("listen", text("127.0.0.1:8080"))]),
+        ),
+        (
+            "smtp".to_owned(),
+            section(vec![
+                ("starttls_listen", text("127.0.0.1:2587")),
+                ("tls_listen", text("127.0.0.1:2465")),
+            ]),
+        ),
+        // Nobody scrapes a developer's machine; the address is free for who wants it.
+        ("metrics".to_owned(), section(vec![("listen", text(""))])),
+    ])
+}
+
+fn announcement(
+    daemon: &Daemon,
+    demo: &Demo,
+    provider: &SandboxProvider,
+    ca_file: &Path,
+    smtp_host: &str,
+    database_url: &str,
+) -> String {
+    let value = json!({
+        "base_url": daemon.base_url,
+        "smtp": {
+            "host": smtp_host,
+            "starttls_port": daemon.starttls_address.map(|address| address.port()),
+            "tls_port": daemon.tls_address.map(|address| address.port()),
+        },
+        "ca_file": ca_file,
+        "database_url": database_url,
+        "sandbox_url": provider.url(),
+        "subscriber": {
+            "subscriber_id": demo.app.subscriber.to_string(),
+            "api_secret": demo.api_secret(),
+        },
+        "app": {
+            "id": demo.app.app.to_string(),
+            "app_id": demo.app.slug,
+            "pushable_key": demo.app.pushable_key.expose(),
+            "send_key": demo.app.send_key.expose(),
+        },
+        "mailbox": {
+            "email": demo.mailbox.email,
+            "plugin": demo.plugin.as_str(),
+            "user_key": demo.mailbox.user_key.to_string(),
+            "credential_id": demo.mailbox.credential.to_string(),
+        },
+    });
+    format!("{value:#}\n")
+}
+
+/// What a newcomer sees once all is ready.
+fn screen(
+    daemon: &Daemon,
+    demo: &Demo,
+    provider: &SandboxProvider,
+    smtp_host: &str,
+    announcement: &Path,
+) -> String {
+    let (send_key, pk) = (demo.app.send_key.expose(), demo.app.pushable_key.expose());
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        // Writing into a text can't fail.
+        let _ = writeln!(text, "{words}");
+    };
+    let port = |address: Option<std::net::SocketAddr>| {
+        address.map_or_else(|| "off".to_owned(), |address| address.port().to_string())
+    };
+    line(format_args!("\nMailgate is ready.\n"));
+    line(format_args!("  REST      {}", daemon.base_url));
+    line(format_args!(
+        "  SMTP      {smtp_host}, port {} (STARTTLS) and {} (TLS)",
+        port(daemon.starttls_address),
+        port(daemon.tls_address)
+    ));
+    line(format_args!(
+        "  Sandbox   {}   the mail that arrived",
+        provider.url()
+    ));
+    line(format_args!(
+        "  Mailbox   {} ({})",
+        demo.mailbox.email, demo.plugin
+    ));
+    line(format_args!("  app_id    {}", demo.app.slug));
+    line(format_args!("  send_key  {send_key}"));
+    line(format_args!("  All of it {}\n", announcement.display()));
+    line(format_args!("Send by REST:\n"));
+    line(format_args!(
+        "  curl {}/send -H 'X-Send-Key: {send_key}' -H 'Content-Type: application/json' \
+         -d '{{\"pk\":\"{pk}\",\"to\":\"bob@example.com\",\"subject\":\"Hello\",\"body\":\"It works.\"}}'\n",
+        daemon.base_url
+    ));
+    if let Some(address) = daemon.starttls_address {
+        line(format_args!("Send by SMTP:\n"));
+        line(format_args!(
+            "  swaks --server {}:{} --tls --auth PLAIN --auth-user {} --auth-password {send_key} \
+             --from {} --to bob@example.com --header 'Subject: Hello'\n",
+            connectable(address),
+            address.port(),
+            demo.app.slug,
+            demo.mailbox.email,
+        ));
+    }
+    line(format_args!(
+        "Then look at {}. Ctrl-C ends it.",
+        provider.url()
+    ));
+    text
+}
+
+/// Where a program on this machine reaches a listener.
+fn connectable(address: std::net::SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        "127.0.0.1".to_owned()
+    } else {
+        address.ip().to_string()
+    }
+}

@@ -1,0 +1,328 @@
+//! What arrived at the sandbox mailbox provider: one folder, two files a message.
+//!
+//! `<id>.eml` holds the exact bytes, `<id>.json` the [`ArrivedMessage`]. The JSON file comes into being
+//! by a rename after the bytes are written, so a message cut short by a crash has none and is skipped.
+//! Nothing is synchronised to disk: this is a developer's toy. Showing the messages is `pages`' business.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, Utc};
+use mail_parser::{HeaderValue, MessageParser};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// How many messages are kept; the oldest go first.
+const KEPT_MESSAGES: usize = 10_000;
+
+/// One message that arrived, without its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArrivedMessage {
+    /// `UUIDv7`: sorts by arrival.
+    pub id: String,
+    /// The mailbox whose token was used.
+    pub mailbox: String,
+    /// RFC 5321 reverse-path; empty for `<>`.
+    pub envelope_from: String,
+    /// RFC 5321 forward-paths that were accepted.
+    pub envelope_to: Vec<String>,
+    /// When it arrived.
+    pub received_at: DateTime<Utc>,
+    /// Size in bytes.
+    pub size: usize,
+    /// The decoded Subject header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+/// The messages that arrived. Clones share one inbox.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    directory: PathBuf,
+    kept: usize,
+    /// Newest first.
+    index: Mutex<VecDeque<Arc<ArrivedMessage>>>,
+}
+
+impl Inbox {
+    /// Opens the inbox in `directory`, which is made when missing. Blocks: it reads every description.
+    ///
+    /// # Errors
+    /// When the folder can't be made or read.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        Self::open_keeping(directory, KEPT_MESSAGES)
+    }
+
+    fn open_keeping(directory: &Path, kept: usize) -> io::Result<Self> {
+        fs::create_dir_all(directory)?;
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.extension() == Some(OsStr::new("json")) {
+                found.extend(load(&path).map(Arc::new));
+            }
+        }
+        found.sort_unstable_by(|left, right| right.id.cmp(&left.id));
+        let shared = Shared {
+            directory: directory.to_owned(),
+            kept,
+            index: Mutex::new(found.into()),
+        };
+        shared.remove_surplus();
+        Ok(Self {
+            shared: Arc::new(shared),
+        })
+    }
+
+    /// Stores a message; it is in [`Inbox::list`] when this returns.
+    ///
+    /// # Errors
+    /// When the files can't be written; nothing is listed then.
+    pub async fn add(
+        &self,
+        mailbox: &str,
+        envelope_from: &str,
+        envelope_to: &[String],
+        received_at: DateTime<Utc>,
+        bytes: impl AsRef<[u8]> + Send + 'static,
+    ) -> io::Result<Arc<ArrivedMessage>> {
+        let mut message = ArrivedMessage {
+            id: Uuid::now_v7().to_string(),
+            mailbox: mailbox.to_owned(),
+            envelope_from: envelope_from.to_owned(),
+            envelope_to: envelope_to.to_owned(),
+            received_at,
+            size: 0,
+            subject: None,
+        };
+        self.off_thread(move |shared| {
+            let bytes = bytes.as_ref();
+            message.size = bytes.len();
+            message.subject = subject(bytes);
+            shared.store(message, bytes)
+        })
+        .await
+    }
+
+    /// The newest `limit` messages, newest first.
+    #[must_use]
+    pub fn list(&self, limit: usize) -> Vec<Arc<ArrivedMessage>> {
+        self.shared.index().iter().take(limit).cloned().collect()
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.shared.index().len()
+    }
+
+    /// The message with this id.
+    #[must_use]
+    pub fn find(&self, id: &str) -> Option<Arc<ArrivedMessage>> {
+        let index = self.shared.index();
+        index.iter().find(|message| message.id == id).cloned()
+    }
+
+    /// The exact bytes of a message; none when there is no such message.
+    ///
+    /// # Errors
+    /// When the file can't be read.
+    pub async fn raw(&self, id: &str) -> io::Result<Option<Vec<u8>>> {
+        // Only ids of the index name files, so no id leads out of the folder.
+        let Some(message) = self.find(id) else {
+            return Ok(None);
+        };
+        self.off_thread(move |shared| match fs::read(shared.raw_path(&message.id)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            // Removed since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// Removes every message.
+    ///
+    /// # Errors
+    /// When a file can't be removed; none of them is listed any more all the same.
+    pub async fn clear(&self) -> io::Result<()> {
+        self.off_thread(|shared| {
+            let removed = std::mem::take(&mut *shared.index());
+            removed
+                .iter()
+                .map(|message| shared.remove(&message.id))
+                .fold(Ok(()), io::Result::and)
+        })
+        .await
+    }
+
+    async fn off_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let shared = Arc::clone(&self.shared);
+        tokio::task::spawn_blocking(move || work(&shared)).await?
+    }
+}
+
+impl Shared {
+    fn index(&self) -> MutexGuard<'_, VecDeque<Arc<ArrivedMessage>>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn raw_path(&self, id: &str) -> PathBuf {
+        self.directory.join(format!("{id}.eml"))
+    }
+
+    fn description_path(&self, id: &str) -> PathBuf {
+        self.directory.join(format!("{id}.json"))
+    }
+
+    fn store(&self, message: ArrivedMessage, bytes: &[u8]) -> io::Result<Arc<ArrivedMessage>> {
+        let description = serde_json::to_vec(&message)?;
+        fs::write(self.raw_path(&message.id), bytes)?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+        file.write_all(&description)?;
+        file.persist(self.description_path(&message.id))?;
+        let message = Arc::new(message);
+        {
+            let mut index = self.index();
+            // Writers finish in any order; the place of a newer one is at or near the front.
+            let place = index
+                .iter()
+                .position(|other| other.id < message.id)
+                .unwrap_or(index.len());
+            index.insert(place, Arc::clone(&message));
+        }
+        self.remove_surplus();
+        Ok(message)
+    }
+
+    fn remove_surplus(&self) {
+        let surplus = {
+            let mut index = self.index();
+            let kept = self.kept.min(index.len());
+            index.split_off(kept)
+        };
+        for message in surplus {
+            if let Err(error) = self.remove(&message.id) {
+                tracing::warn!(%error, "an old sandbox message stays on the disk");
+            }
+        }
+    }
+
+    fn remove(&self, id: &str) -> io::Result<()> {
+        // The description first: the bytes alone are no message.
+        fs::remove_file(self.description_path(id)).and(fs::remove_file(self.raw_path(id)))
+    }
+}
+
+/// Reads one description; none when it is unreadable or its bytes are missing.
+fn load(path: &Path) -> Option<ArrivedMessage> {
+    let message: ArrivedMessage = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let named = path.file_stem() == Some(OsStr::new(&message.id));
+    (named && path.with_extension("eml").is_file()).then_some(message)
+}
+
+fn subject(bytes: &[u8]) -> Option<String> {
+    let message = MessageParser::new()
+        .header_text(mail_parser::HeaderName::Subject)
+        .default_header_ignore()
+        .parse_headers(bytes)?;
+    match message.header(mail_parser::HeaderName::Subject)? {
+        HeaderValue::Text(text) => Some(text.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    const MAIL: &[u8] = b"From: a@x.test\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nhi\r\n";
+
+    async fn add(inbox: &Inbox, from: &str) -> Arc<ArrivedMessage> {
+        let to = ["b@y.test".to_owned()];
+        inbox
+            .add("ada@sandbox.example", from, &to, Utc::now(), MAIL)
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn newest_first_exact_bytes_and_the_same_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = Inbox::open(folder.path()).unwrap();
+        assert!(inbox.list(10).is_empty());
+        for number in 0..3 {
+            add(&inbox, &format!("{number}@x.test")).await;
+        }
+        let listed = inbox.list(10);
+        let senders: Vec<_> = listed.iter().map(|m| m.envelope_from.as_str()).collect();
+        assert_eq!(senders, ["2@x.test", "1@x.test", "0@x.test"]);
+        assert_eq!(inbox.list(1), listed[..1]);
+        assert_eq!(listed[0].subject.as_deref(), Some("Grüße"));
+        assert_eq!(listed[0].size, MAIL.len());
+        assert_eq!(inbox.raw(&listed[0].id).await.unwrap().unwrap(), MAIL);
+
+        let again = Inbox::open(folder.path()).unwrap();
+        assert_eq!(again.list(10), listed);
+        assert_eq!(again.count(), 3);
+    }
+
+    #[tokio::test]
+    async fn half_written_and_foreign_files_are_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = Inbox::open(folder.path()).unwrap();
+        let whole = add(&inbox, "whole@x.test").await;
+        let cut = add(&inbox, "cut@x.test").await;
+        let path = |id: &str, kind: &str| folder.path().join(format!("{id}.{kind}"));
+        fs::remove_file(path(&cut.id, "json")).unwrap();
+        fs::write(folder.path().join("x.json"), "{").unwrap();
+        fs::copy(path(&whole.id, "json"), folder.path().join("other.json")).unwrap();
+        let again = Inbox::open(folder.path()).unwrap();
+        assert_eq!(again.list(10), [whole]);
+    }
+
+    #[tokio::test]
+    async fn only_the_newest_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let inbox = Inbox::open_keeping(folder.path(), 2).unwrap();
+        let first = add(&inbox, "1@x.test").await;
+        let second = add(&inbox, "2@x.test").await;
+        let third = add(&inbox, "3@x.test").await;
+        assert_eq!(inbox.list(10), [third.clone(), second]);
+        assert_eq!(inbox.raw(&first.id).await.unwrap(), None);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+        let fewer = Inbox::open_keeping(folder.path(), 1).unwrap();
+        assert_eq!(fewer.list(10), [third]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn cleared_means_gone_and_no_id_leaves_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("outside.eml"), "secret").unwrap();
+        let inbox = Inbox::open(&folder.path().join("inbox")).unwrap();
+        let message = add(&inbox, "1@x.test").await;
+        assert_eq!(inbox.raw("../outside").await.unwrap(), None);
+        inbox.clear().await.unwrap();
+        assert_eq!(inbox.count(), 0);
+        assert_eq!(inbox.find(&message.id), None);
+        assert_eq!(
+            fs::read_dir(folder.path().join("inbox")).unwrap().count(),
+            0
+        );
+    }
+}

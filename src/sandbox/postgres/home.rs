@@ -1,0 +1,367 @@
+//! The folder that a private Postgres lives in, and the account that owns it.
+//!
+//! ```text
+//! <directory>/postgres.lock      held by the process that keeps the server; holds its pid
+//! <directory>/postgres/          the home, or a link to one under /var/lib/mailgate-dev
+//!                      cluster/      what initdb made; `cluster.new` while it makes it
+//!                      socket/       or a link to a folder in /tmp when the path is too long
+//!                      server.log
+//! ```
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink,
+};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Durability, PostgresError};
+
+/// Where clusters go whose own folder the server's account can't enter.
+const ELSEWHERE: &str = "/var/lib/mailgate-dev";
+
+/// In a home of [`ELSEWHERE`] that may be lost: the directory it was made for.
+const ORIGIN: &str = "origin";
+
+/// `sun_path` holds 104 bytes on macOS and 108 on Linux, the closing NUL included.
+const SOCKET_PATH_MAX: usize = 103;
+
+/// The account that runs the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Account {
+    /// This process's own; it isn't root.
+    Own,
+    /// We are root, whom Postgres refuses: another user's ids.
+    Other {
+        /// The user's name, or its number.
+        name: String,
+        uid: u32,
+        gid: u32,
+    },
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own => formatter.write_str("this user"),
+            Self::Other { name, .. } => write!(formatter, "the user {name}"),
+        }
+    }
+}
+
+impl Account {
+    /// Our own account, or as root `postgres`, else `nobody`.
+    pub(super) fn choose() -> Result<Self, PostgresError> {
+        let id = Path::new("id");
+        let output = Command::new(id)
+            .arg("-u")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(PostgresError::io("run", id))?;
+        if output.stdout.trim_ascii() != b"0" {
+            return Ok(Self::Own);
+        }
+        let passwd = Path::new("/etc/passwd");
+        let users = fs::read_to_string(passwd).map_err(PostgresError::io("read", passwd))?;
+        ["postgres", "nobody"]
+            .iter()
+            .find_map(|name| user(&users, name))
+            .ok_or(PostgresError::NoAccount)
+    }
+
+    /// Keeps to the owner of a cluster that is there already, as Postgres insists on it.
+    fn owning(self, cluster: &Path) -> Self {
+        match (&self, fs::metadata(cluster)) {
+            (Self::Other { uid, .. }, Ok(found)) if found.uid() != *uid && found.uid() != 0 => {
+                Self::Other {
+                    name: found.uid().to_string(),
+                    uid: found.uid(),
+                    gid: found.gid(),
+                }
+            }
+            _ => self,
+        }
+    }
+
+    /// Runs `command` as this account.
+    pub(super) fn apply(&self, command: &mut Command) {
+        if let Self::Other { uid, gid, .. } = self {
+            command.uid(*uid).gid(*gid);
+        }
+    }
+
+    /// Makes `path` this account's.
+    fn give(&self, path: &Path) -> Result<(), PostgresError> {
+        match self {
+            Self::Own => Ok(()),
+            Self::Other { uid, gid, .. } => {
+                chown(path, Some(*uid), Some(*gid)).map_err(PostgresError::io("chown", path))
+            }
+        }
+    }
+
+    /// Whether this account can enter `directory`.
+    fn reaches(&self, directory: &Path) -> bool {
+        if *self == Self::Own {
+            return true;
+        }
+        let mut command = Command::new("sh");
+        self.apply(&mut command);
+        command
+            .args(["-c", "cd -- \"$1\"", "sh"])
+            .arg(directory)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    }
+}
+
+/// The ids of `name` in the text of a passwd(5) file.
+fn user(users: &str, name: &str) -> Option<Account> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next() != Some(name) {
+            return None;
+        }
+        let uid = fields.nth(1)?.parse().ok()?;
+        let gid = fields.next()?.parse().ok()?;
+        (uid != 0).then(|| Account::Other {
+            name: name.to_owned(),
+            uid,
+            gid,
+        })
+    })
+}
+
+/// An opened home, locked for this process until it is dropped.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) account: Account,
+    directory: PathBuf,
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Home {
+    /// Finds or makes the home of `directory`, and locks it.
+    pub(super) fn open(directory: &Path, durability: Durability) -> Result<Self, PostgresError> {
+        fs::create_dir_all(directory).map_err(PostgresError::io("create", directory))?;
+        let directory =
+            fs::canonicalize(directory).map_err(PostgresError::io("resolve", directory))?;
+        let lock = lock(&directory)?;
+        let account = Account::choose()?;
+        let path = locate(&directory, &account, durability)?;
+        let account = account.owning(&path.join("cluster"));
+        let home = Self {
+            account,
+            directory,
+            path,
+            _lock: lock,
+        };
+        home.own_folder(&home.path)?;
+        if !home.account.reaches(&home.path) {
+            return Err(PostgresError::Unreachable {
+                path: home.path,
+                account: home.account.to_string(),
+            });
+        }
+        Ok(home)
+    }
+
+    /// The folder given to `start`, resolved.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(super) fn cluster(&self) -> PathBuf {
+        self.path.join("cluster")
+    }
+
+    /// Where initdb works until the cluster is whole.
+    pub(super) fn unfinished(&self) -> PathBuf {
+        self.path.join("cluster.new")
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.path.join("server.log")
+    }
+
+    /// Makes the socket folder: in the home, or in the machine's temporary folder when the address would
+    /// be too long.
+    pub(super) fn socket(&self) -> Result<PathBuf, PostgresError> {
+        let inside = self.path.join("socket");
+        self.remove_socket();
+        if socket_fits(&inside) {
+            self.own_folder(&inside)?;
+            return Ok(inside);
+        }
+        let outside = tempfile::Builder::new()
+            .prefix("mailgate-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .map_err(PostgresError::io("create", &std::env::temp_dir()))?
+            .keep();
+        self.account.give(&outside)?;
+        symlink(&outside, &inside).map_err(PostgresError::io("link", &inside))?;
+        Ok(outside)
+    }
+
+    /// Removes a socket folder outside the home, also one left by a killed predecessor.
+    pub(super) fn remove_socket(&self) {
+        let inside = self.path.join("socket");
+        if let Ok(outside) = fs::read_link(&inside) {
+            if outside.starts_with(std::env::temp_dir()) {
+                // Gone already is as good.
+                let _ = fs::remove_dir_all(&outside);
+            }
+            let _ = fs::remove_file(&inside);
+        }
+    }
+
+    /// Makes `folder`, 0700 and the account's.
+    fn own_folder(&self, folder: &Path) -> Result<(), PostgresError> {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(PostgresError::io("create", folder)(error));
+            }
+            _ => {}
+        }
+        self.account.give(folder)?;
+        fs::set_permissions(folder, Permissions::from_mode(0o700))
+            .map_err(PostgresError::io("chmod", folder))
+    }
+}
+
+fn socket_fits(folder: &Path) -> bool {
+    folder
+        .join(format!(".s.PGSQL.{}", super::server::PORT))
+        .as_os_str()
+        .as_bytes()
+        .len()
+        <= SOCKET_PATH_MAX
+}
+
+/// Locks the folder, so that two processes never keep it. The lock goes with the process, however it ends.
+fn lock(directory: &Path) -> Result<File, PostgresError> {
+    let path = directory.join("postgres.lock");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(PostgresError::io("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {
+            file.set_len(0)
+                .and_then(|()| file.rewind())
+                .and_then(|()| write!(file, "{}", std::process::id()))
+                .map_err(PostgresError::io("write", &path))?;
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            // The holder may be about to write it: unknown then.
+            let _ = file.read_to_string(&mut pid);
+            Err(PostgresError::AlreadyRunning {
+                directory: directory.to_owned(),
+                pid: pid.trim().parse().unwrap_or(0),
+            })
+        }
+        Err(TryLockError::Error(error)) => Err(PostgresError::io("lock", &path)(error)),
+    }
+}
+
+/// The home's path: `directory/postgres`, what that links to, or a new place that it is made to link to.
+fn locate(
+    directory: &Path,
+    account: &Account,
+    durability: Durability,
+) -> Result<PathBuf, PostgresError> {
+    let inside = directory.join("postgres");
+    if let Ok(target) = fs::read_link(&inside) {
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(PostgresError::io("create", parent))?;
+        }
+        return Ok(target);
+    }
+    if account.reaches(directory) || inside.join("cluster").exists() {
+        return Ok(inside);
+    }
+    let elsewhere = Path::new(ELSEWHERE);
+    fs::create_dir_all(elsewhere).map_err(PostgresError::io("create", elsewhere))?;
+    sweep(elsewhere);
+    let digest = Sha256::digest(directory.as_os_str().as_bytes());
+    let (digest, _) = digest.split_at(8);
+    let name = digest
+        .iter()
+        .fold(String::new(), |name, byte| name + &format!("{byte:02x}"));
+    let target = elsewhere.join(name);
+    // No link points here, so what lies here belonged to a folder that was removed since.
+    if target.exists() {
+        fs::remove_dir_all(&target).map_err(PostgresError::io("remove", &target))?;
+    }
+    if durability == Durability::Throwaway {
+        fs::create_dir(&target).map_err(PostgresError::io("create", &target))?;
+        let origin = target.join(ORIGIN);
+        fs::write(&origin, inside.as_os_str().as_bytes())
+            .map_err(PostgresError::io("write", &origin))?;
+    }
+    symlink(&target, &inside).map_err(PostgresError::io("link", &inside))?;
+    Ok(target)
+}
+
+/// Removes throwaway homes whose folder is gone: tests remove the link, not what it points to.
+fn sweep(elsewhere: &Path) {
+    for entry in fs::read_dir(elsewhere).into_iter().flatten().flatten() {
+        let home = entry.path();
+        let Ok(origin) = fs::read(home.join(ORIGIN)) else {
+            continue;
+        };
+        let link = PathBuf::from(std::ffi::OsStr::from_bytes(&origin));
+        if matches!(fs::symlink_metadata(&link), Err(error) if error.kind() == io::ErrorKind::NotFound)
+            && let Err(error) = fs::remove_dir_all(&home)
+        {
+            tracing::debug!(%error, "an abandoned throwaway Postgres stays");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_of_passwd() {
+        let users =
+            "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65533:nobody:/:/bin/false\nbroken:x\n";
+        assert_eq!(
+            user(users, "nobody"),
+            Some(Account::Other {
+                name: "nobody".to_owned(),
+                uid: 65534,
+                gid: 65533
+            })
+        );
+        assert_eq!(user(users, "root"), None, "Postgres refuses root");
+        assert_eq!(user(users, "broken"), None);
+        assert_eq!(user(users, "postgres"), None);
+    }
+
+    #[test]
+    fn a_long_folder_is_too_long_for_a_socket() {
+        assert!(socket_fits(Path::new("/tmp/x/postgres/socket")));
+        // "/" + 88 + "/.s.PGSQL.5432" = 103 bytes.
+        assert!(socket_fits(Path::new(&format!("/{}", "d".repeat(88)))));
+        assert!(!socket_fits(Path::new(&format!("/{}", "d".repeat(89)))));
+    }
+}

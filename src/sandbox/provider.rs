@@ -1,0 +1,173 @@
+//! The sandbox's mail provider: its listeners, and the settings with which a plugin uses it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio_rustls::TlsAcceptor;
+use toml::{Table, Value};
+
+use super::inbox::Inbox;
+use super::oauth::{self, Authorization, AuthorizationError};
+use super::pages;
+use super::smtp::SandboxMail;
+use crate::config::SandboxSettings;
+use crate::daemon::{DaemonError, bind, run_http};
+use crate::shutdown::Shutdown;
+use crate::smtp::connection::ConnectionSettings;
+use crate::smtp::listener::{self, ConnectionLimits};
+use crate::smtp::protocol::authentication::Mechanism;
+use crate::smtp::protocol::session::SessionSettings;
+use crate::types::clock::SharedClock;
+use crate::types::plugin::Plugin;
+
+/// Its one OAuth client. It is reached from this machine only, so its secret need not be one.
+const CLIENT_ID: &str = "mailgate-sandbox";
+const CLIENT_SECRET: &str = "sandbox";
+
+/// What it takes, in bytes: more than the gateway, so that the gateway's limit is the one seen.
+const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+
+const CONNECTIONS: usize = 10_000;
+
+/// The provider can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// An address to listen on.
+    #[error(transparent)]
+    Listen(#[from] DaemonError),
+    /// Its grants.
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
+    /// Its messages, or an address that can't be told.
+    #[error("the sandbox's files can't be used: {0}")]
+    Files(#[from] std::io::Error),
+}
+
+/// The running provider.
+#[derive(Debug, Clone)]
+pub struct SandboxProvider {
+    /// Its authorization server.
+    pub authorization: Authorization,
+    /// What arrived.
+    pub inbox: Inbox,
+    /// Where its page, its OAuth server and its JSON interface are.
+    pub address: SocketAddr,
+    /// Where its submission server is.
+    pub smtp_address: SocketAddr,
+}
+
+/// Starts the provider with its files in `directory`. It ends with `shutdown`.
+///
+/// # Errors
+///
+/// [`SandboxError`].
+pub async fn start(
+    settings: &SandboxSettings,
+    directory: &Path,
+    tls: TlsAcceptor,
+    clock: SharedClock,
+    shutdown: &Shutdown,
+) -> Result<SandboxProvider, SandboxError> {
+    let http = bind("sandbox.listen", settings.listen).await?;
+    let smtp = bind("sandbox.smtp_listen", settings.smtp_listen).await?;
+    let (address, smtp_address) = (http.local_addr()?, smtp.local_addr()?);
+    let authorization = Authorization::open(oauth::Settings {
+        client_id: CLIENT_ID.to_owned(),
+        client_secret: SecretString::from(CLIENT_SECRET),
+        redirect_uris: Vec::new(),
+        access_token_seconds: settings.access_token_seconds,
+        directory: directory.join("grants"),
+        clock: Arc::clone(&clock),
+    })?;
+    let inbox = Inbox::open(&directory.join("messages"))?;
+    let mail = SandboxMail {
+        authorization: authorization.clone(),
+        inbox: inbox.clone(),
+        clock,
+    };
+    let router = authorization.router().merge(pages::router(inbox.clone()));
+    let (soft, hard, tracker) = (&shutdown.soft, &shutdown.hard, &shutdown.tracker);
+    tracker.spawn(run_http(http, router, soft.clone(), hard.clone()));
+    let connection = ConnectionSettings {
+        session: Arc::new(session_settings()),
+        tls,
+        implicit_tls: false,
+        command: Duration::from_secs(300),
+        content_idle: Duration::from_secs(300),
+    };
+    tracker.spawn(listener::run(
+        smtp,
+        connection,
+        mail,
+        ConnectionLimits::new(CONNECTIONS, CONNECTIONS),
+        tracker.clone(),
+        soft.clone(),
+        hard.clone(),
+    ));
+    Ok(SandboxProvider {
+        authorization,
+        inbox,
+        address,
+        smtp_address,
+    })
+}
+
+fn session_settings() -> SessionSettings {
+    SessionSettings {
+        hostname: "localhost".to_owned(),
+        maximum_line: 4_096,
+        maximum_message: MESSAGE_BYTES,
+        maximum_recipients: 1_000,
+        maximum_errors: 100,
+        maximum_authentication_failures: 3,
+        mechanisms: vec![Mechanism::Xoauth2],
+        starttls: true,
+        ask_for_recipients: true,
+    }
+}
+
+impl SandboxProvider {
+    /// Where its pages are.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The settings with which both plugins use this provider.
+    #[must_use]
+    pub fn plugins(&self, ca_file: &Path) -> Table {
+        let base = self.url();
+        let text = |value: &str| Value::String(value.to_owned());
+        let plugin = Table::from_iter([
+            ("kind".to_owned(), text("generic")),
+            ("client_id".to_owned(), text(CLIENT_ID)),
+            ("client_secret".to_owned(), text(CLIENT_SECRET)),
+            (
+                "authorize_url".to_owned(),
+                text(&format!("{base}/oauth/authorize")),
+            ),
+            ("token_url".to_owned(), text(&format!("{base}/oauth/token"))),
+            (
+                "revoke_url".to_owned(),
+                text(&format!("{base}/oauth/revoke")),
+            ),
+            (
+                "userinfo_url".to_owned(),
+                text(&format!("{base}/oauth/userinfo")),
+            ),
+            ("smtp_host".to_owned(), text("localhost")),
+            (
+                "smtp_port".to_owned(),
+                Value::Integer(self.smtp_address.port().into()),
+            ),
+            ("ca_file".to_owned(), text(&ca_file.to_string_lossy())),
+        ]);
+        Plugin::ALL
+            .into_iter()
+            .map(|name| (name.to_string(), Value::Table(plugin.clone())))
+            .collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! The sandbox's submission server: takes mail from mailboxes that show an access token, and fails
+//! on demand.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use secrecy::ExposeSecret;
+
+use super::inbox::Inbox;
+use super::oauth::Authorization;
+use crate::smtp::connection::{Backend, Delivered};
+use crate::smtp::protocol::authentication::Credentials;
+use crate::smtp::protocol::reply::Reply;
+use crate::smtp::protocol::session::Envelope;
+use crate::types::clock::SharedClock;
+use crate::types::email_address::EmailAddress;
+
+/// What `slow@` takes.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// The sandbox behind its SMTP sessions.
+#[derive(Debug, Clone)]
+pub(super) struct SandboxMail {
+    pub(super) authorization: Authorization,
+    pub(super) inbox: Inbox,
+    pub(super) clock: SharedClock,
+}
+
+/// What a recipient's local part asks for; a tag behind a plus sign changes nothing.
+fn fault(recipient: &EmailAddress) -> String {
+    let local_part = recipient.local_part();
+    local_part
+        .split('+')
+        .next()
+        .unwrap_or(local_part)
+        .to_ascii_lowercase()
+}
+
+impl Backend for SandboxMail {
+    /// The mailbox.
+    type Identity = String;
+
+    async fn authenticate(&self, credentials: Credentials, _: IpAddr) -> Result<String, Reply> {
+        match credentials {
+            Credentials::Bearer { username, token }
+                if self
+                    .authorization
+                    .authenticate(&username, token.expose_secret()) =>
+            {
+                Ok(username)
+            }
+            _ => Err(Reply::new(
+                535,
+                "5.7.8",
+                "The access token is not in use, or of another mailbox",
+            )),
+        }
+    }
+
+    async fn recipient(&self, _: &String, recipient: &EmailAddress) -> Result<(), Reply> {
+        match fault(recipient).as_str() {
+            "tempfail" => Err(Reply::new(451, "4.3.0", "Try again later (tempfail)")),
+            "quota" => Err(Reply::new(452, "4.2.2", "The mailbox is full (quota)")),
+            "permfail" => Err(Reply::new(550, "5.1.1", "No such user here (permfail)")),
+            "limit" => Err(Reply::new(554, "5.7.1", "Sending limit exceeded (limit)")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn deliver(&self, mailbox: &String, envelope: Envelope, content: Bytes) -> Delivered {
+        // As the real ones do: nobody sends in another's name.
+        let sender = envelope.sender.as_ref().map(EmailAddress::as_str);
+        if !sender.is_some_and(|sender| sender.eq_ignore_ascii_case(mailbox)) {
+            return Delivered::Reply(Reply::new(
+                553,
+                "5.7.1",
+                "The envelope sender is not the mailbox that has authenticated",
+            ));
+        }
+        let asks_for = |word| {
+            envelope
+                .recipients
+                .iter()
+                .any(|recipient| fault(recipient) == word)
+        };
+        if asks_for("slow") {
+            tokio::time::sleep(SLOW).await;
+        }
+        let recipients: Vec<String> = envelope
+            .recipients
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let sender = sender.unwrap_or_default();
+        let added = self
+            .inbox
+            .add(mailbox, sender, &recipients, self.clock.now(), content)
+            .await;
+        match added {
+            Ok(_) if asks_for("drop") => Delivered::Cut,
+            Ok(message) => {
+                Delivered::Reply(Reply::new(250, "2.0.0", &format!("OK {}", message.id)))
+            }
+            Err(error) => {
+                tracing::error!(%error, "the sandbox can't keep a message");
+                Delivered::Reply(Reply::new(
+                    452,
+                    "4.3.1",
+                    "The sandbox can't keep the message",
+                ))
+            }
+        }
+    }
+}

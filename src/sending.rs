@@ -1,0 +1,63 @@
+//! Floor 2: the way of a message, the same for both doors: gate → mailbox → message → token → submit
+//! → verdict → journal.
+
+mod attempt;
+pub mod compose;
+mod gate;
+pub mod journal;
+mod pipeline;
+pub mod prepared;
+mod retry;
+mod spooled;
+pub mod submitted;
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+use tokio_util::task::TaskTracker;
+
+use crate::config::SendingSettings;
+use crate::mailboxes::Mailboxes;
+use crate::providers::mail::MailProviders;
+use crate::types::clock::SharedClock;
+
+pub use gate::{Blocked, admit};
+use journal::Journal;
+pub use pipeline::{Outcome, SendError};
+
+/// Sends mail.
+#[derive(Debug, Clone)]
+pub struct Sending {
+    pool: PgPool,
+    clock: SharedClock,
+    providers: Arc<MailProviders>,
+    mailboxes: Mailboxes,
+    journal: Journal,
+    settings: Arc<SendingSettings>,
+    tracker: TaskTracker,
+}
+
+impl Sending {
+    /// Over a database, the mailboxes and their providers. Messages are sent on `tracker`, so that a
+    /// caller who goes away leaves nothing half done.
+    #[must_use]
+    pub fn new(
+        pool: PgPool,
+        clock: SharedClock,
+        providers: Arc<MailProviders>,
+        mailboxes: Mailboxes,
+        journal: Journal,
+        settings: Arc<SendingSettings>,
+        tracker: TaskTracker,
+    ) -> Self {
+        Self {
+            pool,
+            clock,
+            providers,
+            mailboxes,
+            journal,
+            settings,
+            tracker,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Composes a message from the fields of a REST call.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use lettre::message::header::ContentType;
+use lettre::message::{Mailbox, MultiPart, SinglePart};
+use lettre::{Address, Message as Builder};
+
+use super::prepared::{Prepared, Summary};
+use crate::providers::mail::smtp::Recipients;
+use crate::types::email_address::EmailAddress;
+use crate::types::ids::LogId;
+use crate::types::message::Message;
+
+/// The fields of a message. At least one of the bodies is there; no field holds a line end that the
+/// caller's own validation should have refused.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    /// Whom it goes to.
+    pub to: EmailAddress,
+    /// Its subject.
+    pub subject: String,
+    /// Its text body.
+    pub text: Option<String>,
+    /// Its HTML body.
+    pub html: Option<String>,
+}
+
+/// The fields make no message.
+#[derive(Debug, thiserror::Error)]
+pub enum ComposeError {
+    /// An address has a form that a header can't show.
+    #[error("the address {0} can't stand in a header")]
+    Address(String),
+    /// The builder refused.
+    #[error("the message can't be composed: {0}")]
+    Builder(#[from] lettre::error::Error),
+}
+
+/// Composes the message that `from` sends at the moment `at`: text, HTML or both as alternatives,
+/// with a Message-ID and a Date of ours.
+///
+/// # Errors
+///
+/// [`ComposeError`].
+pub fn compose(
+    fields: Fields,
+    from: &EmailAddress,
+    at: DateTime<Utc>,
+) -> Result<Prepared, ComposeError> {
+    let id = LogId::at(at);
+    let message_id = format!("<{id}@{}>", message_id_domain(from));
+    let builder = Builder::builder()
+        .from(mailbox(from)?)
+        .to(mailbox(&fields.to)?)
+        .subject(fields.subject.clone())
+        .message_id(Some(message_id.clone()))
+        .date(at.into());
+    let built = match (fields.text, fields.html) {
+        (Some(text), Some(html)) => {
+            builder.multipart(MultiPart::alternative_plain_html(text, html))?
+        }
+        (None, Some(html)) => builder.singlepart(SinglePart::html(html))?,
+        (text, None) => builder.singlepart(
+            SinglePart::builder()
+                .header(ContentType::TEXT_PLAIN)
+                .body(text.unwrap_or_default()),
+        )?,
+    };
+    let to = fields.to.as_str().to_owned();
+    Ok(Prepared {
+        id,
+        message: Message::from_pieces(vec![Bytes::from(built.formatted())]),
+        recipients: Recipients {
+            smtputf8: !fields.to.is_ascii() || !from.is_ascii(),
+            addresses: vec![to.clone()],
+        },
+        message_id: Some(message_id),
+        summary: Summary {
+            to_address: to,
+            subject: fields.subject,
+            ..Summary::default()
+        },
+    })
+}
+
+/// The sender's own domain, as receivers expect it; an internationalized one has no place there.
+fn message_id_domain(from: &EmailAddress) -> &str {
+    if from.is_ascii() && !from.domain().starts_with('[') {
+        from.domain()
+    } else {
+        "mailgate.invalid"
+    }
+}
+
+fn mailbox(address: &EmailAddress) -> Result<Mailbox, ComposeError> {
+    address
+        .as_str()
+        .parse::<Address>()
+        .map(|address| Mailbox::new(None, address))
+        .map_err(|_| ComposeError::Address(address.as_str().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use mail_parser::MessageParser;
+    use proptest::prelude::*;
+
+    fn composed(subject: &str, text: Option<&str>, html: Option<&str>) -> Vec<u8> {
+        let prepared = compose(
+            Fields {
+                to: EmailAddress::parse("bob@example.org").unwrap(),
+                subject: subject.to_owned(),
+                text: text.map(str::to_owned),
+                html: html.map(str::to_owned),
+            },
+            &EmailAddress::parse("ada@example.com").unwrap(),
+            DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+        )
+        .unwrap();
+        let bytes = prepared.message.chunks().collect::<Vec<_>>().concat();
+        let parsed = MessageParser::new().parse(&bytes).unwrap();
+        assert_eq!(
+            prepared.message_id.unwrap(),
+            format!("<{}>", parsed.message_id().unwrap())
+        );
+        bytes
+    }
+
+    #[test]
+    fn text_alone() {
+        let bytes = composed("Hi", Some("Hello\nthere"), None);
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(
+            text.contains("Content-Type: text/plain; charset=utf-8\r\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n"),
+            "{text}"
+        );
+        assert!(text.contains("Hello\r\nthere"), "{text}");
+    }
+
+    #[test]
+    fn html_alone_and_both() {
+        let html = String::from_utf8(composed("Hi", None, Some("<p>x</p>"))).unwrap();
+        assert!(
+            html.contains("Content-Type: text/html; charset=utf-8\r\n"),
+            "{html}"
+        );
+        let both = composed("Hi", Some("plain"), Some("<p>rich</p>"));
+        let parsed = MessageParser::new().parse(&both).unwrap();
+        assert_eq!(parsed.body_text(0).unwrap().trim_end(), "plain");
+        assert_eq!(parsed.body_html(0).unwrap().trim_end(), "<p>rich</p>");
+        assert!(String::from_utf8_lossy(&both).contains("multipart/alternative"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(subject in "[^\\p{C}]{0,300}", text in "[^\\p{C}]{1,2000}") {
+            let bytes = composed(&subject, Some(&text), None);
+            for line in bytes.split(|byte| *byte == b'\n') {
+                prop_assert!(line.len() <= 999, "a line of {} bytes", line.len());
+            }
+            let parsed = MessageParser::new().parse(&bytes).unwrap();
+            prop_assert_eq!(parsed.body_text(0).unwrap().trim_end(), text.trim_end());
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Whether an app may send at this moment.
+
+use crate::types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+
+/// Sending is blocked by the subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Blocked {
+    /// A payment is due: worth holding the mail for.
+    #[error("Sending is suspended: the subscription is {0}")]
+    Suspended(SubscriptionStatus),
+    /// There is no subscription any more.
+    #[error("Sending is blocked: the subscription has ended")]
+    Ended,
+}
+
+/// Lets a subscription through that may send.
+///
+/// # Errors
+///
+/// [`Blocked`], which also says whether waiting may help.
+pub fn admit(status: Option<SubscriptionStatus>) -> Result<(), Blocked> {
+    match sending_permission(status) {
+        SendingPermission::Allowed => Ok(()),
+        SendingPermission::Suspended(status) => Err(Blocked::Suspended(status)),
+        SendingPermission::Ended => Err(Blocked::Ended),
+    }
+}

@@ -1,0 +1,301 @@
+//! The way of a message from open to close.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Sending;
+use super::prepared::Prepared;
+use crate::config::Unverifiable;
+use crate::mailboxes::Mailbox;
+use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::storage::spool::{self, Closing, Deferral, Opening};
+use crate::types::ids::{AppId, CredentialId, LogId};
+use crate::types::log_status::LogStatus;
+use crate::types::message::Message;
+use crate::types::plugin::Plugin;
+
+/// Attempts to journal the end of a message that the provider has already answered.
+const CLOSE_ATTEMPTS: u32 = 5;
+
+/// What is told of a message whose outcome stays unknown.
+pub(super) const UNVERIFIABLE: &str = "The connection broke after the message was out, and the \
+    mailbox can't be looked into: it may have arrived, and was not sent again";
+
+/// What became of a message that the gateway took.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// The provider has it.
+    Sent(Receipt),
+    /// Stored; the gateway tries again, so the caller must not.
+    Queued {
+        /// Of the message.
+        receipt: Receipt,
+        /// Why not now.
+        failure: Failure,
+        /// Attempts that have failed so far.
+        retry_count: i32,
+        /// The next attempt.
+        next_retry_at: DateTime<Utc>,
+    },
+    /// It will not be sent.
+    Rejected {
+        /// Of the message.
+        receipt: Receipt,
+        /// Why not.
+        failure: Failure,
+    },
+}
+
+/// What identifies a message from now on.
+#[derive(Debug, Clone)]
+pub struct Receipt {
+    /// In the log.
+    pub id: LogId,
+    /// The mailbox's address.
+    pub from: String,
+    /// The mailbox's provider.
+    pub plugin: Plugin,
+    /// The Message-ID header.
+    pub message_id: Option<String>,
+}
+
+/// The gateway did not take the message: nothing was sent, and the caller may try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the gateway can't take the message at the moment")]
+pub struct SendError;
+
+/// How one attempt leaves its message.
+#[derive(Debug)]
+pub(super) enum Settled {
+    Sent,
+    Failed(Failure),
+    Again {
+        failure: Failure,
+        next_attempt_at: DateTime<Utc>,
+    },
+}
+
+impl Sending {
+    /// Sends a message from a mailbox. It goes on when the caller goes away.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`] when the message could not be journaled: nothing was sent then.
+    pub async fn send(
+        &self,
+        app: AppId,
+        mailbox: Mailbox,
+        prepared: Prepared,
+    ) -> Result<Outcome, SendError> {
+        let sending = self.clone();
+        self.tracker
+            .spawn(async move { sending.send_here(app, &mailbox, prepared).await })
+            .await
+            .map_err(|_| SendError)?
+    }
+
+    async fn send_here(
+        &self,
+        app: AppId,
+        mailbox: &Mailbox,
+        prepared: Prepared,
+    ) -> Result<Outcome, SendError> {
+        let started = std::time::Instant::now();
+        let opened_at = self.clock.now();
+        let Prepared {
+            id,
+            message,
+            recipients,
+            message_id,
+            summary,
+        } = prepared;
+        let opening = Opening {
+            id,
+            app,
+            credential: mailbox.id,
+            from_address: mailbox.email.clone(),
+            to_address: summary.to_address,
+            cc_addresses: summary.cc_addresses,
+            bcc_addresses: summary.bcc_addresses,
+            subject: summary.subject,
+            plugin: mailbox.plugin,
+            message_id: message_id.clone(),
+            size_bytes: i64::try_from(message.size()).unwrap_or(i64::MAX),
+            has_attachments: summary.has_attachments,
+            recipients: recipients.addresses.clone(),
+            smtputf8: recipients.smtputf8,
+            opened_at,
+            lease_until: opened_at + self.lease(),
+        };
+        self.journal.open(opening).await.map_err(|_| SendError)?;
+        let verdict = self.attempt(mailbox, &recipients, &message).await;
+        let receipt = Receipt {
+            id,
+            from: mailbox.email.clone(),
+            plugin: mailbox.plugin,
+            message_id,
+        };
+        let settled = self.settle(verdict, 1);
+        let names = Names {
+            id,
+            app,
+            credential: mailbox.id,
+            plugin: mailbox.plugin,
+        };
+        report(&settled, names, started.elapsed());
+        match settled {
+            Settled::Sent => {
+                self.close(id, LogStatus::Sent, None).await;
+                Ok(Outcome::Sent(receipt))
+            }
+            Settled::Failed(failure) => {
+                self.close(id, LogStatus::FailedPerm, Some(failure.to_string()))
+                    .await;
+                Ok(Outcome::Rejected { receipt, failure })
+            }
+            Settled::Again {
+                failure,
+                next_attempt_at,
+            } => {
+                let deferral = Deferral {
+                    id,
+                    attempts: 1,
+                    error_message: failure.to_string(),
+                    next_attempt_at,
+                };
+                self.store(&deferral, Some(&message)).await.map_err(|error| {
+                    tracing::error!(log_id = %id, %error, "a message that failed could not be stored: its sender is told to keep it");
+                    SendError
+                })?;
+                Ok(Outcome::Queued {
+                    receipt,
+                    failure,
+                    retry_count: 1,
+                    next_retry_at: next_attempt_at,
+                })
+            }
+        }
+    }
+
+    /// What a verdict means for a message whose `attempts`th attempt it was.
+    pub(super) fn settle(&self, verdict: Verdict, attempts: i32) -> Settled {
+        let (failure, retry_after) = match verdict {
+            Verdict::Sent => return Settled::Sent,
+            Verdict::Permanent(failure) | Verdict::TokenRefused(failure) => {
+                return Settled::Failed(failure);
+            }
+            Verdict::Unknown(failure) if self.settings.unverifiable == Unverifiable::Fail => {
+                return Settled::Failed(Failure::own(format!("{UNVERIFIABLE} ({failure})")));
+            }
+            Verdict::Unknown(failure) => (failure, None),
+            Verdict::Temporary {
+                failure,
+                retry_after,
+            } => (failure, retry_after),
+        };
+        let scheduled = usize::try_from(attempts)
+            .ok()
+            .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?));
+        match scheduled {
+            None => Settled::Failed(failure),
+            Some(wait) => {
+                let wait = jittered(*wait).max(retry_after.unwrap_or_default());
+                Settled::Again {
+                    failure,
+                    next_attempt_at: self.clock.now()
+                        + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1)),
+                }
+            }
+        }
+    }
+
+    /// Writes the end of a message. What the provider answered stands whatever the database says, so
+    /// a failure here is told to the operator and not to the caller, who would send again.
+    pub(super) async fn close(&self, id: LogId, status: LogStatus, error_message: Option<String>) {
+        let closing = Closing {
+            id,
+            status,
+            error_message,
+        };
+        for attempt in 0..CLOSE_ATTEMPTS {
+            if self.journal.close(closing.clone()).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100) * 2_u32.pow(attempt)).await;
+        }
+        tracing::error!(
+            log_id = %id,
+            status = status.as_str(),
+            "the end of a message could not be written; its spool row stays open"
+        );
+    }
+
+    /// How long a message may be worked on before its process counts as dead: every stage at its
+    /// longest, twice because of a refused token, and the refresh between.
+    pub(super) fn lease(&self) -> TimeDelta {
+        let stages = self.settings.connect * 2
+            + self.settings.command * 8
+            + self.settings.data * 2
+            + self.settings.oauth * 4;
+        TimeDelta::from_std(stages * 2).unwrap_or(TimeDelta::hours(1))
+    }
+
+    /// Keeps a message for its next attempt, with its raw bytes the first time: in one transaction.
+    pub(super) async fn store(
+        &self,
+        deferral: &Deferral,
+        message: Option<&Message>,
+    ) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        let kept = spool::defer(&mut transaction, deferral).await?;
+        if !kept {
+            return Err(sqlx::Error::RowNotFound);
+        }
+        if let Some(message) = message {
+            for (position, chunk) in (0..).zip(message.chunks()) {
+                spool::add_chunk(&mut transaction, deferral.id, position, chunk).await?;
+            }
+        }
+        transaction.commit().await
+    }
+}
+
+/// Up to a tenth longer, so that messages that failed together don't come back together.
+fn jittered(wait: Duration) -> Duration {
+    wait + wait.mul_f64(0.1 * rand::random::<f64>())
+}
+
+/// What the log names of a message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names {
+    pub(super) id: LogId,
+    pub(super) app: AppId,
+    pub(super) credential: CredentialId,
+    pub(super) plugin: Plugin,
+}
+
+/// The one line that the log has of an attempt.
+pub(super) fn report(settled: &Settled, names: Names, took: Duration) {
+    let (outcome, error) = match settled {
+        Settled::Sent => (LogStatus::Sent, None),
+        Settled::Failed(failure) => (LogStatus::FailedPerm, Some(failure.to_string())),
+        Settled::Again { failure, .. } => (LogStatus::FailedTemp, Some(failure.to_string())),
+    };
+    metrics::counter!(
+        "mailgate_messages_total",
+        "outcome" => outcome.as_str(),
+        "plugin" => names.plugin.as_str()
+    )
+    .increment(1);
+    tracing::info!(
+        log_id = %names.id,
+        app_id = %names.app,
+        credential_id = %names.credential,
+        plugin = %names.plugin,
+        outcome = outcome.as_str(),
+        error,
+        milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "message"
+    );
+}

@@ -1,0 +1,35 @@
+//! A message that is ready to go out, and what its log row will say.
+
+use crate::providers::mail::smtp::Recipients;
+use crate::types::ids::LogId;
+use crate::types::message::Message;
+
+/// What the log tells of a message.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    /// The To header's addresses, or the envelope's first.
+    pub to_address: String,
+    /// The Cc header's addresses.
+    pub cc_addresses: Vec<String>,
+    /// Recipients that no header names.
+    pub bcc_addresses: Vec<String>,
+    /// The subject, decoded.
+    pub subject: String,
+    /// Whether files are attached.
+    pub has_attachments: bool,
+}
+
+/// A message that is ready to go out.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Its id in the log, which its Received header names too.
+    pub id: LogId,
+    /// The bytes.
+    pub message: Message,
+    /// The envelope.
+    pub recipients: Recipients,
+    /// Its Message-ID header with the angle brackets.
+    pub message_id: Option<String>,
+    /// What the log tells.
+    pub summary: Summary,
+}

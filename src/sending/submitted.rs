@@ -1,0 +1,223 @@
+//! Takes a message as an SMTP client submitted it: who it is from, what its log row says, and the
+//! bytes that go out. These are the client's own, but for Bcc, which goes, and one Received header
+//! in front.
+
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use mail_parser::{Header, HeaderName, HeaderValue, MessageParser};
+
+use super::prepared::{Prepared, Summary};
+use crate::providers::mail::smtp::Recipients;
+use crate::types::email_address::EmailAddress;
+use crate::types::ids::LogId;
+use crate::types::message::Message;
+
+/// Characters of a subject that the log keeps.
+const SUBJECT_LENGTH: usize = 998;
+
+/// A submitted message whose sender is known, and is still to be held against the app's mailboxes.
+#[derive(Debug)]
+pub struct Submitted {
+    /// The one address of its one From header.
+    pub from: EmailAddress,
+    prepared: Prepared,
+}
+
+/// The message can't be sent by anybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubmittedError {
+    /// Not exactly one From header with exactly one address.
+    #[error("the message has not exactly one From header with exactly one address")]
+    From,
+}
+
+impl Submitted {
+    /// Reads a message's headers. `recipients` is the envelope; `gateway` the name in the Received
+    /// header, which tells nothing of the client.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmittedError`].
+    pub fn read(
+        content: Bytes,
+        recipients: Vec<EmailAddress>,
+        smtputf8: bool,
+        gateway: &str,
+        at: DateTime<Utc>,
+    ) -> Result<Self, SubmittedError> {
+        let parsed = MessageParser::new()
+            .parse_headers(content.as_ref())
+            .ok_or(SubmittedError::From)?;
+        let headers = parsed.headers();
+        let from = sole_sender(headers)?;
+        let to = addresses(headers, &HeaderName::To);
+        let cc = addresses(headers, &HeaderName::Cc);
+        let unnamed: Vec<String> = recipients
+            .iter()
+            .filter(|recipient| {
+                !to.iter()
+                    .chain(&cc)
+                    .any(|named| named.eq_ignore_ascii_case(recipient.as_str()))
+            })
+            .map(|recipient| recipient.as_str().to_owned())
+            .collect();
+        let to_address = if to.is_empty() {
+            recipients
+                .first()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        } else {
+            to.join(", ")
+        };
+        let header_end = headers
+            .last()
+            .map_or(0, |header| header.offset_end as usize);
+        let needs_smtputf8 = recipients.iter().any(|recipient| !recipient.is_ascii())
+            || (smtputf8 && !content[..header_end.min(content.len())].is_ascii());
+        let id = LogId::at(at);
+        let summary = Summary {
+            to_address,
+            cc_addresses: cc,
+            bcc_addresses: unnamed,
+            subject: parsed
+                .subject()
+                .unwrap_or_default()
+                .chars()
+                .filter(|letter| !letter.is_control())
+                .take(SUBJECT_LENGTH)
+                .collect(),
+            has_attachments: has_attachments(headers, &content),
+        };
+        let message_id = parsed.message_id().map(|id| format!("<{}>", clean(id)));
+        let mut pieces = vec![received(gateway, id, smtputf8, at)];
+        pieces.extend(without_bcc(headers, &content));
+        Ok(Self {
+            from,
+            prepared: Prepared {
+                id,
+                message: Message::from_pieces(pieces),
+                recipients: Recipients {
+                    addresses: recipients
+                        .iter()
+                        .map(|recipient| recipient.as_str().to_owned())
+                        .collect(),
+                    smtputf8: needs_smtputf8,
+                },
+                message_id,
+                summary,
+            },
+        })
+    }
+
+    /// The message, once its sender has been found among the app's mailboxes.
+    #[must_use]
+    pub fn into_prepared(self) -> Prepared {
+        self.prepared
+    }
+}
+
+fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
+    header.name().trim_end().eq_ignore_ascii_case(name.as_str())
+}
+
+/// Every From header counts: which of two a receiver shows is anybody's guess.
+fn sole_sender(headers: &[Header<'_>]) -> Result<EmailAddress, SubmittedError> {
+    let mut from = headers
+        .iter()
+        .filter(|header| is_named(header, &HeaderName::From));
+    let (Some(only), None) = (from.next(), from.next()) else {
+        return Err(SubmittedError::From);
+    };
+    let HeaderValue::Address(address) = &only.value else {
+        return Err(SubmittedError::From);
+    };
+    let mut all = address.iter();
+    let (Some(only), None) = (all.next(), all.next()) else {
+        return Err(SubmittedError::From);
+    };
+    only.address
+        .as_deref()
+        .and_then(|address| EmailAddress::parse(address).ok())
+        .ok_or(SubmittedError::From)
+}
+
+fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {
+    headers
+        .iter()
+        .filter(|header| is_named(header, name))
+        .filter_map(|header| header.value.as_address())
+        .flat_map(mail_parser::Address::iter)
+        .filter_map(|address| address.address.as_deref())
+        .map(clean)
+        .filter(|address| !address.is_empty())
+        .collect()
+}
+
+/// Nothing that a database or a log line can't hold.
+fn clean(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).collect()
+}
+
+fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Bytes {
+    // RFC 8314 §4.3 and RFC 6531 §4.3 name the protocols; submission here is always authenticated
+    // and under TLS.
+    let protocol = if smtputf8 { "UTF8SMTPSA" } else { "ESMTPSA" };
+    Bytes::from(format!(
+        "Received: by {gateway} with {protocol} id {id};\r\n\t{}\r\n",
+        at.to_rfc2822()
+    ))
+}
+
+fn without_bcc(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for header in headers
+        .iter()
+        .filter(|header| is_named(header, &HeaderName::Bcc))
+    {
+        let (field, end) = (header.offset_field as usize, header.offset_end as usize);
+        if start <= field && field <= end && end <= content.len() {
+            pieces.push(content.slice(start..field));
+            start = end;
+        }
+    }
+    pieces.push(content.slice(start..));
+    pieces
+}
+
+/// Whether a part of a multipart message, or the message itself, calls itself an attachment.
+fn has_attachments(headers: &[Header<'_>], content: &[u8]) -> bool {
+    let is_attachment = |header: &Header<'_>| {
+        is_named(header, &HeaderName::ContentDisposition)
+            && header
+                .value
+                .as_content_type()
+                .is_some_and(|value| value.c_type.eq_ignore_ascii_case("attachment"))
+    };
+    let is_multipart = headers.iter().any(|header| {
+        is_named(header, &HeaderName::ContentType)
+            && header
+                .value
+                .as_content_type()
+                .is_some_and(|value| value.c_type.eq_ignore_ascii_case("multipart"))
+    });
+    headers.iter().any(is_attachment) || (is_multipart && a_line_says_attachment(content))
+}
+
+/// Looks for the header of a part without taking the message to pieces, which would copy it.
+fn a_line_says_attachment(content: &[u8]) -> bool {
+    const FIELD: &[u8] = b"content-disposition:";
+    const ATTACHMENT: &[u8] = b"attachment";
+    memchr::memchr_iter(b'\n', content).any(|line_end| {
+        let line = &content[line_end + 1..];
+        line.get(..FIELD.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(FIELD))
+            && line[FIELD.len()..]
+                .trim_ascii_start()
+                .get(..ATTACHMENT.len())
+                .is_some_and(|value| value.eq_ignore_ascii_case(ATTACHMENT))
+    })
+}
+
+#[cfg(test)]
+mod tests;

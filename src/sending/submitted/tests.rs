@@ -1,0 +1,156 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use super::*;
+
+fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError> {
+    Submitted::read(
+        Bytes::from(content.to_owned()),
+        recipients
+            .iter()
+            .map(|recipient| EmailAddress::parse(recipient).unwrap())
+            .collect(),
+        false,
+        "mail.example.net",
+        DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+    )
+}
+
+fn sent(submitted: Submitted) -> String {
+    let bytes = submitted
+        .into_prepared()
+        .message
+        .chunks()
+        .collect::<Vec<_>>()
+        .concat();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn goes_out_byte_for_byte_behind_one_received_header() {
+    let content = "Subject:  odd   spacing\r\nFrom: Ada <ada@example.com>\r\nX-A: b\r\n\tc \r\n\r\nBody \r\n.\r\n\r\n";
+    let sent = sent(read(content, &["bob@example.org"]).unwrap());
+    let (received, rest) = sent.split_at(sent.len() - content.len());
+    assert_eq!(rest, content);
+    assert!(
+        received.starts_with("Received: by mail.example.net with ESMTPSA id log_"),
+        "{received}"
+    );
+    assert!(
+        received.ends_with("Tue, 14 Nov 2023 22:13:20 +0000\r\n"),
+        "{received}"
+    );
+    assert_eq!(received.matches("\r\n").count(), 2);
+}
+
+#[test]
+fn bcc_goes_in_all_its_forms() {
+    for bcc in [
+        "Bcc: hidden@example.org\r\n",
+        "BCC : hidden@example.org\r\n",
+        "bcc:\r\n hidden@example.org,\r\n\tother@example.org\r\n",
+        "Bcc: hidden@example.org\r\nbcc: hidden2@example.org\r\n",
+        "Bcc:\r\n",
+    ] {
+        for (before, after) in [
+            ("", "From: a@example.com\r\nTo: b@example.org\r\n"),
+            ("From: a@example.com\r\n", "To: b@example.org\r\n"),
+            ("From: a@example.com\r\nTo: b@example.org\r\n", ""),
+        ] {
+            let content = format!("{before}{bcc}{after}\r\nBcc: stays, it is body\r\n");
+            let sent = sent(read(&content, &["hidden@example.org"]).unwrap());
+            assert!(
+                sent.ends_with(&format!("{before}{after}\r\nBcc: stays, it is body\r\n")),
+                "{content}\n---\n{sent}"
+            );
+        }
+    }
+}
+
+#[test]
+fn only_one_sender_is_one() {
+    for content in [
+        "Subject: none\r\n\r\n",
+        "",
+        "\r\nFrom: a@example.com\r\n",
+        "From: a@example.com, b@example.com\r\n\r\n",
+        "From: a@example.com\r\nFrom: b@example.com\r\n\r\n",
+        "From: a@example.com\r\nfrom : a@example.com\r\n\r\n",
+        "From:\r\n\r\n",
+        "From: nobody\r\n\r\n",
+        "From: friends: a@example.com, b@example.com;\r\n\r\n",
+    ] {
+        assert_eq!(
+            read(content, &["x@example.org"]).map(|_| ()),
+            Err(SubmittedError::From),
+            "{content:?}"
+        );
+    }
+    for (content, address) in [
+        ("From: a@example.com\r\n\r\n", "a@example.com"),
+        (
+            "From: \"Ada, L.\" <Ada@Example.com>\r\n\r\n",
+            "Ada@Example.com",
+        ),
+        (
+            "FROM:\r\n =?utf-8?q?Ad=C3=A9?=\r\n <a@example.com>\r\n\r\n",
+            "a@example.com",
+        ),
+        ("from : <a@example.com>\r\n\r\n", "a@example.com"),
+    ] {
+        assert_eq!(
+            read(content, &["x@example.org"]).unwrap().from.as_str(),
+            address,
+            "{content:?}"
+        );
+    }
+}
+
+#[test]
+fn the_log_is_told_who_got_it() {
+    let prepared = read(
+        "From: a@example.com\r\nTo: One <one@example.org>, two@example.org\r\nCc: three@example.org\r\n\
+         Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nMessage-ID: <x@y>\r\n\r\n",
+        &["ONE@example.org", "three@example.org", "secret@example.org"],
+    )
+    .unwrap()
+    .into_prepared();
+    assert_eq!(
+        prepared.summary.to_address,
+        "one@example.org, two@example.org"
+    );
+    assert_eq!(prepared.summary.cc_addresses, ["three@example.org"]);
+    assert_eq!(prepared.summary.bcc_addresses, ["secret@example.org"]);
+    assert_eq!(prepared.summary.subject, "Grüße");
+    assert_eq!(prepared.message_id.as_deref(), Some("<x@y>"));
+    assert!(!prepared.summary.has_attachments);
+    let bare = read("From: a@example.com\r\n\r\n", &["one@example.org"])
+        .unwrap()
+        .into_prepared();
+    assert_eq!(bare.summary.to_address, "one@example.org");
+    assert_eq!(bare.message_id, None);
+}
+
+#[test]
+fn attachments_are_seen() {
+    let multipart =
+        "From: a@example.com\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
+    let plain = "From: a@example.com\r\n\r\n";
+    for (content, expected) in [
+        (
+            format!("{multipart}content-disposition:  Attachment; filename=x\r\n\r\n--b--\r\n"),
+            true,
+        ),
+        (
+            format!("{multipart}Content-Disposition: inline\r\n\r\n--b--\r\n"),
+            false,
+        ),
+        (format!("{plain}Content-Disposition: attachment\r\n"), false),
+        (
+            "From: a@example.com\r\nContent-Disposition: attachment; filename=x\r\n\r\n".to_owned(),
+            true,
+        ),
+    ] {
+        let prepared = read(&content, &["x@example.org"]).unwrap().into_prepared();
+        assert_eq!(prepared.summary.has_attachments, expected, "{content}");
+    }
+}

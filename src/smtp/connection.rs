@@ -1,0 +1,316 @@
+//! Drives a session over a socket: bytes in, replies out, and the session's questions put to
+//! whoever stands behind it.
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::protocol::authentication::Credentials;
+use super::protocol::reply::Reply;
+use super::protocol::session::{Encryption, Envelope, Event, Session, SessionSettings};
+use crate::types::email_address::EmailAddress;
+
+/// What one read takes at most while commands come, and while a message does.
+const COMMAND_READ: usize = 4 * 1024;
+const CONTENT_READ: usize = 64 * 1024;
+
+/// How long a client may take for its TLS handshake, and to take our replies.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+const WRITE: Duration = Duration::from_secs(60);
+
+/// What stands behind the sessions: the gateway, or the sandbox's mail provider.
+pub trait Backend: Clone + Send + Sync + 'static {
+    /// Who has authenticated.
+    type Identity: Send + Sync;
+
+    /// Checks credentials; the refusal is the reply to AUTH.
+    fn authenticate(
+        &self,
+        credentials: Credentials,
+        peer: IpAddr,
+    ) -> impl Future<Output = Result<Self::Identity, Reply>> + Send;
+
+    /// Decides on a recipient, where the session's settings ask for it.
+    fn recipient(
+        &self,
+        identity: &Self::Identity,
+        recipient: &EmailAddress,
+    ) -> impl Future<Output = Result<(), Reply>> + Send;
+
+    /// Takes a message.
+    fn deliver(
+        &self,
+        identity: &Self::Identity,
+        envelope: Envelope,
+        content: Bytes,
+    ) -> impl Future<Output = Delivered> + Send;
+}
+
+/// How a connection goes on after a message.
+#[derive(Debug)]
+pub enum Delivered {
+    /// With this reply.
+    Reply(Reply),
+    /// With this reply, and the connection's end.
+    ReplyAndClose(Reply),
+    /// With the connection's end, unanswered.
+    Cut,
+}
+
+/// What all connections of a listener share.
+#[derive(Clone)]
+pub struct ConnectionSettings {
+    /// Of their sessions.
+    pub session: Arc<SessionSettings>,
+    /// Their certificate.
+    pub tls: TlsAcceptor,
+    /// TLS from the first byte.
+    pub implicit_tls: bool,
+    /// Time for the next command.
+    pub command: Duration,
+    /// Longest pause within a message.
+    pub content_idle: Duration,
+}
+
+/// Why a connection ended without anybody's fault here.
+enum End {
+    Closed,
+    StartTls,
+    Failed(std::io::Error),
+}
+
+impl From<std::io::Error> for End {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Serves one connection until its client leaves, or `stop` asks for its end between two messages.
+pub async fn serve<B: Backend>(
+    socket: TcpStream,
+    peer: IpAddr,
+    settings: ConnectionSettings,
+    backend: B,
+    stop: CancellationToken,
+) {
+    let end = run(socket, peer, &settings, &backend, &stop).await;
+    if let End::Failed(error) = end {
+        tracing::debug!(%error, "an SMTP connection broke");
+    }
+}
+
+async fn run<B: Backend>(
+    mut socket: TcpStream,
+    peer: IpAddr,
+    settings: &ConnectionSettings,
+    backend: &B,
+    stop: &CancellationToken,
+) -> End {
+    if let Err(error) = socket.set_nodelay(true) {
+        return End::Failed(error);
+    }
+    let session = if settings.implicit_tls {
+        Session::new(Arc::clone(&settings.session), Encryption::Tls)
+    } else {
+        let clear = Session::new(Arc::clone(&settings.session), Encryption::Clear);
+        let mut driver = Driver::new(&mut socket, clear, peer, settings, backend, stop);
+        driver.greet();
+        match driver.run().await {
+            // What the client said in clear, and whatever it sent behind STARTTLS, is gone with the driver.
+            End::StartTls => driver.session.start_tls(),
+            end => return end,
+        }
+    };
+    let stream = match timeout(HANDSHAKE, settings.tls.accept(socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return End::Failed(error),
+        Err(_) => return End::Closed,
+    };
+    let mut driver = Driver::new(stream, session, peer, settings, backend, stop);
+    if settings.implicit_tls {
+        driver.greet();
+    }
+    let end = driver.run().await;
+    // TLS says good-bye, so that the client can tell an end from a cut.
+    if matches!(end, End::Closed) {
+        drop(timeout(WRITE, driver.stream.shutdown()).await);
+    }
+    end
+}
+
+struct Driver<'a, S, B: Backend> {
+    stream: S,
+    session: Session,
+    identity: Option<B::Identity>,
+    input: BytesMut,
+    output: Vec<u8>,
+    peer: IpAddr,
+    settings: &'a ConnectionSettings,
+    backend: &'a B,
+    stop: &'a CancellationToken,
+}
+
+impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
+    fn new(
+        stream: S,
+        session: Session,
+        peer: IpAddr,
+        settings: &'a ConnectionSettings,
+        backend: &'a B,
+        stop: &'a CancellationToken,
+    ) -> Self {
+        Self {
+            stream,
+            session,
+            identity: None,
+            input: BytesMut::new(),
+            output: Vec::new(),
+            peer,
+            settings,
+            backend,
+            stop,
+        }
+    }
+
+    fn greet(&mut self) {
+        self.session.greeting().write_to(&mut self.output);
+    }
+
+    async fn run(&mut self) -> End {
+        loop {
+            let end = match self.session.advance(&mut self.input, &mut self.output) {
+                None => self.read().await,
+                Some(event) => self.act(event).await,
+            };
+            match end {
+                Ok(None) => {}
+                Ok(Some(end)) | Err(end) => return end,
+            }
+        }
+    }
+
+    async fn act(&mut self, event: Event) -> Result<Option<End>, End> {
+        match event {
+            Event::StartTls => {
+                self.flush().await?;
+                return Ok(Some(End::StartTls));
+            }
+            Event::Close => {
+                self.flush().await?;
+                return Ok(Some(End::Closed));
+            }
+            Event::Authenticate(credentials) => {
+                match self.backend.authenticate(credentials, self.peer).await {
+                    Ok(identity) => {
+                        self.identity = Some(identity);
+                        self.session.authenticated(&mut self.output);
+                    }
+                    Err(reply) => {
+                        let event = self.session.refuse_authentication(reply, &mut self.output);
+                        if event.is_some() {
+                            self.flush().await?;
+                            return Ok(Some(End::Closed));
+                        }
+                    }
+                }
+            }
+            Event::Recipient(recipient) => {
+                let answer = match &self.identity {
+                    Some(identity) => self.backend.recipient(identity, &recipient).await,
+                    None => Err(not_authenticated()),
+                };
+                self.session.answer_recipient(answer, &mut self.output);
+            }
+            Event::Message { envelope, content } => {
+                // Replies to what was pipelined before the message need not wait for its delivery.
+                self.flush().await?;
+                let delivered = match &self.identity {
+                    Some(identity) => {
+                        let content = Bytes::from(content);
+                        self.backend.deliver(identity, envelope, content).await
+                    }
+                    None => Delivered::ReplyAndClose(not_authenticated()),
+                };
+                match delivered {
+                    Delivered::Reply(reply) => {
+                        self.session.answer_message(reply, &mut self.output);
+                    }
+                    Delivered::ReplyAndClose(reply) => {
+                        self.session.answer_message(reply, &mut self.output);
+                        self.flush().await?;
+                        return Ok(Some(End::Closed));
+                    }
+                    Delivered::Cut => return Ok(Some(End::Failed(cut()))),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn read(&mut self) -> Result<Option<End>, End> {
+        self.flush().await?;
+        let in_content = self.session.is_receiving_content();
+        let (limit, size) = if in_content {
+            (self.settings.content_idle, CONTENT_READ)
+        } else {
+            (self.settings.command, COMMAND_READ)
+        };
+        if self.input.is_empty() && !in_content {
+            // An idle connection keeps no more than a command's worth.
+            self.input = BytesMut::new();
+        }
+        self.input.reserve(size);
+        let read = async {
+            tokio::select! {
+                biased;
+                // A message that has begun is taken to its end.
+                () = self.stop.cancelled(), if !in_content => None,
+                read = timeout(limit, self.stream.read_buf(&mut self.input)) => Some(read),
+            }
+        };
+        let farewell = match read.await {
+            Some(Ok(Ok(0))) => return Ok(Some(End::Closed)),
+            Some(Ok(Ok(_))) => return Ok(None),
+            Some(Ok(Err(error))) => return Err(End::Failed(error)),
+            Some(Err(_)) => Reply::new(421, "4.4.2", "Waited too long, closing"),
+            None => Reply::new(421, "4.3.2", "Shutting down, please come again"),
+        };
+        farewell.write_to(&mut self.output);
+        self.flush().await?;
+        Ok(Some(End::Closed))
+    }
+
+    /// All replies that have gathered, in one write.
+    async fn flush(&mut self) -> Result<(), End> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let write = async {
+            self.stream.write_all(&self.output).await?;
+            self.stream.flush().await
+        };
+        match timeout(WRITE, write).await {
+            Ok(written) => written?,
+            Err(_) => return Err(End::Failed(std::io::ErrorKind::TimedOut.into())),
+        }
+        self.output.clear();
+        Ok(())
+    }
+}
+
+/// The session lets nobody this far who has not authenticated.
+fn not_authenticated() -> Reply {
+    Reply::new(530, "5.7.0", "Authentication required")
+}
+
+fn cut() -> std::io::Error {
+    std::io::Error::other("cut on purpose")
+}

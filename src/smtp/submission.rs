@@ -1,0 +1,274 @@
+//! What the gateway does with a submission.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use chrono::SecondsFormat;
+use secrecy::ExposeSecret;
+
+use super::connection::{Backend, Delivered};
+use super::protocol::authentication::{Credentials, Mechanism};
+use super::protocol::reply::Reply;
+use super::protocol::session::{Envelope, SessionSettings};
+use crate::accounts::{Accounts, AuthenticateError, PresentedKey, SendingApp};
+use crate::config::Limits;
+use crate::mailboxes::Mailboxes;
+use crate::providers::mail::verdict::Failure;
+use crate::sending::submitted::Submitted;
+use crate::sending::{Blocked, Outcome, Sending, admit};
+use crate::types::clock::SharedClock;
+use crate::types::email_address::EmailAddress;
+
+/// The gateway behind its SMTP sessions.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Who is calling.
+    pub accounts: Accounts,
+    /// Which mailbox.
+    pub mailboxes: Mailboxes,
+    /// The way of a message.
+    pub sending: Sending,
+    /// The gateway's name in Received headers.
+    pub hostname: Arc<str>,
+    /// The time.
+    pub clock: SharedClock,
+}
+
+/// An app that has authenticated. Its key is asked about again with each message, so that a renewed
+/// one ends what the old one opened.
+#[derive(Debug)]
+pub struct AuthenticatedApp {
+    app_id: String,
+    key: PresentedKey,
+}
+
+/// What the gateway's sessions offer.
+#[must_use]
+pub fn session_settings(hostname: &str, limits: &Limits) -> SessionSettings {
+    SessionSettings {
+        hostname: hostname.to_owned(),
+        maximum_line: limits.smtp_line_bytes,
+        maximum_message: limits.message_bytes,
+        maximum_recipients: limits.recipients,
+        maximum_errors: limits.smtp_errors,
+        maximum_authentication_failures: limits.smtp_authentication_failures,
+        mechanisms: vec![Mechanism::Login, Mechanism::Plain],
+        starttls: true,
+        ask_for_recipients: false,
+    }
+}
+
+impl Backend for Submission {
+    type Identity = AuthenticatedApp;
+
+    async fn authenticate(
+        &self,
+        credentials: Credentials,
+        peer: IpAddr,
+    ) -> Result<AuthenticatedApp, Reply> {
+        let Credentials::Password {
+            username, password, ..
+        } = credentials
+        else {
+            return Err(authentication_failed());
+        };
+        let key = self.accounts.present(password.expose_secret());
+        let app = match &key {
+            Some(key) => self.app(key, &username).await,
+            None => Err(AuthenticateError::Wrong),
+        };
+        match (app, key) {
+            (Ok(app), Some(key)) => Ok(AuthenticatedApp {
+                app_id: app.slug,
+                key,
+            }),
+            (Err(AuthenticateError::Database(error)), _) => {
+                tracing::error!(%error, "nobody can authenticate: the database can't be asked");
+                Err(Reply::new(
+                    454,
+                    "4.7.0",
+                    "Temporary authentication failure, please try again",
+                ))
+            }
+            _ => {
+                metrics::counter!("mailgate_authentication_failures_total", "door" => "smtp")
+                    .increment(1);
+                self.accounts.slow_down(peer).await;
+                Err(authentication_failed())
+            }
+        }
+    }
+
+    async fn recipient(&self, _: &AuthenticatedApp, _: &EmailAddress) -> Result<(), Reply> {
+        Ok(())
+    }
+
+    async fn deliver(
+        &self,
+        identity: &AuthenticatedApp,
+        envelope: Envelope,
+        content: Bytes,
+    ) -> Delivered {
+        match self.app(&identity.key, &identity.app_id).await {
+            Ok(app) => Delivered::Reply(
+                self.submit(&app, envelope, content)
+                    .await
+                    .unwrap_or_else(|reply| reply),
+            ),
+            Err(AuthenticateError::Wrong) => Delivered::ReplyAndClose(authentication_failed()),
+            Err(AuthenticateError::Database(error)) => Delivered::Reply(unavailable(&error)),
+        }
+    }
+}
+
+impl Submission {
+    /// The app that a key opens, if it is the one that is named.
+    async fn app(&self, key: &PresentedKey, app_id: &str) -> Result<SendingApp, AuthenticateError> {
+        let app = self.accounts.app_by_send_key(key).await?;
+        if app.slug == app_id {
+            Ok(app)
+        } else {
+            Err(AuthenticateError::Wrong)
+        }
+    }
+
+    async fn submit(
+        &self,
+        app: &SendingApp,
+        envelope: Envelope,
+        content: Bytes,
+    ) -> Result<Reply, Reply> {
+        admit(app.subscription_status).map_err(blocked)?;
+        let submitted = Submitted::read(
+            content,
+            envelope.recipients,
+            envelope.smtputf8,
+            &self.hostname,
+            self.clock.now(),
+        )
+        .map_err(|_| not_authorized())?;
+        let mailbox = self
+            .mailboxes
+            .for_address(app.id, &submitted.from)
+            .await
+            .map_err(|error| unavailable(&error))?
+            .ok_or_else(not_authorized)?;
+        let outcome = self
+            .sending
+            .send(app.id, mailbox, submitted.into_prepared())
+            .await
+            .map_err(|error| Reply::new(451, "4.3.0", &error.to_string()))?;
+        Ok(reply(&outcome))
+    }
+}
+
+fn reply(outcome: &Outcome) -> Reply {
+    match outcome {
+        Outcome::Sent(receipt) => Reply::new(
+            250,
+            "2.0.0",
+            &format!("{} sent via {}", receipt.id, receipt.plugin),
+        ),
+        Outcome::Queued {
+            receipt,
+            next_retry_at,
+            ..
+        } => Reply::new(
+            250,
+            "2.0.0",
+            &format!(
+                "{} queued, next attempt {}",
+                receipt.id,
+                next_retry_at.to_rfc3339_opts(SecondsFormat::Secs, true)
+            ),
+        ),
+        Outcome::Rejected { failure, .. } => rejected(failure),
+    }
+}
+
+/// The provider's own code and text. What it says to the gateway's log-in would be taken for a word
+/// on the client's, and becomes a plain failure that quotes it.
+fn rejected(failure: &Failure) -> Reply {
+    match failure.code {
+        Some(code @ (500..=529 | 540..=599)) => with_enhanced(code, &failure.text),
+        Some(_) => Reply::new(554, "5.7.0", &failure.to_string()),
+        None => with_enhanced(554, &failure.text),
+    }
+}
+
+/// A text may begin with an enhanced status code of its own (RFC 3463).
+fn with_enhanced(code: u16, text: &str) -> Reply {
+    let own = text.split_once(' ').filter(|(word, _)| {
+        word.starts_with("5.") && word.split('.').all(|part| part.parse::<u16>().is_ok())
+    });
+    match own {
+        Some((enhanced, rest)) => Reply::new(code, enhanced, rest),
+        None => Reply::new(code, "5.0.0", text),
+    }
+}
+
+fn authentication_failed() -> Reply {
+    Reply::new(535, "5.7.8", "Authentication failed")
+}
+
+fn not_authorized() -> Reply {
+    Reply::new(550, "5.7.1", "From address not authorized")
+}
+
+fn blocked(blocked: Blocked) -> Reply {
+    match blocked {
+        Blocked::Suspended(_) => Reply::new(451, "4.7.1", &blocked.to_string()),
+        Blocked::Ended => Reply::new(550, "5.7.1", &blocked.to_string()),
+    }
+}
+
+fn unavailable(error: &sqlx::Error) -> Reply {
+    tracing::error!(%error, "a message can't be taken: the database can't be asked");
+    Reply::new(
+        451,
+        "4.3.0",
+        "The gateway can't take the message at the moment",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_providers_words_reach_the_client() {
+        for (code, text, expected) in [
+            (
+                Some(550),
+                "5.1.1 No such user",
+                "550 5.1.1 No such user\r\n",
+            ),
+            (Some(554), "no thanks", "554 5.0.0 no thanks\r\n"),
+            (Some(552), "5.3.4 too large", "552 5.3.4 too large\r\n"),
+            (
+                Some(535),
+                "5.7.8 Bad credentials",
+                "554 5.7.0 535 5.7.8 Bad credentials\r\n",
+            ),
+            (
+                None,
+                "5.7.8 The mailbox is gone",
+                "554 5.7.8 The mailbox is gone\r\n",
+            ),
+            (
+                None,
+                "The connection broke",
+                "554 5.0.0 The connection broke\r\n",
+            ),
+        ] {
+            let mut output = Vec::new();
+            rejected(&Failure {
+                code,
+                text: text.to_owned(),
+            })
+            .write_to(&mut output);
+            assert_eq!(String::from_utf8_lossy(&output), expected);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Floor 1: the only SQL. One file per table, free functions over a connection; transactions begin
+//! on floor 2.
+
+pub mod apps;
+pub mod end_users;
+pub mod mailboxes;
+pub mod partitions;
+pub mod pool;
+pub mod spool;
+pub mod subscribers;

@@ -1,0 +1,303 @@
+//! The table `mailboxes`: choosing one for a send, its tokens, and its end.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::types::ids::{AppId, CredentialId, UserKey};
+use crate::types::plugin::Plugin;
+
+/// A connected mailbox, its tokens sealed.
+#[derive(Debug, Clone)]
+pub struct Mailbox {
+    /// Its id.
+    pub id: CredentialId,
+    /// Its end user.
+    pub user_key: UserKey,
+    /// The provider.
+    pub plugin: Plugin,
+    /// Its address, as the provider spells it.
+    pub email: String,
+    /// The refresh token, sealed.
+    pub refresh_token_sealed: Option<Vec<u8>>,
+    /// The access token, sealed.
+    pub access_token_sealed: Option<Vec<u8>>,
+    /// When the access token lapses.
+    pub access_token_expires_at: Option<DateTime<Utc>>,
+    /// Goes up with each new access token.
+    pub token_generation: i64,
+}
+
+/// A row as it lies there.
+struct Row {
+    id: Uuid,
+    user_key: Uuid,
+    plugin: String,
+    email: String,
+    refresh_token_sealed: Option<Vec<u8>>,
+    access_token_sealed: Option<Vec<u8>>,
+    access_token_expires_at: Option<DateTime<Utc>>,
+    token_generation: i64,
+}
+
+impl TryFrom<Row> for Mailbox {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: CredentialId(row.id),
+            user_key: UserKey(row.user_key),
+            plugin: row
+                .plugin
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            email: row.email,
+            refresh_token_sealed: row.refresh_token_sealed,
+            access_token_sealed: row.access_token_sealed,
+            access_token_expires_at: row.access_token_expires_at,
+            token_generation: row.token_generation,
+        })
+    }
+}
+
+/// The active mailbox of an app that was connected first, among those that match: `user` is the
+/// app's own name for the end user or the user's key, `plugin` one kind of provider.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_for_user(
+    connection: &mut PgConnection,
+    app: AppId,
+    user: Option<&str>,
+    plugin: Option<Plugin>,
+) -> Result<Option<Mailbox>, sqlx::Error> {
+    let user_key: Option<Uuid> = user.and_then(|user| user.parse().ok());
+    sqlx::query_as!(
+        Row,
+        "SELECT mailboxes.id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
+                access_token_expires_at, token_generation
+         FROM mailboxes JOIN end_users USING (user_key)
+         WHERE mailboxes.app_id = $1 AND status = 'active'
+           AND ($2::text IS NULL OR user_id = $2 OR user_key = $3)
+           AND ($4::text IS NULL OR plugin = $4)
+         ORDER BY connected_at, mailboxes.id
+         LIMIT 1",
+        app.0,
+        user,
+        user_key,
+        plugin.map(Plugin::as_str),
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(Mailbox::try_from)
+    .transpose()
+}
+
+/// The active mailbox of an app with this address (in lower case), the one connected first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_by_address(
+    connection: &mut PgConnection,
+    app: AppId,
+    address_lookup: &str,
+) -> Result<Option<Mailbox>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        "SELECT id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
+                access_token_expires_at, token_generation
+         FROM mailboxes
+         WHERE app_id = $1 AND email_lookup = $2 AND status = 'active'
+         ORDER BY connected_at, id
+         LIMIT 1",
+        app.0,
+        address_lookup,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(Mailbox::try_from)
+    .transpose()
+}
+
+/// A mailbox while it is active.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_active(
+    connection: &mut PgConnection,
+    id: CredentialId,
+) -> Result<Option<Mailbox>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        "SELECT id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
+                access_token_expires_at, token_generation
+         FROM mailboxes WHERE id = $1 AND status = 'active'",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(Mailbox::try_from)
+    .transpose()
+}
+
+/// What a connection of a mailbox brings.
+#[derive(Debug)]
+pub struct Connection<'a> {
+    /// The id it gets unless the address was connected before.
+    pub id: CredentialId,
+    /// The app.
+    pub app: AppId,
+    /// The end user.
+    pub user_key: UserKey,
+    /// The provider.
+    pub plugin: Plugin,
+    /// The address, as the provider spells it.
+    pub email: &'a str,
+    /// The address in lower case.
+    pub email_lookup: &'a str,
+    /// What was granted.
+    pub scopes: &'a [String],
+    /// When.
+    pub now: DateTime<Utc>,
+}
+
+/// Connects a mailbox, or the same address again under its old id. Its tokens follow by
+/// [`store_tokens`], since they are sealed for that id.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn upsert(
+    connection: &mut PgConnection,
+    new: &Connection<'_>,
+) -> Result<CredentialId, sqlx::Error> {
+    let id = sqlx::query_scalar!(
+        "INSERT INTO mailboxes
+             (id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8)
+         ON CONFLICT ON CONSTRAINT mailboxes_user_address_key DO UPDATE
+         SET email = EXCLUDED.email, status = 'active', scopes = EXCLUDED.scopes,
+             disconnect_reason = NULL, disconnected_at = NULL, refresh_lease_until = NULL,
+             connected_at = EXCLUDED.connected_at
+         RETURNING id",
+        new.id.0,
+        new.app.0,
+        new.user_key.0,
+        new.plugin.as_str(),
+        new.email,
+        new.email_lookup,
+        new.scopes,
+        new.now,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(CredentialId(id))
+}
+
+/// Takes the right to refresh a mailbox's token until `lease_until`. `false` when somebody else holds
+/// it, or the token is no longer of `generation`, or the mailbox no longer active.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_refresh(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    generation: i64,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let claimed = sqlx::query!(
+        "UPDATE mailboxes SET refresh_lease_until = $4
+         WHERE id = $1 AND token_generation = $2 AND status = 'active'
+           AND (refresh_lease_until IS NULL OR refresh_lease_until < $3)",
+        id.0,
+        generation,
+        now,
+        lease_until,
+    )
+    .execute(connection)
+    .await?;
+    Ok(claimed.rows_affected() == 1)
+}
+
+/// Gives the right to refresh back without a new token.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn release_refresh(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    generation: i64,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET refresh_lease_until = NULL WHERE id = $1 AND token_generation = $2",
+        id.0,
+        generation,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores new tokens, gives the right to refresh back, and answers the new generation. Without
+/// `refresh_token_sealed` the old one stays.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn store_tokens(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    access_token_sealed: &[u8],
+    refresh_token_sealed: Option<&[u8]>,
+    expires_at: DateTime<Utc>,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        "UPDATE mailboxes
+         SET access_token_sealed = $2, refresh_token_sealed = coalesce($3, refresh_token_sealed),
+             access_token_expires_at = $4, token_generation = token_generation + 1,
+             refresh_lease_until = NULL
+         WHERE id = $1
+         RETURNING token_generation",
+        id.0,
+        access_token_sealed,
+        refresh_token_sealed,
+        expires_at,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Ends an active mailbox whose token is still of `generation`, and forgets its tokens. `false` when
+/// there was nothing to end, so that it is told once.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn disconnect(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    generation: i64,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let ended = sqlx::query!(
+        "UPDATE mailboxes
+         SET status = 'disconnected', disconnect_reason = $3, disconnected_at = $4,
+             refresh_token_sealed = NULL, access_token_sealed = NULL,
+             access_token_expires_at = NULL, refresh_lease_until = NULL
+         WHERE id = $1 AND token_generation = $2 AND status = 'active'",
+        id.0,
+        generation,
+        reason,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(ended.rows_affected() == 1)
+}

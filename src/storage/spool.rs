@@ -1,0 +1,395 @@
+//! The tables `spool` and `spool_chunks`, and the log row that a spool row turns into.
+//!
+//! Both journal statements are set-based: a batch of any size is one statement.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{AppId, CredentialId, LogId};
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
+/// holds a line end.
+const SEPARATOR: &str = "\n";
+
+/// A message that comes into the gateway's hands.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The message.
+    pub id: LogId,
+    /// The app that sends it.
+    pub app: AppId,
+    /// The mailbox it goes out from.
+    pub credential: CredentialId,
+    /// The mailbox's address.
+    pub from_address: String,
+    /// As the log shows it.
+    pub to_address: String,
+    /// As the log shows it.
+    pub cc_addresses: Vec<String>,
+    /// Recipients that no header names.
+    pub bcc_addresses: Vec<String>,
+    /// As the log shows it.
+    pub subject: String,
+    /// The provider.
+    pub plugin: Plugin,
+    /// The Message-ID header.
+    pub message_id: Option<String>,
+    /// Size of the message in bytes.
+    pub size_bytes: i64,
+    /// As the log shows it.
+    pub has_attachments: bool,
+    /// The envelope.
+    pub recipients: Vec<String>,
+    /// The envelope needs SMTPUTF8.
+    pub smtputf8: bool,
+    /// The first attempt's moment: the id's own time.
+    pub opened_at: DateTime<Utc>,
+    /// The message counts as abandoned past it.
+    pub lease_until: DateTime<Utc>,
+}
+
+/// A message's end.
+#[derive(Debug, Clone)]
+pub struct Closing {
+    /// The message.
+    pub id: LogId,
+    /// `Sent` or `FailedPerm`.
+    pub status: LogStatus,
+    /// Why it failed.
+    pub error_message: Option<String>,
+}
+
+/// A message that is tried again.
+#[derive(Debug, Clone)]
+pub struct Deferral {
+    /// The message.
+    pub id: LogId,
+    /// Attempts that have failed so far.
+    pub attempts: i32,
+    /// Why the last one did.
+    pub error_message: String,
+    /// When to try again.
+    pub next_attempt_at: DateTime<Utc>,
+}
+
+/// A spool row that a worker has claimed.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The message.
+    pub id: LogId,
+    /// The app that sends it.
+    pub app: AppId,
+    /// The mailbox it goes out from.
+    pub credential: CredentialId,
+    /// The provider.
+    pub plugin: Plugin,
+    /// The envelope.
+    pub recipients: Vec<String>,
+    /// The envelope needs SMTPUTF8.
+    pub smtputf8: bool,
+    /// Attempts that have failed so far.
+    pub attempts: i32,
+}
+
+/// A claimed row as it lies there.
+struct ClaimedRow {
+    id: Uuid,
+    app_id: Uuid,
+    credential_id: Uuid,
+    plugin: String,
+    recipients: Vec<String>,
+    smtputf8: bool,
+    attempts: i32,
+}
+
+impl TryFrom<ClaimedRow> for Claimed {
+    type Error = sqlx::Error;
+
+    fn try_from(row: ClaimedRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: LogId(row.id),
+            app: AppId(row.app_id),
+            credential: CredentialId(row.credential_id),
+            plugin: row
+                .plugin
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            recipients: row.recipients,
+            smtputf8: row.smtputf8,
+            attempts: row.attempts,
+        })
+    }
+}
+
+/// Writes openings.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn open(connection: &mut PgConnection, openings: &[Opening]) -> Result<(), sqlx::Error> {
+    let column = |value: fn(&Opening) -> &str| -> Vec<String> {
+        openings
+            .iter()
+            .map(|opening| value(opening).to_owned())
+            .collect()
+    };
+    let joined = |value: fn(&Opening) -> &[String]| -> Vec<String> {
+        openings
+            .iter()
+            .map(|opening| value(opening).join(SEPARATOR))
+            .collect()
+    };
+    let ids: Vec<Uuid> = openings.iter().map(|opening| opening.id.0).collect();
+    let apps: Vec<Uuid> = openings.iter().map(|opening| opening.app.0).collect();
+    let credentials: Vec<Uuid> = openings
+        .iter()
+        .map(|opening| opening.credential.0)
+        .collect();
+    let message_ids: Vec<Option<String>> = openings
+        .iter()
+        .map(|opening| opening.message_id.clone())
+        .collect();
+    let sizes: Vec<i64> = openings.iter().map(|opening| opening.size_bytes).collect();
+    let attachments: Vec<bool> = openings
+        .iter()
+        .map(|opening| opening.has_attachments)
+        .collect();
+    let smtputf8: Vec<bool> = openings.iter().map(|opening| opening.smtputf8).collect();
+    let opened: Vec<DateTime<Utc>> = openings.iter().map(|opening| opening.opened_at).collect();
+    let leases: Vec<DateTime<Utc>> = openings.iter().map(|opening| opening.lease_until).collect();
+    sqlx::query!(
+        "INSERT INTO spool
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
+              opened_at, state, lease_until)
+         SELECT id, app_id, credential_id, from_address, to_address,
+                string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
+                subject, plugin, message_id, size_bytes, has_attachments,
+                string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', lease_until
+         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+                     $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::boolean[],
+                     $13::text[], $14::boolean[], $15::timestamptz[], $16::timestamptz[])
+              AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
+                          bcc_addresses, subject, plugin, message_id, size_bytes, has_attachments,
+                          recipients, smtputf8, opened_at, lease_until)",
+        &ids,
+        &apps,
+        &credentials,
+        &column(|opening| &opening.from_address),
+        &column(|opening| &opening.to_address),
+        &joined(|opening| &opening.cc_addresses),
+        &joined(|opening| &opening.bcc_addresses),
+        &column(|opening| &opening.subject),
+        &column(|opening| opening.plugin.as_str()),
+        &message_ids as &[Option<String>],
+        &sizes,
+        &attachments,
+        &joined(|opening| &opening.recipients),
+        &smtputf8,
+        &opened,
+        &leases,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Takes messages out of the spool and writes their log rows, or brings the ones that a failed
+/// attempt wrote to their end.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn close(connection: &mut PgConnection, closings: &[Closing]) -> Result<(), sqlx::Error> {
+    let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
+    let statuses: Vec<String> = closings
+        .iter()
+        .map(|closing| closing.status.as_str().to_owned())
+        .collect();
+    let errors: Vec<Option<String>> = closings
+        .iter()
+        .map(|closing| closing.error_message.clone())
+        .collect();
+    sqlx::query!(
+        "WITH closing AS (
+             SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
+                 AS closing (id, status, error_message)
+         ), taken AS (
+             DELETE FROM spool USING closing WHERE spool.id = closing.id
+             RETURNING spool.*, closing.status, closing.error_message
+         )
+         INSERT INTO email_logs
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
+              sent_at)
+         SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
+                opened_at
+         FROM taken
+         ON CONFLICT (id) DO UPDATE
+         SET status = EXCLUDED.status, error_message = EXCLUDED.error_message",
+        &ids,
+        &statuses,
+        &errors as &[Option<String>],
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
+/// follow by [`add_chunk`], the first time. `false` when the message is no longer in the spool.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn defer(
+    connection: &mut PgConnection,
+    deferral: &Deferral,
+) -> Result<bool, sqlx::Error> {
+    let logged = sqlx::query!(
+        "WITH kept AS (
+             UPDATE spool
+             SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL
+             WHERE id = $1
+             RETURNING *
+         )
+         INSERT INTO email_logs
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
+              sent_at)
+         SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                subject, plugin, 'failed_temp', $3, message_id, size_bytes, has_attachments,
+                opened_at
+         FROM kept
+         ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message",
+        deferral.id.0,
+        deferral.attempts,
+        deferral.error_message,
+        deferral.next_attempt_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(logged.rows_affected() == 1)
+}
+
+/// Stores one piece of a deferred message.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn add_chunk(
+    connection: &mut PgConnection,
+    id: LogId,
+    position: i32,
+    content: &[u8],
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO spool_chunks (spool_id, position, content) VALUES ($1, $2, $3)",
+        id.0,
+        position,
+        content,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The next piece of a deferred message.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn chunk(
+    connection: &mut PgConnection,
+    id: LogId,
+    position: i32,
+) -> Result<Option<Vec<u8>>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT content FROM spool_chunks WHERE spool_id = $1 AND position = $2",
+        id.0,
+        position,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Claims up to `limit` deferred messages that are due, oldest first, for whoever calls until
+/// `lease_until`. A claimed row is `open`: its holder's death is noticed like any other's.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_due(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Claimed>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        ClaimedRow,
+        "UPDATE spool SET state = 'open', lease_until = $2
+         WHERE id IN (
+             SELECT id FROM spool
+             WHERE state = 'deferred' AND next_attempt_at <= $1
+             ORDER BY next_attempt_at
+             LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts",
+        now,
+        lease_until,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Claimed::try_from).collect()
+}
+
+/// Claims up to `limit` messages whose holder has died, for whoever calls until `lease_until`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_abandoned(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Claimed>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        ClaimedRow,
+        "UPDATE spool SET lease_until = $2
+         WHERE id IN (
+             SELECT id FROM spool
+             WHERE state = 'open' AND lease_until < $1
+             ORDER BY lease_until
+             LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts",
+        now,
+        lease_until,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Claimed::try_from).collect()
+}
+
+/// Whether a message's raw bytes are stored.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM spool_chunks WHERE spool_id = $1) AS "exists!""#,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await
+}

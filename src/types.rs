@@ -1,0 +1,12 @@
+//! Floor 0: the words that every other floor speaks. No I/O lives here.
+
+pub mod clock;
+pub mod email_address;
+pub mod ids;
+pub mod log_status;
+pub mod message;
+pub mod plugin;
+pub mod seal;
+pub mod secrets;
+pub mod slug;
+pub mod subscription;

@@ -1,0 +1,173 @@
+//! Row ids: `UUIDv7`, shown to the outside as a prefix and 26 characters of the `TypeID` alphabet.
+
+use std::fmt::{Debug, Display, Formatter};
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use uuid::{NoContext, Timestamp, Uuid};
+
+/// Crockford's base 32 in lower case, as the `TypeID` specification has it.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// The text is not an id of the wanted kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an id of this kind")]
+pub struct InvalidId;
+
+/// A `UUIDv7` of the moment `at`; ids made later compare greater, to the millisecond.
+#[must_use]
+pub fn uuid_at(at: DateTime<Utc>) -> Uuid {
+    let seconds = u64::try_from(at.timestamp()).unwrap_or(0);
+    Uuid::new_v7(Timestamp::from_unix(
+        NoContext,
+        seconds,
+        at.timestamp_subsec_nanos(),
+    ))
+}
+
+/// The smallest `UUIDv7` of the millisecond of `at`: the bound of a range over ids.
+#[must_use]
+pub fn lowest_uuid_at(at: DateTime<Utc>) -> Uuid {
+    let milliseconds = u128::try_from(at.timestamp_millis()).unwrap_or(0);
+    Uuid::from_u128(milliseconds << 80)
+}
+
+fn encode(id: Uuid) -> String {
+    let value = id.as_u128();
+    (0..26_u32)
+        .map(|position| {
+            let five_bits = (value >> (125 - 5 * position)) & 0x1f;
+            char::from(ALPHABET[usize::try_from(five_bits).unwrap_or(0)])
+        })
+        .collect()
+}
+
+fn decode(text: &str) -> Option<Uuid> {
+    // The first character holds the top 3 bits only.
+    if text.len() != 26 || text.as_bytes()[0] > b'7' {
+        return None;
+    }
+    text.bytes()
+        .try_fold(0_u128, |value, byte| {
+            let digit = ALPHABET.iter().position(|letter| *letter == byte)?;
+            Some((value << 5) | digit as u128)
+        })
+        .map(Uuid::from_u128)
+}
+
+macro_rules! prefixed_id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new id of the moment `at`.
+            #[must_use]
+            pub fn at(at: DateTime<Utc>) -> Self {
+                Self(uuid_at(at))
+            }
+        }
+
+        impl Display for $name {
+            fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+                write!(formatter, concat!($prefix, "_{}"), encode(self.0))
+            }
+        }
+
+        impl Debug for $name {
+            fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+                Display::fmt(self, formatter)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                text.strip_prefix(concat!($prefix, "_"))
+                    .and_then(decode)
+                    .map(Self)
+                    .ok_or(InvalidId)
+            }
+        }
+    };
+}
+
+prefixed_id!(
+    /// A subscriber: the tenant account.
+    SubscriberId,
+    "sub"
+);
+prefixed_id!(
+    /// A connected mailbox (the spec's credential).
+    CredentialId,
+    "cred"
+);
+prefixed_id!(
+    /// A message and its log row.
+    LogId,
+    "log"
+);
+
+/// An app: a UUID, shown as one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AppId(pub Uuid);
+
+/// An end user of an app: a UUID, shown as one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct UserKey(pub Uuid);
+
+impl Display for AppId {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        Display::fmt(&self.0, formatter)
+    }
+}
+
+impl Display for UserKey {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        Display::fmt(&self.0, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_typeid_specifications_own_example() {
+        let id = Uuid::from_u128(0x0188_bac7_4afa_78aa_bc3b_bd1e_ef28_d881);
+        assert_eq!(encode(id), "01h2xcejqtf2nbrexx3vqjhp41");
+    }
+
+    #[test]
+    fn refuses_what_is_no_id() {
+        for text in [
+            "",
+            "log_",
+            "cred_01h2xcejqtf2nbrexx3vqjhp41",
+            "log_01h2xcejqtf2nbrexx3vqjhp4",
+            "log_81h2xcejqtf2nbrexx3vqjhp41",
+            "log_01H2XCEJQTF2NBREXX3VQJHP41",
+            "log_01h2xcejqtf2nbrexx3vqjhpé1",
+        ] {
+            assert_eq!(text.parse::<LogId>(), Err(InvalidId), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_follow_time() {
+        let now = Utc::now();
+        assert!(lowest_uuid_at(now) <= uuid_at(now));
+        assert!(uuid_at(now) < lowest_uuid_at(now + chrono::TimeDelta::milliseconds(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn round_trips(value in any::<u128>()) {
+            let id = LogId(Uuid::from_u128(value));
+            prop_assert_eq!(id.to_string().parse::<LogId>(), Ok(id));
+        }
+    }
+}

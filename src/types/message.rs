@@ -1,0 +1,57 @@
+//! A message as it leaves: pieces of one shared buffer, so that taking a header out or putting one
+//! in front copies nothing.
+
+use bytes::Bytes;
+
+/// Pieces of at most this many bytes are handed out, so that a large message is never doubled by
+/// whoever encodes or stores it.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// An RFC 5322 message in wire form, CRLF line ends throughout.
+#[derive(Debug, Clone, Default)]
+pub struct Message {
+    pieces: Vec<Bytes>,
+}
+
+impl Message {
+    /// Puts pieces together, in order.
+    #[must_use]
+    pub fn from_pieces(pieces: Vec<Bytes>) -> Self {
+        Self { pieces }
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether every byte is ASCII.
+    #[must_use]
+    pub fn is_ascii(&self) -> bool {
+        self.pieces.iter().all(|piece| piece.is_ascii())
+    }
+
+    /// The message in pieces of at most [`CHUNK_BYTES`].
+    pub fn chunks(&self) -> impl Iterator<Item = &[u8]> {
+        self.pieces
+            .iter()
+            .flat_map(|piece| piece.chunks(CHUNK_BYTES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_bounded() {
+        let message =
+            Message::from_pieces(vec![Bytes::from(vec![b'x'; 200_000]), Bytes::from("y")]);
+        assert!(message.chunks().all(|chunk| chunk.len() <= CHUNK_BYTES));
+        assert_eq!(
+            message.chunks().map(<[u8]>::len).sum::<usize>(),
+            message.size()
+        );
+    }
+}

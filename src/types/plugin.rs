@@ -1,0 +1,49 @@
+//! The two kinds of mail provider.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+/// A mail provider kind as send requests, user records and events spell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Plugin {
+    /// The first kind (Google by default).
+    A,
+    /// The second kind (Microsoft by default).
+    B,
+}
+
+/// The text names no plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be plugin_a or plugin_b")]
+pub struct UnknownPlugin;
+
+impl Plugin {
+    /// Both, in order.
+    pub const ALL: [Self; 2] = [Self::A, Self::B];
+
+    /// `plugin_a` or `plugin_b`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "plugin_a",
+            Self::B => "plugin_b",
+        }
+    }
+}
+
+impl Display for Plugin {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Plugin {
+    type Err = UnknownPlugin;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPlugin> {
+        Self::ALL
+            .into_iter()
+            .find(|plugin| plugin.as_str() == text)
+            .ok_or(UnknownPlugin)
+    }
+}

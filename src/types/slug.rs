@@ -1,0 +1,48 @@
+//! An app's slug: its `app_id` in the REST interface and its SMTP user name.
+
+/// Longest slug before what tells namesakes apart.
+const MAXIMUM_LENGTH: usize = 64;
+
+/// What an app is called whose name leaves nothing.
+const FALLBACK: &str = "app";
+
+/// The name in lower case, spaces removed, transliterated to `[a-z0-9-]`.
+#[must_use]
+pub fn slug(name: &str) -> String {
+    let mut slug: String = deunicode::deunicode(name)
+        .chars()
+        .filter_map(|character| match character.to_ascii_lowercase() {
+            letter @ ('a'..='z' | '0'..='9' | '-') => Some(letter),
+            '_' | '.' | '/' => Some('-'),
+            _ => None,
+        })
+        .take(MAXIMUM_LENGTH)
+        .collect();
+    let trimmed = slug.trim_matches('-').len();
+    if trimmed == 0 {
+        slug = FALLBACK.to_owned();
+    }
+    slug
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs() {
+        for (name, expected) in [
+            ("My App", "myapp"),
+            ("ACME", "acme"),
+            ("Crème Brûlée", "cremebrulee"),
+            ("Straße 7", "strasse7"),
+            ("under_score.io", "under-score-io"),
+            ("???", "app"),
+            ("-", "app"),
+            ("", "app"),
+        ] {
+            assert_eq!(slug(name), expected, "{name}");
+        }
+        assert_eq!(slug(&"x".repeat(255)).len(), MAXIMUM_LENGTH);
+    }
+}

@@ -1,0 +1,108 @@
+//! The subscription's status, and what it permits.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+/// A subscriber's status with the payment provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubscriptionStatus {
+    /// The trial is running.
+    Trialing,
+    /// Paid.
+    Active,
+    /// A payment failed.
+    PastDue,
+    /// An invoice stays unpaid.
+    Unpaid,
+    /// Ended.
+    Canceled,
+}
+
+/// The text is no status of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a subscription status")]
+pub struct UnknownStatus;
+
+/// Whether mail may leave, and how long a refusal is likely to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendingPermission {
+    /// It may.
+    Allowed,
+    /// Not until a payment is made: worth holding the mail for.
+    Suspended(SubscriptionStatus),
+    /// Not at all: the subscription has ended, or there never was one.
+    Ended,
+}
+
+impl SubscriptionStatus {
+    /// The word of the contract.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trialing => "trialing",
+            Self::Active => "active",
+            Self::PastDue => "past_due",
+            Self::Unpaid => "unpaid",
+            Self::Canceled => "canceled",
+        }
+    }
+}
+
+/// What a subscriber's status (`None`: there is no subscription) lets it do.
+#[must_use]
+pub const fn sending_permission(status: Option<SubscriptionStatus>) -> SendingPermission {
+    match status {
+        Some(SubscriptionStatus::Trialing | SubscriptionStatus::Active) => {
+            SendingPermission::Allowed
+        }
+        Some(status @ (SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid)) => {
+            SendingPermission::Suspended(status)
+        }
+        Some(SubscriptionStatus::Canceled) | None => SendingPermission::Ended,
+    }
+}
+
+impl Display for SubscriptionStatus {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for SubscriptionStatus {
+    type Err = UnknownStatus;
+
+    fn from_str(text: &str) -> Result<Self, UnknownStatus> {
+        [
+            Self::Trialing,
+            Self::Active,
+            Self::PastDue,
+            Self::Unpaid,
+            Self::Canceled,
+        ]
+        .into_iter()
+        .find(|status| status.as_str() == text)
+        .ok_or(UnknownStatus)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trialing_and_active_may_send() {
+        let permission = |word: &str| sending_permission(word.parse().ok());
+        assert_eq!(permission("trialing"), SendingPermission::Allowed);
+        assert_eq!(permission("active"), SendingPermission::Allowed);
+        assert_eq!(
+            permission("past_due"),
+            SendingPermission::Suspended(SubscriptionStatus::PastDue)
+        );
+        assert_eq!(
+            permission("unpaid"),
+            SendingPermission::Suspended(SubscriptionStatus::Unpaid)
+        );
+        assert_eq!(permission("canceled"), SendingPermission::Ended);
+        assert_eq!(permission("no such word"), SendingPermission::Ended);
+    }
+}

@@ -1,0 +1,19 @@
+//! Floor 3: the loops that look for due work and call a domain function.
+
+mod partitions;
+mod retry;
+
+pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
+pub use retry::run as retry;
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// Waits, unless the end is asked for; `false` then.
+async fn pause(length: Duration, stop: &CancellationToken) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(length) => true,
+        () = stop.cancelled() => false,
+    }
+}

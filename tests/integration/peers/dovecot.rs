@@ -1,0 +1,151 @@
+//! A private Dovecot: it checks bearer tokens for itself and for Postfix, shows the mailboxes
+//! by IMAP.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::certificate::Certificate;
+use super::process::{self, Household, OwnProcessGroup as _};
+
+/// What PLAIN and LOGIN take for every mailbox, as large providers do with "app passwords". So the
+/// server offers more than XOAUTH2, and programs that know only passwords can be tried against it.
+pub const APP_PASSWORD: &str = "app-password-of-the-tests";
+
+pub struct Dovecot<'a> {
+    /// With the user name and password of the resource server in it.
+    pub introspection_url: &'a str,
+    pub certificate: &'a Certificate,
+    pub imaps_port: u16,
+    /// Dovecot's authentication protocol, for Postfix.
+    pub sasl_port: u16,
+}
+
+/// Where the configuration is, which its programs for delivery read as well.
+pub fn configuration_file(household: &Household) -> PathBuf {
+    household.folder().join("dovecot/dovecot.conf")
+}
+
+impl Dovecot<'_> {
+    pub async fn start(&self, household: &Household) {
+        let program = process::find("dovecot").unwrap();
+        let version = Command::new(&program).arg("--version").output().unwrap();
+        let version = String::from_utf8_lossy(&version.stdout);
+        assert!(
+            version.starts_with("2.3."),
+            "Dovecot is {version}, and the configuration here is for 2.3 (Debian 12)"
+        );
+
+        let folder = household.folder().join("dovecot");
+        for part in ["run", "state", "mail"] {
+            fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        process::give_to(&folder.join("mail"), "mail");
+        fs::write(folder.join("oauth2.conf"), self.oauth2()).unwrap();
+        let file = configuration_file(household);
+        fs::write(&file, self.configuration(household)).unwrap();
+
+        household.add(
+            "dovecot",
+            Command::new(program)
+                .args(["-F", "-c"])
+                .arg(file)
+                .process_group_of_its_own(),
+        );
+        household
+            .wait_for_ports("Dovecot", &[self.imaps_port, self.sasl_port])
+            .await;
+    }
+
+    fn oauth2(&self) -> String {
+        format!(
+            "introspection_url = {}\n\
+             introspection_mode = post\n\
+             username_attribute = sub\n\
+             active_attribute = active\n\
+             active_value = true\n",
+            self.introspection_url
+        )
+    }
+
+    fn configuration(&self, household: &Household) -> String {
+        let root = household.folder().display();
+        let Self {
+            imaps_port,
+            sasl_port,
+            ..
+        } = self;
+        let certificate = self.certificate.chain.display();
+        let key = self.certificate.key.display();
+        let instance = std::process::id();
+        format!(
+            "
+protocols = imap
+base_dir = {root}/dovecot/run
+state_dir = {root}/dovecot/state
+instance_name = mailgate-peers-{instance}-{imaps_port}
+log_path = {root}/dovecot.log
+listen = 127.0.0.1
+
+ssl = required
+ssl_cert = <{certificate}
+ssl_key = <{key}
+
+auth_mechanisms = plain login xoauth2 oauthbearer
+# All of them: addresses may be UTF-8.
+auth_username_chars =
+passdb {{
+  driver = static
+  mechanisms = plain login
+  args = password={APP_PASSWORD}
+}}
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = {root}/dovecot/oauth2.conf
+}}
+userdb {{
+  driver = static
+  args = uid=mail gid=mail home={root}/dovecot/mail/%u allow_all_users=yes
+}}
+mail_location = maildir:{root}/dovecot/mail/%u
+first_valid_uid = 1
+mail_fsync = never
+
+# Failed log-ins are what half of the tests are about: no delays for them.
+auth_failure_delay = 0
+service anvil {{
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
+}}
+
+service auth {{
+  inet_listener {{
+    address = 127.0.0.1
+    port = {sasl_port}
+  }}
+  # For the program by which Postfix delivers.
+  unix_listener auth-userdb {{
+    mode = 0666
+  }}
+}}
+service stats {{
+  unix_listener stats-writer {{
+    mode = 0666
+  }}
+}}
+service imap-login {{
+  inet_listener imap {{
+    port = 0
+  }}
+  inet_listener imaps {{
+    address = 127.0.0.1
+    port = {imaps_port}
+    ssl = yes
+  }}
+}}
+"
+        )
+    }
+}
