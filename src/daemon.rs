@@ -7,10 +7,11 @@ use axum::Router;
 use axum::serve::ListenerExt;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::accounts::Accounts;
-use crate::config::Settings;
+use crate::config::{Limits, Settings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::rest::{Doors, router};
@@ -19,6 +20,7 @@ use crate::sending::journal::journal;
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
+use crate::smtp::protocol::session::SessionSettings;
 use crate::smtp::submission::{Submission, session_settings};
 use crate::smtp::tls::{self, ServerTlsError};
 use crate::storage::pool::{self, PoolError};
@@ -72,6 +74,37 @@ pub struct Daemon {
     pub tls_address: Option<SocketAddr>,
 }
 
+/// Every address that the settings name, listened on.
+struct Listeners {
+    http: TcpListener,
+    starttls: Option<TcpListener>,
+    implicit_tls: Option<TcpListener>,
+    metrics: Option<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(settings: &Settings) -> Result<Self, DaemonError> {
+        let smtp = &settings.smtp;
+        Ok(Self {
+            http: bind("http.listen", settings.http_listen).await?,
+            starttls: bind_some("smtp.starttls_listen", smtp.starttls_listen).await?,
+            implicit_tls: bind_some("smtp.tls_listen", smtp.tls_listen).await?,
+            metrics: bind_some("metrics.listen", settings.metrics_listen).await?,
+        })
+    }
+
+    /// The real address, where port 0 was asked for.
+    fn http_address(&self, address: SocketAddr) -> Result<SocketAddr, DaemonError> {
+        self.http
+            .local_addr()
+            .map_err(|source| DaemonError::Listen {
+                setting: "http.listen",
+                address,
+                source,
+            })
+    }
+}
+
 /// Starts the gateway; returns once it serves. It ends with `shutdown`.
 ///
 /// # Errors
@@ -83,10 +116,8 @@ pub async fn start(
     shutdown: &Shutdown,
 ) -> Result<Daemon, DaemonError> {
     let acceptor = tls::acceptor(&settings.tls_certificate, &settings.tls_key)?;
-    let http = bind("http.listen", settings.http_listen).await?;
-    let starttls = bind_some("smtp.starttls_listen", settings.smtp.starttls_listen).await?;
-    let implicit = bind_some("smtp.tls_listen", settings.smtp.tls_listen).await?;
-    let metrics = bind_some("metrics.listen", settings.metrics_listen).await?;
+    let listeners = Listeners::bind(&settings).await?;
+    let http_address = listeners.http_address(settings.http_listen)?;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = Arc::new(MailProviders::new(
         &settings.plugins,
@@ -94,7 +125,6 @@ pub async fn start(
         &hostname,
         &clock,
     )?);
-
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
     workers::ensure_partitions(&pool, &clock).await?;
@@ -135,50 +165,27 @@ pub async fn start(
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
     };
-    let http_address = local_address("http.listen", &http, settings.http_listen)?;
-    serve_http(http, router(doors, settings.http_request), shutdown);
-    if let Some(listener) = metrics {
-        match telemetry::start_metrics() {
-            Ok(handle) => serve_http(listener, telemetry::metrics_router(handle), shutdown),
-            Err(error) => tracing::warn!(%error, "metrics are not served"),
-        }
-    }
-
-    let submission = Submission {
-        accounts: accounts.clone(),
-        mailboxes: mailboxes.clone(),
-        sending: sending.clone(),
-        hostname: Arc::clone(&hostname),
-        clock: Arc::clone(&clock),
+    serve_http(
+        listeners.http,
+        router(doors, settings.http_request),
+        shutdown,
+    );
+    serve_metrics(listeners.metrics, shutdown);
+    let door = SmtpDoor {
+        session: Arc::new(session_settings(&hostname, &limits)),
+        submission: Submission {
+            accounts: accounts.clone(),
+            mailboxes: mailboxes.clone(),
+            sending: sending.clone(),
+            hostname,
+            clock: Arc::clone(&clock),
+        },
+        tls: acceptor,
+        places: ConnectionLimits::new(limits.smtp_connections, limits.smtp_connections_per_address),
+        limits,
     };
-    let session = Arc::new(session_settings(&hostname, &limits));
-    let places =
-        ConnectionLimits::new(limits.smtp_connections, limits.smtp_connections_per_address);
-    let mut addresses = [None, None];
-    for ((listener, implicit_tls), address) in [(starttls, false), (implicit, true)]
-        .into_iter()
-        .zip(&mut addresses)
-    {
-        let Some(listener) = listener else { continue };
-        *address = listener.local_addr().ok();
-        let connection = ConnectionSettings {
-            session: Arc::clone(&session),
-            tls: acceptor.clone(),
-            implicit_tls,
-            command: limits.smtp_command,
-            content_idle: limits.smtp_data_idle,
-        };
-        tracker.spawn(listener::run(
-            listener,
-            connection,
-            submission.clone(),
-            places.clone(),
-            tracker.clone(),
-            shutdown.soft.clone(),
-            shutdown.hard.clone(),
-        ));
-    }
-    let [starttls_address, tls_address] = addresses;
+    let starttls_address = door.serve(listeners.starttls, false, shutdown);
+    let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
     tracker.spawn(workers::keep_partitions(
@@ -202,6 +209,45 @@ pub async fn start(
         starttls_address,
         tls_address,
     })
+}
+
+/// What both SMTP listeners share.
+struct SmtpDoor {
+    session: Arc<SessionSettings>,
+    submission: Submission,
+    tls: TlsAcceptor,
+    places: ConnectionLimits,
+    limits: Arc<Limits>,
+}
+
+impl SmtpDoor {
+    /// Answers the address that is served.
+    fn serve(
+        &self,
+        listener: Option<TcpListener>,
+        implicit_tls: bool,
+        shutdown: &Shutdown,
+    ) -> Option<SocketAddr> {
+        let listener = listener?;
+        let address = listener.local_addr().ok();
+        let settings = ConnectionSettings {
+            session: Arc::clone(&self.session),
+            tls: self.tls.clone(),
+            implicit_tls,
+            command: self.limits.smtp_command,
+            content_idle: self.limits.smtp_data_idle,
+        };
+        shutdown.tracker.spawn(listener::run(
+            listener,
+            settings,
+            self.submission.clone(),
+            self.places.clone(),
+            shutdown.tracker.clone(),
+            shutdown.soft.clone(),
+            shutdown.hard.clone(),
+        ));
+        address
+    }
 }
 
 async fn bind_some(
@@ -229,16 +275,12 @@ pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListe
         })
 }
 
-fn local_address(
-    setting: &'static str,
-    listener: &TcpListener,
-    address: SocketAddr,
-) -> Result<SocketAddr, DaemonError> {
-    listener.local_addr().map_err(|source| DaemonError::Listen {
-        setting,
-        address,
-        source,
-    })
+fn serve_metrics(listener: Option<TcpListener>, shutdown: &Shutdown) {
+    let Some(listener) = listener else { return };
+    match telemetry::start_metrics() {
+        Ok(handle) => serve_http(listener, telemetry::metrics_router(handle), shutdown),
+        Err(error) => tracing::warn!(%error, "metrics are not served"),
+    }
 }
 
 fn serve_http(listener: TcpListener, router: Router, shutdown: &Shutdown) {

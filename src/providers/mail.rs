@@ -70,9 +70,8 @@ impl MailProviders {
             let plugin = settings.plugin;
             let tls = tls::client(settings.ca_file.as_deref())
                 .map_err(|source| ProviderError::Tls { plugin, source })?;
-            let oauth =
-                OAuthClient::new(settings, Arc::clone(&tls), sending.oauth, Arc::clone(clock))
-                    .map_err(|source| ProviderError::Http { plugin, source })?;
+            let oauth = OAuthClient::new(settings, &tls, sending.oauth, Arc::clone(clock))
+                .map_err(|source| ProviderError::Http { plugin, source })?;
             let transport = SmtpTransport::new(settings, tls, sending, hello);
             by_plugin.insert(
                 plugin,

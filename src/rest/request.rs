@@ -71,7 +71,7 @@ pub(super) async fn json_body(
     }
     axum::body::to_bytes(body, limit).await.map_err(|error| {
         let too_long = std::error::Error::source(&error)
-            .is_some_and(|source| source.is::<http_body_util::LengthLimitError>());
+            .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>);
         if too_long {
             Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,

@@ -95,8 +95,8 @@ pub async fn start(
         session: Arc::new(session_settings()),
         tls,
         implicit_tls: false,
-        command: Duration::from_secs(300),
-        content_idle: Duration::from_secs(300),
+        command: Duration::from_mins(5),
+        content_idle: Duration::from_mins(5),
     };
     tracker.spawn(listener::run(
         smtp,

@@ -70,6 +70,7 @@ pub fn compose(
     let to = fields.to.as_str().to_owned();
     Ok(Prepared {
         id,
+        at,
         message: Message::from_pieces(vec![Bytes::from(built.formatted())]),
         recipients: Recipients {
             smtputf8: !fields.to.is_ascii() || !from.is_ascii(),
@@ -167,7 +168,8 @@ mod tests {
                 prop_assert!(line.len() <= 999, "a line of {} bytes", line.len());
             }
             let parsed = MessageParser::new().parse(&bytes).unwrap();
-            prop_assert_eq!(parsed.body_text(0).unwrap().trim_end(), text.trim_end());
+            let body = parsed.body_text(0).unwrap();
+            prop_assert_eq!(body.trim_end(), text.trim_end());
         }
     }
 }

@@ -102,9 +102,9 @@ impl Sending {
         prepared: Prepared,
     ) -> Result<Outcome, SendError> {
         let started = std::time::Instant::now();
-        let opened_at = self.clock.now();
         let Prepared {
             id,
+            at,
             message,
             recipients,
             message_id,
@@ -125,8 +125,8 @@ impl Sending {
             has_attachments: summary.has_attachments,
             recipients: recipients.addresses.clone(),
             smtputf8: recipients.smtputf8,
-            opened_at,
-            lease_until: opened_at + self.lease(),
+            opened_at: at,
+            lease_until: self.clock.now() + self.lease(),
         };
         self.journal.open(opening).await.map_err(|_| SendError)?;
         let verdict = self.attempt(mailbox, &recipients, &message).await;

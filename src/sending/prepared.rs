@@ -1,5 +1,7 @@
 //! A message that is ready to go out, and what its log row will say.
 
+use chrono::{DateTime, Utc};
+
 use crate::providers::mail::smtp::Recipients;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
@@ -24,6 +26,8 @@ pub struct Summary {
 pub struct Prepared {
     /// Its id in the log, which its Received header names too.
     pub id: LogId,
+    /// The moment that the id holds: what the log calls `sent_at`.
+    pub at: DateTime<Utc>,
     /// The bytes.
     pub message: Message,
     /// The envelope.

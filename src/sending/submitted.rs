@@ -39,8 +39,8 @@ impl Submitted {
     ///
     /// [`SubmittedError`].
     pub fn read(
-        content: Bytes,
-        recipients: Vec<EmailAddress>,
+        content: &Bytes,
+        recipients: &[EmailAddress],
         smtputf8: bool,
         gateway: &str,
         at: DateTime<Utc>,
@@ -86,15 +86,16 @@ impl Submitted {
                 .filter(|letter| !letter.is_control())
                 .take(SUBJECT_LENGTH)
                 .collect(),
-            has_attachments: has_attachments(headers, &content),
+            has_attachments: has_attachments(headers, content),
         };
         let message_id = parsed.message_id().map(|id| format!("<{}>", clean(id)));
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
-        pieces.extend(without_bcc(headers, &content));
+        pieces.extend(without_bcc(headers, content));
         Ok(Self {
             from,
             prepared: Prepared {
                 id,
+                at,
                 message: Message::from_pieces(pieces),
                 recipients: Recipients {
                     addresses: recipients

@@ -24,7 +24,7 @@ const CONTENT_READ: usize = 64 * 1024;
 
 /// How long a client may take for its TLS handshake, and to take our replies.
 const HANDSHAKE: Duration = Duration::from_secs(30);
-const WRITE: Duration = Duration::from_secs(60);
+const WRITE: Duration = Duration::from_mins(1);
 
 /// What stands behind the sessions: the gateway, or the sandbox's mail provider.
 pub trait Backend: Clone + Send + Sync + 'static {

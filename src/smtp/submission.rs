@@ -141,8 +141,8 @@ impl Submission {
     ) -> Result<Reply, Reply> {
         admit(app.subscription_status).map_err(blocked)?;
         let submitted = Submitted::read(
-            content,
-            envelope.recipients,
+            &content,
+            &envelope.recipients,
             envelope.smtputf8,
             &self.hostname,
             self.clock.now(),

@@ -20,7 +20,7 @@ pub fn slug(name: &str) -> String {
         .collect();
     let trimmed = slug.trim_matches('-').len();
     if trimmed == 0 {
-        slug = FALLBACK.to_owned();
+        FALLBACK.clone_into(&mut slug);
     }
     slug
 }

@@ -14,7 +14,7 @@ use crate::types::clock::SharedClock;
 const AHEAD: u64 = 14;
 
 /// How often it looks.
-const EVERY: Duration = Duration::from_secs(15 * 60);
+const EVERY: Duration = Duration::from_mins(15);
 
 /// The partitions could not be looked after.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! The OAuth 2 endpoints of a provider (RFC 6749, 7009): tokens for a code, new tokens for a refresh
 //! token, the account's address, revocation.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -115,12 +114,12 @@ impl OAuthClient {
     /// When the HTTP client can't be built.
     pub fn new(
         settings: &PluginSettings,
-        tls: Arc<ClientConfig>,
+        tls: &ClientConfig,
         limit: Duration,
         clock: SharedClock,
     ) -> Result<Self, reqwest::Error> {
         let http = Client::builder()
-            .tls_backend_preconfigured(ClientConfig::clone(&tls))
+            .tls_backend_preconfigured(tls.clone())
             .redirect(reqwest::redirect::Policy::none())
             .timeout(limit)
             .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))

@@ -24,7 +24,7 @@ use reply::Reply;
 const DAILY_LIMIT: &str = "5.4.5";
 
 /// How long a used-up day is waited for.
-const DAILY_LIMIT_WAIT: Duration = Duration::from_secs(4 * 60 * 60);
+const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
 /// Authentication credentials invalid (RFC 4954 §6).
 const CREDENTIALS_INVALID: &str = "5.7.8";

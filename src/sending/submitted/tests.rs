@@ -3,12 +3,13 @@
 use super::*;
 
 fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError> {
+    let recipients: Vec<EmailAddress> = recipients
+        .iter()
+        .map(|recipient| EmailAddress::parse(recipient).unwrap())
+        .collect();
     Submitted::read(
-        Bytes::from(content.to_owned()),
-        recipients
-            .iter()
-            .map(|recipient| EmailAddress::parse(recipient).unwrap())
-            .collect(),
+        &Bytes::from(content.to_owned()),
+        &recipients,
         false,
         "mail.example.net",
         DateTime::from_timestamp(1_700_000_000, 0).unwrap(),

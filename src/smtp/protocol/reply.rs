@@ -9,9 +9,9 @@ const LOCAL_ERROR: u16 = 451;
 
 /// A reply to one command.
 ///
-/// Text may come from elsewhere, such as a provider's answer: controls and line ends become
-/// spaces, other than ASCII is transliterated (a client reads UTF-8 in few replies, RFC 6531
-/// §3.7.4), and long text is wrapped.
+/// Text may come from elsewhere, such as a provider's answer: controls and line ends become spaces,
+/// runs of spaces one, other than ASCII is transliterated (a client reads UTF-8 in few replies,
+/// RFC 6531 §3.7.4), and long text is wrapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     code: u16,
@@ -104,10 +104,12 @@ fn parse_enhanced(text: &str) -> Option<(u8, u16, u16)> {
 }
 
 fn sanitise(text: &str) -> String {
-    let ascii = deunicode::deunicode(text);
+    // Transliteration would leave controls out and join what they separate.
+    let spaced = text.replace(char::is_control, " ");
+    let ascii = deunicode::deunicode(&spaced);
     let words: Vec<&str> = ascii
-        .split(|character: char| !matches!(character, ' '..='~'))
-        .filter(|piece| !piece.is_empty())
+        .split(|character: char| !character.is_ascii_graphic())
+        .filter(|word| !word.is_empty())
         .collect();
     words.join(" ")
 }

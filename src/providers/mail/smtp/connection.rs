@@ -50,12 +50,21 @@ pub(super) enum StageError {
     Injected(String),
     #[error("the provider took longer than {} s", .0.as_secs())]
     TimedOut(Duration),
-    #[error("the connection to the provider broke: {0}")]
+    #[error("the connection to the provider broke: {}", io_words(.0))]
     Broken(#[from] std::io::Error),
     #[error(transparent)]
     NotAReply(#[from] NotAReply),
     #[error("{} {}", .0.code, .0.lines.join(" "))]
     Refused(Reply),
+}
+
+/// An end without a good-bye has no words of its own but the TLS library's advice to programmers.
+fn io_words(error: &std::io::Error) -> String {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        "it was closed by the provider".to_owned()
+    } else {
+        error.to_string()
+    }
 }
 
 /// What came of a transaction up to DATA's 354.
@@ -82,6 +91,10 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// What a server said it can do.
 #[derive(Debug, Clone, Copy, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of its own in EHLO"
+)]
 struct Extensions {
     pipelining: bool,
     size: bool,
@@ -213,7 +226,7 @@ impl Connection {
     ) -> Result<Envelope, StageError> {
         let mut mail = format!("MAIL FROM:<{sender}>");
         if self.extensions.size {
-            mail.push_str(&format!(" SIZE={}", message.size()));
+            mail = format!("{mail} SIZE={}", message.size());
         }
         if !message.is_ascii() {
             if !self.extensions.eight_bit_mime {
@@ -264,7 +277,7 @@ impl Connection {
             .or_else(|| {
                 replies
                     .iter()
-                    .find(|reply| !matches!(reply.code, 250 | 251 | 252))
+                    .find(|reply| !matches!(reply.code, 250..=252))
             });
         if let Some(refusal) = refusal.cloned() {
             self.reset().await?;

