@@ -2,6 +2,7 @@
 //! loopback: a real OAuth 2 authorization server, a real SMTP server that speaks XOAUTH2, and a page
 //! that shows what arrived.
 
+mod authorize;
 pub mod certificates;
 mod demo;
 pub mod dev;

@@ -24,7 +24,7 @@ use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 
 /// Its one OAuth client. It is reached from this machine only, so its secret need not be one.
-const CLIENT_ID: &str = "mailgate-sandbox";
+pub(super) const CLIENT_ID: &str = "mailgate-sandbox";
 const CLIENT_SECRET: &str = "sandbox";
 
 /// What it takes, in bytes: more than the gateway, so that the gateway's limit is the one seen.

@@ -1,0 +1,16 @@
+//! Tests of the whole gateway: real sockets, a real Postgres, and mail providers from the sandbox to
+//! Postfix and Dovecot.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test fails by panicking"
+)]
+
+mod command_line;
+mod peers;
+mod peers_end_to_end;
+mod rest_send;
+mod smtp_door;
+mod spool;
+mod support;
+mod tokens;

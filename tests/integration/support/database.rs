@@ -1,0 +1,77 @@
+//! One private Postgres for the whole test process, and a database of its own for each test.
+
+use std::path::PathBuf;
+
+use mailgate::config::DatabaseSettings;
+use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate::storage::pool;
+use secrecy::SecretString;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
+use tokio::sync::OnceCell;
+
+const TEMPLATE: &str = "mailgate_template";
+
+/// Ends with the process: the server's parent-death signal sees to that.
+static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
+
+/// A database with this program's tables and nothing in them; answers its address.
+pub async fn create() -> String {
+    let server = SERVER.get_or_init(start).await;
+    let name = format!("test_{}", uuid::Uuid::new_v4().simple());
+    let mut connection = connect(&server.url("postgres")).await;
+    connection
+        .execute(AssertSqlSafe(format!(
+            "CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY file_copy"
+        )))
+        .await
+        .expect("a database can be made");
+    connection.close().await.expect("the server closes");
+    server.url(&name)
+}
+
+/// One connection, for a test to look into its database.
+pub async fn connect(url: &str) -> PgConnection {
+    url.parse::<sqlx::postgres::PgConnectOptions>()
+        .expect("the address can be read")
+        .connect()
+        .await
+        .expect("the server answers")
+}
+
+async fn start() -> PrivatePostgres {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("postgres");
+    let server = match postgres::start(&folder, Durability::Throwaway).await {
+        Ok(server) => server,
+        // Left by an earlier run that was cut off, or of another version.
+        Err(error) => panic!("{error}\nremove {} and try again", folder.display()),
+    };
+    let mut connection = connect(&server.url("postgres")).await;
+    // What earlier runs left would only grow.
+    let left: Vec<String> = sqlx::query_scalar(
+        "SELECT datname FROM pg_database WHERE datname LIKE 'test\\_%' OR datname = $1",
+    )
+    .bind(TEMPLATE)
+    .fetch_all(&mut connection)
+    .await
+    .expect("the databases can be listed");
+    for name in left {
+        connection
+            .execute(AssertSqlSafe(format!("DROP DATABASE {name} WITH (FORCE)")))
+            .await
+            .expect("an old database can be dropped");
+    }
+    connection.close().await.expect("the server closes");
+    server
+        .ensure_database(TEMPLATE)
+        .await
+        .expect("the template can be made");
+    let pool = pool::connect(&DatabaseSettings {
+        url: SecretString::from(server.url(TEMPLATE)),
+        max_connections: 2,
+    })
+    .await
+    .expect("the template can be reached");
+    pool::migrate(&pool).await.expect("the migrations run");
+    pool.close().await;
+    server
+}

@@ -1,0 +1,316 @@
+//! A gateway in this process, with the sandbox as its mail provider and a clock that tests move.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mailgate::accounts::CreatedApp;
+use mailgate::config;
+use mailgate::daemon::{self, Daemon};
+use mailgate::mailboxes::{Connected, NewConnection};
+use mailgate::sandbox::certificates::{self, CertificateFiles};
+use mailgate::sandbox::provider::{self, SandboxProvider};
+use mailgate::shutdown::Shutdown;
+use mailgate::smtp::tls;
+use mailgate::telemetry;
+use mailgate::types::clock::{Clock, MovedClock, SharedClock};
+use mailgate::types::ids::SubscriberId;
+use mailgate::types::plugin::Plugin;
+use sqlx::PgConnection;
+use tempfile::TempDir;
+use toml::{Table, Value};
+
+use super::database;
+
+const SEAL_KEY: &str = "test:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// The demo of a test: one app with one mailbox.
+pub const MAILBOX: &str = "ada@sandbox.example";
+
+/// A running gateway. Ends with [`Gateway::stop`]; what a test leaves running ends with its runtime.
+pub struct Gateway {
+    pub daemon: Daemon,
+    pub sandbox: SandboxProvider,
+    pub clock: Arc<MovedClock>,
+    pub database_url: String,
+    pub app: CreatedApp,
+    pub subscriber: SubscriberId,
+    /// The app's mailbox [`MAILBOX`] at plugin_a.
+    pub mailbox: Connected,
+    pub ca_file: PathBuf,
+    pub http: reqwest::Client,
+    shutdown: Shutdown,
+    sandbox_shutdown: Shutdown,
+    _folder: TempDir,
+}
+
+/// Settings that a test changes, by their names in the environment without `MAILGATE__`.
+#[derive(Default)]
+pub struct Builder {
+    environment: Vec<(String, String)>,
+    plugins: Option<Table>,
+    database_url: Option<String>,
+}
+
+impl Builder {
+    /// `set("LIMITS__RECIPIENTS", 3)`.
+    pub fn set(mut self, name: &str, value: impl ToString) -> Self {
+        self.environment
+            .push((format!("MAILGATE__{name}"), value.to_string()));
+        self
+    }
+
+    /// Plugin settings instead of the sandbox's: for a gateway that has other providers.
+    pub fn plugins(mut self, plugins: Table) -> Self {
+        self.plugins = Some(plugins);
+        self
+    }
+
+    /// Starts it, with a demo app. The app's mailbox is connected at the sandbox.
+    pub async fn start(self) -> Gateway {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        telemetry::start_logging(config::LogFormat::Pretty, "mailgate=info");
+        let clock = Arc::new(MovedClock::default());
+        let shared_clock: SharedClock = clock.clone();
+        let folder = TempDir::new().expect("a folder can be made");
+        let files = certificates::ensure(folder.path(), &[], clock.now())
+            .expect("certificates can be made");
+        let database_url = match self.database_url {
+            Some(url) => url,
+            None => database::create().await,
+        };
+        let sandbox_shutdown = Shutdown::default();
+        let settings = |plugins: Table| {
+            let environment = self.environment.clone();
+            config::load(
+                preset(&database_url, &files, plugins),
+                None,
+                environment.into_iter(),
+            )
+            .unwrap_or_else(|error| panic!("{error}"))
+        };
+        let sandbox = provider::start(
+            &settings(Table::new()).sandbox,
+            folder.path(),
+            tls::acceptor(&files.certificate, &files.key).expect("the certificate is good"),
+            Arc::clone(&shared_clock),
+            &sandbox_shutdown,
+        )
+        .await
+        .expect("the sandbox starts");
+        let mut plugins = sandbox.plugins(&files.ca);
+        plugins.extend(self.plugins.clone().unwrap_or_default());
+        let shutdown = Shutdown::default();
+        let daemon = daemon::start(settings(plugins), shared_clock, &shutdown)
+            .await
+            .unwrap_or_else(|error| panic!("{error}"));
+        let (subscriber, app) = create_app(&daemon, "Demo").await;
+        let mailbox = connect(&daemon, &sandbox, &app, None, Plugin::A, MAILBOX).await;
+        Gateway {
+            daemon,
+            sandbox,
+            clock,
+            database_url,
+            app,
+            subscriber,
+            mailbox,
+            ca_file: files.ca,
+            http: reqwest::Client::builder()
+                .no_proxy()
+                .build()
+                .expect("an HTTP client can be made"),
+            shutdown,
+            sandbox_shutdown,
+            _folder: folder,
+        }
+    }
+}
+
+impl Gateway {
+    /// With the defaults.
+    pub async fn start() -> Self {
+        Builder::default().start().await
+    }
+
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Another gateway process would look like this: the same database, listeners of its own.
+    pub fn replica(&self) -> Builder {
+        Builder {
+            database_url: Some(self.database_url.clone()),
+            ..Builder::default()
+        }
+    }
+
+    pub fn starttls_address(&self) -> SocketAddr {
+        self.daemon.starttls_address.expect("the port is served")
+    }
+
+    pub fn tls_address(&self) -> SocketAddr {
+        self.daemon.tls_address.expect("the port is served")
+    }
+
+    /// Connects one more mailbox of the sandbox to the demo app.
+    pub async fn connect(&self, user_id: Option<&str>, plugin: Plugin, email: &str) -> Connected {
+        connect(
+            &self.daemon,
+            &self.sandbox,
+            &self.app,
+            user_id,
+            plugin,
+            email,
+        )
+        .await
+    }
+
+    /// `POST /send` with the app's key and these fields beside `pk`.
+    pub async fn send(&self, fields: serde_json::Value) -> (u16, serde_json::Value) {
+        let mut body = serde_json::json!({ "pk": self.app.pushable_key.expose() });
+        for (name, value) in fields.as_object().expect("fields are an object") {
+            body[name] = value.clone();
+        }
+        let response = self
+            .http
+            .post(format!("{}/send", self.daemon.base_url))
+            .header("x-send-key", self.app.send_key.expose())
+            .json(&body)
+            .send()
+            .await
+            .expect("the gateway answers");
+        let status = response.status().as_u16();
+        let body = response.json().await.expect("the answer is JSON");
+        (status, body)
+    }
+
+    /// The usual message, to `to`.
+    pub async fn send_to(&self, to: &str) -> (u16, serde_json::Value) {
+        self.send(serde_json::json!({ "to": to, "subject": "Hello", "body": "It works." }))
+            .await
+    }
+
+    /// What arrived at the sandbox, oldest first.
+    pub async fn arrived(&self) -> Vec<Vec<u8>> {
+        let mut raw = Vec::new();
+        for message in self.sandbox.inbox.list(usize::MAX).iter().rev() {
+            let bytes = self.sandbox.inbox.raw(&message.id).await;
+            raw.push(bytes.expect("a message can be read").expect("it is there"));
+        }
+        raw
+    }
+
+    /// A connection to look into the database.
+    pub async fn database(&self) -> PgConnection {
+        database::connect(&self.database_url).await
+    }
+
+    /// The log rows as `(status, error_message)`, oldest first.
+    pub async fn logged(&self) -> Vec<(String, Option<String>)> {
+        sqlx::query_as("SELECT status, error_message FROM email_logs ORDER BY id")
+            .fetch_all(&mut self.database().await)
+            .await
+            .expect("the log can be read")
+    }
+
+    /// Messages in the spool.
+    pub async fn spooled(&self) -> i64 {
+        sqlx::query_scalar("SELECT count(*) FROM spool")
+            .fetch_one(&mut self.database().await)
+            .await
+            .expect("the spool can be read")
+    }
+
+    /// Waits until `done` says so, for 15 seconds at most: for what a worker does in its own time.
+    pub async fn eventually(&self, what: &str, mut done: impl AsyncFnMut(&Self) -> bool) {
+        for _ in 0..300 {
+            if done(self).await {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        panic!("{what} did not happen within 15 seconds");
+    }
+
+    /// Ends it in order; everything that ran has ended then.
+    pub async fn stop(self) {
+        self.shutdown.finish().await.expect("signals work");
+        self.sandbox_shutdown.finish().await.expect("signals work");
+    }
+}
+
+/// A subscriber with an app.
+pub async fn create_app(daemon: &Daemon, name: &str) -> (SubscriberId, CreatedApp) {
+    let mut transaction = daemon.pool.begin().await.expect("a transaction begins");
+    let subscriber = daemon
+        .accounts
+        .create_subscriber(&mut transaction, name, "owner@example.com")
+        .await
+        .expect("a subscriber can be created");
+    let app = daemon
+        .accounts
+        .create_app(&mut transaction, subscriber.id, name)
+        .await
+        .expect("an app can be created");
+    transaction.commit().await.expect("it commits");
+    (subscriber.id, app)
+}
+
+async fn connect(
+    daemon: &Daemon,
+    sandbox: &SandboxProvider,
+    app: &CreatedApp,
+    user_id: Option<&str>,
+    plugin: Plugin,
+    email: &str,
+) -> Connected {
+    let redirect_uri = format!("http://{}/oauth/callback", daemon.http_address);
+    let granted = sandbox
+        .authorize(&redirect_uri, email)
+        .await
+        .expect("the sandbox grants");
+    daemon
+        .mailboxes
+        .connect(&NewConnection {
+            app: app.id,
+            user_id,
+            plugin,
+            code: &granted.code,
+            redirect_uri: &redirect_uri,
+            code_verifier: &granted.code_verifier,
+        })
+        .await
+        .expect("the mailbox can be connected")
+}
+
+fn preset(database_url: &str, files: &CertificateFiles, plugins: Table) -> Table {
+    let mut preset: Table = toml::toml! {
+        [http]
+        listen = "127.0.0.1:0"
+        [smtp]
+        starttls_listen = "127.0.0.1:0"
+        tls_listen = "127.0.0.1:0"
+        [metrics]
+        listen = ""
+        [sandbox]
+        listen = "127.0.0.1:0"
+        smtp_listen = "127.0.0.1:0"
+        [database]
+        max_connections = 8
+        [limits]
+        authentication_failures_per_minute = 1000
+    };
+    let text = |value: String| Value::String(value);
+    let section = preset["database"].as_table_mut().expect("a table");
+    section.insert("url".to_owned(), text(database_url.to_owned()));
+    let keys = Value::Array(vec![text(SEAL_KEY.to_owned())]);
+    preset.insert(
+        "seal".to_owned(),
+        Value::Table(Table::from_iter([("keys".to_owned(), keys)])),
+    );
+    let tls = [("certificate", &files.certificate), ("key", &files.key)];
+    let tls = tls.map(|(name, path)| (name.to_owned(), text(path.display().to_string())));
+    preset.insert("tls".to_owned(), Value::Table(Table::from_iter(tls)));
+    preset.insert("plugins".to_owned(), Value::Table(plugins));
+    preset
+}
