@@ -7,17 +7,21 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use mail_parser::{HeaderValue, MessageParser};
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
 use uuid::Uuid;
 
 /// How many messages are kept; the oldest go first.
 const KEPT_MESSAGES: usize = 10_000;
+
+/// Where a large message's subject is looked for, in bytes from its beginning.
+const SUBJECT_WITHIN: u64 = 64 * 1024;
 
 /// One message that arrived, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +41,26 @@ pub struct ArrivedMessage {
     /// The decoded Subject header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+}
+
+impl ArrivedMessage {
+    /// Its size and subject are still to be found out.
+    fn new(
+        mailbox: &str,
+        envelope_from: &str,
+        envelope_to: &[String],
+        received_at: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            id: Uuid::now_v7().to_string(),
+            mailbox: mailbox.to_owned(),
+            envelope_from: envelope_from.to_owned(),
+            envelope_to: envelope_to.to_owned(),
+            received_at,
+            size: 0,
+            subject: None,
+        }
+    }
 }
 
 /// The messages that arrived. Clones share one inbox.
@@ -95,20 +119,52 @@ impl Inbox {
         received_at: DateTime<Utc>,
         bytes: impl AsRef<[u8]> + Send + 'static,
     ) -> io::Result<Arc<ArrivedMessage>> {
-        let mut message = ArrivedMessage {
-            id: Uuid::now_v7().to_string(),
-            mailbox: mailbox.to_owned(),
-            envelope_from: envelope_from.to_owned(),
-            envelope_to: envelope_to.to_owned(),
-            received_at,
-            size: 0,
-            subject: None,
-        };
+        let mut message = ArrivedMessage::new(mailbox, envelope_from, envelope_to, received_at);
         self.off_thread(move |shared| {
             let bytes = bytes.as_ref();
             message.size = bytes.len();
             message.subject = subject(bytes);
-            shared.store(message, bytes)
+            fs::write(shared.raw_path(&message.id), bytes)?;
+            shared.describe(message)
+        })
+        .await
+    }
+
+    /// Begins a message that comes in pieces, which go to the disk as they come.
+    ///
+    /// # Errors
+    /// When no file can be made.
+    pub async fn begin(&self) -> io::Result<Arriving> {
+        let file = self
+            .off_thread(|shared| NamedTempFile::new_in(&shared.directory))
+            .await?;
+        Ok(Arriving { file })
+    }
+
+    /// Stores a message that came in pieces, like [`Inbox::add`].
+    ///
+    /// # Errors
+    /// When the files can't be written; nothing is listed then.
+    pub async fn add_arrived(
+        &self,
+        mailbox: &str,
+        envelope_from: &str,
+        envelope_to: &[String],
+        received_at: DateTime<Utc>,
+        arriving: Arriving,
+    ) -> io::Result<Arc<ArrivedMessage>> {
+        let mut message = ArrivedMessage::new(mailbox, envelope_from, envelope_to, received_at);
+        self.off_thread(move |shared| {
+            let mut beginning = Vec::new();
+            let mut file = arriving.file;
+            message.size = usize::try_from(file.as_file().metadata()?.len()).unwrap_or(usize::MAX);
+            file.rewind()?;
+            file.as_file_mut()
+                .take(SUBJECT_WITHIN)
+                .read_to_end(&mut beginning)?;
+            message.subject = subject(&beginning);
+            file.persist(shared.raw_path(&message.id))?;
+            shared.describe(message)
         })
         .await
     }
@@ -174,6 +230,27 @@ impl Inbox {
     }
 }
 
+/// A message that is still coming, on the disk. Dropped, it leaves nothing.
+#[derive(Debug)]
+pub struct Arriving {
+    file: NamedTempFile,
+}
+
+impl Arriving {
+    /// Appends the next piece.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub async fn append(self, piece: bytes::Bytes) -> io::Result<Self> {
+        tokio::task::spawn_blocking(move || {
+            let mut file = self.file;
+            file.write_all(&piece)?;
+            Ok(Self { file })
+        })
+        .await?
+    }
+}
+
 impl Shared {
     fn index(&self) -> MutexGuard<'_, VecDeque<Arc<ArrivedMessage>>> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,10 +264,10 @@ impl Shared {
         self.directory.join(format!("{id}.json"))
     }
 
-    fn store(&self, message: ArrivedMessage, bytes: &[u8]) -> io::Result<Arc<ArrivedMessage>> {
+    /// Lists a message whose bytes are in place.
+    fn describe(&self, message: ArrivedMessage) -> io::Result<Arc<ArrivedMessage>> {
         let description = serde_json::to_vec(&message)?;
-        fs::write(self.raw_path(&message.id), bytes)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+        let mut file = NamedTempFile::new_in(&self.directory)?;
         file.write_all(&description)?;
         file.persist(self.description_path(&message.id))?;
         let message = Arc::new(message);

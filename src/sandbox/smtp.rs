@@ -2,12 +2,13 @@
 //! on demand.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use secrecy::ExposeSecret;
 
-use super::inbox::Inbox;
+use super::inbox::{ArrivedMessage, Arriving, Inbox};
 use super::oauth::Authorization;
 use crate::smtp::connection::{Backend, Delivered};
 use crate::smtp::protocol::authentication::Credentials;
@@ -40,6 +41,7 @@ fn fault(recipient: &EmailAddress) -> String {
 impl Backend for SandboxMail {
     /// The mailbox.
     type Identity = String;
+    type Incoming = Option<Arriving>;
 
     async fn authenticate(&self, credentials: Credentials, _: IpAddr) -> Result<String, Reply> {
         match credentials {
@@ -68,7 +70,22 @@ impl Backend for SandboxMail {
         }
     }
 
-    async fn deliver(&self, mailbox: &String, envelope: Envelope, content: Bytes) -> Delivered {
+    async fn receive(&self, incoming: &mut Option<Arriving>, piece: Bytes) -> std::io::Result<()> {
+        let arriving = match incoming.take() {
+            Some(arriving) => arriving,
+            None => self.inbox.begin().await?,
+        };
+        *incoming = Some(arriving.append(piece).await?);
+        Ok(())
+    }
+
+    async fn deliver(
+        &self,
+        mailbox: &String,
+        envelope: Envelope,
+        incoming: Option<Arriving>,
+        rest: Bytes,
+    ) -> Delivered {
         // As the real ones do: nobody sends in another's name.
         let sender = envelope.sender.as_ref().map(EmailAddress::as_str);
         if !sender.is_some_and(|sender| sender.eq_ignore_ascii_case(mailbox)) {
@@ -93,11 +110,10 @@ impl Backend for SandboxMail {
             .map(ToString::to_string)
             .collect();
         let sender = sender.unwrap_or_default();
-        let added = self
-            .inbox
-            .add(mailbox, sender, &recipients, self.clock.now(), content)
-            .await;
-        match added {
+        match self
+            .store(mailbox, sender, &recipients, incoming, rest)
+            .await
+        {
             Ok(_) if asks_for("drop") => Delivered::Cut,
             Ok(message) => {
                 Delivered::Reply(Reply::new(250, "2.0.0", &format!("OK {}", message.id)))
@@ -109,6 +125,28 @@ impl Backend for SandboxMail {
                     "4.3.1",
                     "The sandbox can't keep the message",
                 ))
+            }
+        }
+    }
+}
+
+impl SandboxMail {
+    async fn store(
+        &self,
+        mailbox: &str,
+        sender: &str,
+        recipients: &[String],
+        incoming: Option<Arriving>,
+        rest: Bytes,
+    ) -> std::io::Result<Arc<ArrivedMessage>> {
+        let (inbox, now) = (&self.inbox, self.clock.now());
+        match incoming {
+            None => inbox.add(mailbox, sender, recipients, now, rest).await,
+            Some(arriving) => {
+                let arrived = arriving.append(rest).await?;
+                inbox
+                    .add_arrived(mailbox, sender, recipients, now, arrived)
+                    .await
             }
         }
     }

@@ -12,6 +12,9 @@ use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
 
+/// Bytes that a message's headers may take.
+const HEADER_BYTES: usize = 1024 * 1024;
+
 /// Characters of a subject that the log keeps.
 const SUBJECT_LENGTH: usize = 998;
 
@@ -29,22 +32,26 @@ pub enum SubmittedError {
     /// Not exactly one From header with exactly one address.
     #[error("the message has not exactly one From header with exactly one address")]
     From,
+    /// More headers than anybody reads.
+    #[error("the message's headers take more than 1 MiB")]
+    TooManyHeaders,
 }
 
 impl Submitted {
-    /// Reads a message's headers. `recipients` is the envelope; `gateway` the name in the Received
+    /// Reads a message's headers. The message comes in `pieces`, `recipients` is the envelope; `gateway` the name in the Received
     /// header, which tells nothing of the client.
     ///
     /// # Errors
     ///
     /// [`SubmittedError`].
     pub fn read(
-        content: &Bytes,
+        pieces: Vec<Bytes>,
         recipients: &[EmailAddress],
         smtputf8: bool,
         gateway: &str,
         at: DateTime<Utc>,
     ) -> Result<Self, SubmittedError> {
+        let (content, others) = with_whole_headers(pieces)?;
         let parsed = MessageParser::new()
             .parse_headers(content.as_ref())
             .ok_or(SubmittedError::From)?;
@@ -86,11 +93,12 @@ impl Submitted {
                 .filter(|letter| !letter.is_control())
                 .take(SUBJECT_LENGTH)
                 .collect(),
-            has_attachments: has_attachments(headers, content),
+            has_attachments: has_attachments(headers, &content, &others),
         };
         let message_id = parsed.message_id().map(|id| format!("<{}>", clean(id)));
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
-        pieces.extend(without_bcc(headers, content));
+        pieces.extend(without_bcc(headers, &content));
+        pieces.extend(others);
         Ok(Self {
             from,
             prepared: Prepared {
@@ -115,6 +123,29 @@ impl Submitted {
     pub fn into_prepared(self) -> Prepared {
         self.prepared
     }
+}
+
+/// The first piece, joined with as many more as it takes to hold all headers, and the others.
+fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), SubmittedError> {
+    let mut others = pieces.split_off(pieces.len().min(1));
+    let first = pieces.pop().unwrap_or_default();
+    if has_header_end(&first) || others.is_empty() {
+        return Ok((first, others));
+    }
+    let mut joined = first.to_vec();
+    let mut taken = 0;
+    while taken < others.len() && !has_header_end(&joined) {
+        if joined.len() > HEADER_BYTES {
+            return Err(SubmittedError::TooManyHeaders);
+        }
+        joined.extend_from_slice(&others[taken]);
+        taken += 1;
+    }
+    Ok((Bytes::from(joined), others.split_off(taken)))
+}
+
+fn has_header_end(content: &[u8]) -> bool {
+    content.starts_with(b"\r\n") || memchr::memmem::find(content, b"\r\n\r\n").is_some()
 }
 
 fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
@@ -187,7 +218,7 @@ fn without_bcc(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
 }
 
 /// Whether a part of a multipart message, or the message itself, calls itself an attachment.
-fn has_attachments(headers: &[Header<'_>], content: &[u8]) -> bool {
+fn has_attachments(headers: &[Header<'_>], content: &[u8], others: &[Bytes]) -> bool {
     let is_attachment = |header: &Header<'_>| {
         is_named(header, &HeaderName::ContentDisposition)
             && header
@@ -202,7 +233,23 @@ fn has_attachments(headers: &[Header<'_>], content: &[u8]) -> bool {
                 .as_content_type()
                 .is_some_and(|value| value.c_type.eq_ignore_ascii_case("multipart"))
     });
-    headers.iter().any(is_attachment) || (is_multipart && a_line_says_attachment(content))
+    headers.iter().any(is_attachment) || (is_multipart && says_attachment(content, others))
+}
+
+/// Looks into each piece, and across the seams between them.
+fn says_attachment(content: &[u8], others: &[Bytes]) -> bool {
+    const SEAM: usize = 256;
+    let mut before = content;
+    a_line_says_attachment(content)
+        || others.iter().any(|piece| {
+            let seam = [
+                &before[before.len().saturating_sub(SEAM)..],
+                &piece[..piece.len().min(SEAM)],
+            ]
+            .concat();
+            before = piece;
+            a_line_says_attachment(&seam) || a_line_says_attachment(piece)
+        })
 }
 
 /// Looks for the header of a part without taking the message to pieces, which would copy it.

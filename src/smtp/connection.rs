@@ -22,6 +22,9 @@ use crate::types::email_address::EmailAddress;
 const COMMAND_READ: usize = 4 * 1024;
 const CONTENT_READ: usize = 64 * 1024;
 
+/// A message that is larger is taken in pieces of at least so much.
+const PIECE: usize = 256 * 1024;
+
 /// How long a client may take for its TLS handshake, and to take our replies.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 const WRITE: Duration = Duration::from_mins(1);
@@ -30,6 +33,8 @@ const WRITE: Duration = Duration::from_mins(1);
 pub trait Backend: Clone + Send + Sync + 'static {
     /// Who has authenticated.
     type Identity: Send + Sync;
+    /// What has come of a large message.
+    type Incoming: Default + Send;
 
     /// Checks credentials; the refusal is the reply to AUTH.
     fn authenticate(
@@ -45,12 +50,21 @@ pub trait Backend: Clone + Send + Sync + 'static {
         recipient: &EmailAddress,
     ) -> impl Future<Output = Result<(), Reply>> + Send;
 
-    /// Takes a message.
+    /// Takes a piece of a large message that is still coming. What was taken is dropped when the
+    /// message is refused.
+    fn receive(
+        &self,
+        incoming: &mut Self::Incoming,
+        piece: Bytes,
+    ) -> impl Future<Output = std::io::Result<()>> + Send;
+
+    /// Takes a message: its pieces, and the rest of it, which for most is all.
     fn deliver(
         &self,
         identity: &Self::Identity,
         envelope: Envelope,
-        content: Bytes,
+        incoming: Self::Incoming,
+        rest: Bytes,
     ) -> impl Future<Output = Delivered> + Send;
 }
 
@@ -150,6 +164,8 @@ struct Driver<'a, S, B: Backend> {
     stream: S,
     session: Session,
     identity: Option<B::Identity>,
+    /// The pieces taken so far, and the transaction that they are of.
+    incoming: (u64, B::Incoming),
     input: BytesMut,
     output: Vec<u8>,
     peer: IpAddr,
@@ -171,6 +187,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             stream,
             session,
             identity: None,
+            incoming: Default::default(),
             input: BytesMut::new(),
             output: Vec::new(),
             peer,
@@ -229,13 +246,20 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
                 };
                 self.session.answer_recipient(answer, &mut self.output);
             }
-            Event::Message { envelope, content } => {
+            Event::Message {
+                envelope,
+                content,
+                transaction,
+            } => {
                 // Replies to what was pipelined before the message need not wait for its delivery.
                 self.flush().await?;
+                let incoming = std::mem::take(self.incoming_of(transaction));
                 let delivered = match &self.identity {
                     Some(identity) => {
-                        let content = Bytes::from(content);
-                        self.backend.deliver(identity, envelope, content).await
+                        let rest = Bytes::from(content);
+                        self.backend
+                            .deliver(identity, envelope, incoming, rest)
+                            .await
                     }
                     None => Delivered::ReplyAndClose(not_authenticated()),
                 };
@@ -255,8 +279,22 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         Ok(None)
     }
 
+    /// What has come of this transaction's message; of another, whose message was refused, nothing
+    /// is kept.
+    fn incoming_of(&mut self, transaction: u64) -> &mut B::Incoming {
+        if self.incoming.0 != transaction {
+            self.incoming = (transaction, B::Incoming::default());
+        }
+        &mut self.incoming.1
+    }
+
     async fn read(&mut self) -> Result<Option<End>, End> {
         self.flush().await?;
+        if let Some(piece) = self.session.take_content(PIECE) {
+            let backend = self.backend;
+            let incoming = self.incoming_of(piece.transaction);
+            backend.receive(incoming, Bytes::from(piece.octets)).await?;
+        }
         let in_content = self.session.is_receiving_content();
         let (limit, size) = if in_content {
             (self.settings.content_idle, CONTENT_READ)

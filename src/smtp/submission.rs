@@ -15,7 +15,7 @@ use crate::accounts::{Accounts, AuthenticateError, PresentedKey, SendingApp};
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::verdict::Failure;
-use crate::sending::submitted::Submitted;
+use crate::sending::submitted::{Submitted, SubmittedError};
 use crate::sending::{Blocked, Outcome, Sending, admit};
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
@@ -61,6 +61,7 @@ pub fn session_settings(hostname: &str, limits: &Limits) -> SessionSettings {
 
 impl Backend for Submission {
     type Identity = AuthenticatedApp;
+    type Incoming = Vec<Bytes>;
 
     async fn authenticate(
         &self,
@@ -104,15 +105,22 @@ impl Backend for Submission {
         Ok(())
     }
 
+    async fn receive(&self, incoming: &mut Vec<Bytes>, piece: Bytes) -> std::io::Result<()> {
+        incoming.push(piece);
+        Ok(())
+    }
+
     async fn deliver(
         &self,
         identity: &AuthenticatedApp,
         envelope: Envelope,
-        content: Bytes,
+        mut pieces: Vec<Bytes>,
+        rest: Bytes,
     ) -> Delivered {
+        pieces.push(rest);
         match self.app(&identity.key, &identity.app_id).await {
             Ok(app) => Delivered::Reply(
-                self.submit(&app, envelope, content)
+                self.submit(&app, envelope, pieces)
                     .await
                     .unwrap_or_else(|reply| reply),
             ),
@@ -137,17 +145,20 @@ impl Submission {
         &self,
         app: &SendingApp,
         envelope: Envelope,
-        content: Bytes,
+        pieces: Vec<Bytes>,
     ) -> Result<Reply, Reply> {
         admit(app.subscription_status).map_err(blocked)?;
         let submitted = Submitted::read(
-            &content,
+            pieces,
             &envelope.recipients,
             envelope.smtputf8,
             &self.hostname,
             self.clock.now(),
         )
-        .map_err(|_| not_authorized())?;
+        .map_err(|error| match error {
+            SubmittedError::From => not_authorized(),
+            SubmittedError::TooManyHeaders => Reply::new(552, "5.3.4", &error.to_string()),
+        })?;
         let mailbox = self
             .mailboxes
             .for_address(app.id, &submitted.from)

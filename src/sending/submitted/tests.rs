@@ -8,7 +8,7 @@ fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError>
         .map(|recipient| EmailAddress::parse(recipient).unwrap())
         .collect();
     Submitted::read(
-        &Bytes::from(content.to_owned()),
+        vec![Bytes::from(content.to_owned())],
         &recipients,
         false,
         "mail.example.net",
@@ -154,4 +154,33 @@ fn attachments_are_seen() {
         let prepared = read(&content, &["x@example.org"]).unwrap().into_prepared();
         assert_eq!(prepared.summary.has_attachments, expected, "{content}");
     }
+}
+
+#[test]
+fn pieces_cut_anywhere_read_like_the_whole() {
+    let content = "From: a@example.com\r\nBcc: hidden@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n--b--\r\n";
+    let whole = sent(read(content, &["hidden@example.org"]).unwrap());
+    let recipients = [EmailAddress::parse("hidden@example.org").unwrap()];
+    for cut in 0..=content.len() {
+        let pieces = [&content[..cut], &content[cut..]];
+        let pieces = pieces.map(|piece| Bytes::from(piece.to_owned())).to_vec();
+        let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        let submitted =
+            Submitted::read(pieces, &recipients, false, "mail.example.net", at).unwrap();
+        assert!(submitted.prepared.summary.has_attachments, "cut at {cut}");
+        let sent = sent(submitted);
+        assert_eq!(
+            sent[sent.find("From:").unwrap()..],
+            whole[whole.find("From:").unwrap()..]
+        );
+    }
+}
+
+#[test]
+fn endless_headers_are_refused() {
+    let line = Bytes::from(format!("X: {}\r\n", "x".repeat(60_000)));
+    let pieces = vec![line; 30];
+    let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+    let refused = Submitted::read(pieces, &[], false, "mail.example.net", at);
+    assert_eq!(refused.map(|_| ()), Err(SubmittedError::TooManyHeaders));
 }

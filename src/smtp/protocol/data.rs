@@ -3,6 +3,9 @@
 
 use bytes::{Buf, BytesMut};
 
+/// Reserved for a message at most before it comes: whoever declares a size need not keep his word.
+const RESERVED: usize = 256 * 1024;
+
 /// Swallowed beyond twice the limit before the session has to close, in octets.
 const PATIENCE: usize = 1024 * 1024;
 
@@ -49,7 +52,7 @@ impl Content {
         let mut octets = Vec::new();
         let declared = declared.map_or(0, |size| usize::try_from(size).unwrap_or(limit));
         // Without the memory the message grows as it comes, and fails only if it has to.
-        let _ = octets.try_reserve_exact(declared.min(limit));
+        let _ = octets.try_reserve_exact(declared.min(limit).min(RESERVED));
         Self {
             octets,
             length: 0,
@@ -70,6 +73,16 @@ impl Content {
     fn refuse_malformed(&mut self) {
         self.malformed = true;
         self.octets = Vec::new();
+    }
+
+    /// What has come since the last time, once it is at least so much. What is refused later was
+    /// taken in vain.
+    fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
+        (self.octets.len() >= at_least).then(|| {
+            let mut octets = std::mem::take(&mut self.octets);
+            octets.shrink_to_fit();
+            octets
+        })
     }
 
     /// The first reason of the two in a fixed order, since which of them shows first depends on
@@ -133,6 +146,11 @@ impl DataReceiver {
         } else {
             Progress::More
         }
+    }
+
+    /// The octets since the last time, once there are at least so many (more than none).
+    pub fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
+        self.content.take(at_least)
     }
 
     /// Walks over `bytes` from line end to line end and keeps them in runs as long as possible.
@@ -224,6 +242,11 @@ impl ChunkReceiver {
         self.patience -= consumed;
         *remaining -= consumed as u64;
         *remaining == 0 || self.patience > 0
+    }
+
+    /// The octets since the last time, once there are at least so many (more than none).
+    pub fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
+        self.content.take(at_least)
     }
 
     fn check(&mut self, bytes: &[u8]) {

@@ -13,8 +13,8 @@ use bytes::{Buf, BytesMut};
 use secrecy::ExposeSecret;
 use zeroize::Zeroize;
 
-pub use self::event::{Encryption, Envelope, Event, SessionSettings};
-use self::transaction::Transaction;
+pub use self::event::{Encryption, Envelope, Event, Piece, SessionSettings};
+use self::transaction::{Chunks, Transaction};
 use super::authentication::Exchange;
 pub use super::authentication::{Credentials, Mechanism};
 use super::command::{Command, Verb};
@@ -38,6 +38,8 @@ pub struct Session {
     client: Option<Client>,
     authenticated: bool,
     transaction: Option<Transaction>,
+    /// Transactions begun: the number of the one that runs.
+    transactions: u64,
     errors: usize,
     authentication_failures: usize,
 }
@@ -110,6 +112,7 @@ impl Session {
             client: None,
             authenticated: false,
             transaction: None,
+            transactions: 0,
             errors: 0,
             authentication_failures: 0,
         }
@@ -129,6 +132,27 @@ impl Session {
             self.state,
             State::Data(_) | State::Chunk { .. } | State::RefusedChunk { .. }
         )
+    }
+
+    /// The content that has come since the last time, once it is at least so much: for a driver that
+    /// takes large messages in pieces. The rest comes with [`Event::Message`] of the same transaction;
+    /// when none comes, the message was refused.
+    pub fn take_content(&mut self, at_least: usize) -> Option<Piece> {
+        let octets = match (&mut self.state, &mut self.transaction) {
+            (State::Data(receiver), _) => receiver.take(at_least),
+            (
+                State::Chunk { .. },
+                Some(Transaction {
+                    chunks: Chunks::Some(receiver),
+                    ..
+                }),
+            ) => receiver.take(at_least),
+            _ => None,
+        };
+        octets.map(|octets| Piece {
+            transaction: self.transactions,
+            octets,
+        })
     }
 
     /// Whether the client has authenticated.

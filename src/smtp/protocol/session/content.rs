@@ -105,6 +105,7 @@ impl Session {
                         helo: helo.unwrap_or_default(),
                     },
                     content,
+                    transaction: self.transactions,
                 })
             }
             Err(refused) => {

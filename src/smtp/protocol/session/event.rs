@@ -53,6 +53,14 @@ pub struct Envelope {
     pub helo: String,
 }
 
+/// Content of a message that is still coming.
+pub struct Piece {
+    /// The number of its transaction within the session.
+    pub transaction: u64,
+    /// The octets since the piece before.
+    pub octets: Vec<u8>,
+}
+
 /// What the driver has to act on before it advances the session again.
 pub enum Event {
     /// Send the output, drop every byte of input, do the TLS handshake, go on with
@@ -66,8 +74,11 @@ pub enum Event {
     Message {
         /// Sender and recipients.
         envelope: Envelope,
-        /// The content as sent, dots unstuffed, its last CRLF included.
+        /// The content as sent, dots unstuffed, its last CRLF included, but for what was taken
+        /// before by [`super::Session::take_content`].
         content: Vec<u8>,
+        /// The transaction that [`Piece`]s before it were of.
+        transaction: u64,
     },
     /// Send the output and close the connection.
     Close,
@@ -84,7 +95,9 @@ impl Debug for Event {
             Self::Recipient(recipient) => {
                 formatter.debug_tuple("Recipient").field(recipient).finish()
             }
-            Self::Message { envelope, content } => formatter
+            Self::Message {
+                envelope, content, ..
+            } => formatter
                 .debug_struct("Message")
                 .field("envelope", envelope)
                 .field("octets", &content.len())

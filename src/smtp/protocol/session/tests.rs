@@ -42,7 +42,9 @@ fn answer(session: &mut Session, event: Event, output: &mut Vec<u8>) -> (String,
             session.answer_recipient(verdict, output);
             (format!("[to {recipient}]"), None)
         }
-        Event::Message { envelope, content } => {
+        Event::Message {
+            envelope, content, ..
+        } => {
             session.answer_message(Reply::new(250, "2.0.9", "Taken"), output);
             let flags = [(envelope.smtputf8, " utf8"), (envelope.body_8bit, " 8bit")];
             let flags: String = flags
@@ -460,6 +462,7 @@ fn events_hide_secrets_and_content() {
     let message = Event::Message {
         envelope,
         content: b"secret".to_vec(),
+        transaction: 1,
     };
     let credentials = Event::Authenticate(Credentials::Password {
         mechanism: Mechanism::Plain,

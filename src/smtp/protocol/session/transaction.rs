@@ -69,6 +69,7 @@ impl Session {
                 counted: false,
             });
         }
+        self.transactions += 1;
         self.transaction = Some(Transaction {
             sender,
             parameters,

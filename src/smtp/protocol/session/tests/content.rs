@@ -194,8 +194,8 @@ fn a_command_line_of_a_megabyte_takes_no_memory() {
     assert_eq!(output, b"500 5.5.2 Line too long\r\n250 2.0.0 OK\r\n");
 }
 
-#[test]
-fn content_is_held_once() {
+/// A session in the middle of DATA, with a message of 500,000 octets declared.
+fn receiving() -> (Session, BytesMut, Vec<u8>) {
     let settings = SessionSettings {
         maximum_message: 1_000_000,
         ..settings()
@@ -212,16 +212,64 @@ fn content_is_held_once() {
     assert!(!session.is_receiving_content());
     assert!(session.advance(&mut input, &mut output).is_none());
     assert!(session.is_receiving_content());
+    (session, input, output)
+}
+
+#[test]
+fn content_taken_in_pieces_is_held_no_longer() {
+    let (mut session, mut input, mut output) = receiving();
     let line = [[b'x'; 998].as_slice(), b"\r\n"].concat();
+    let (mut taken, mut pieces) = (Vec::new(), 0);
     for _ in 0..500 {
         input.extend_from_slice(&line);
         assert!(session.advance(&mut input, &mut output).is_none());
-        assert_eq!(capacity(&session), 500_000);
+        assert!(capacity(&session) <= 256 * 1024);
         assert!(input.capacity() <= 16_384);
+        if let Some(piece) = session.take_content(100_000) {
+            assert_eq!((piece.transaction, piece.octets.len()), (1, 100_000));
+            taken.extend(piece.octets);
+            pieces += 1;
+        }
     }
     input.extend_from_slice(b".\r\n");
-    let Some(Event::Message { content, .. }) = session.advance(&mut input, &mut output) else {
+    let Some(Event::Message {
+        content,
+        transaction,
+        ..
+    }) = session.advance(&mut input, &mut output)
+    else {
         panic!("no message");
     };
-    assert_eq!((content.len(), content.capacity()), (500_000, 500_000));
+    assert_eq!((pieces, transaction), (5, 1));
+    taken.extend(content);
+    assert!(taken == line.repeat(500));
+    assert!(session.take_content(1).is_none());
+}
+
+#[test]
+fn pieces_of_a_refused_message_are_of_another_transaction() {
+    let (mut session, mut input, mut output) = receiving();
+    input.extend_from_slice(&b"x\r\n".repeat(10));
+    assert!(session.advance(&mut input, &mut output).is_none());
+    assert_eq!(
+        session.take_content(1).map(|piece| piece.transaction),
+        Some(1)
+    );
+    // Its end, and all of the next one, in one go.
+    input.extend_from_slice(b"bare\nline\r\n.\r\nMAIL FROM:<a@x>\r\nRCPT TO:<b@x>\r\n");
+    assert!(matches!(
+        session.advance(&mut input, &mut output),
+        Some(Event::Recipient(_))
+    ));
+    session.answer_recipient(Ok(()), &mut output);
+    input.extend_from_slice(b"DATA\r\nsecond\r\n.\r\n");
+    let Some(Event::Message {
+        content,
+        transaction,
+        ..
+    }) = session.advance(&mut input, &mut output)
+    else {
+        panic!("no message");
+    };
+    assert_eq!((content.as_slice(), transaction), (&b"second\r\n"[..], 2));
 }
