@@ -54,6 +54,7 @@ pub struct Builder {
 
 impl Builder {
     /// `set("LIMITS__RECIPIENTS", 3)`.
+    #[expect(clippy::needless_pass_by_value, reason = "a call reads better so")]
     pub fn set(mut self, name: &str, value: impl ToString) -> Self {
         self.environment
             .push((format!("MAILGATE__{name}"), value.to_string()));

@@ -1,0 +1,46 @@
+# make dev       brings up the whole gateway on this machine, with a sandbox to send to
+# make test      every test, against Postfix, Dovecot and the other peers too (Debian 12, as root)
+# make check     format, lints, licences and bans, offline SQL data
+# make sqlx      writes .sqlx anew after a query or a migration has changed
+# make advisories  known vulnerabilities of the dependencies (fetches their database)
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+export SQLX_OFFLINE ?= true
+export CARGO_TERM_PROGRESS_WHEN ?= never
+
+.PHONY: dev test check sqlx advisories compiler postgres clients
+
+dev: compiler postgres clients
+	@echo "Building (the first time takes some minutes) …"
+	@cargo build --quiet --locked
+	@exec target/debug/mailgate dev
+
+test: compiler postgres
+	@tests/peers/install
+	cargo test --locked
+
+check: compiler postgres
+	cargo fmt --check
+	cargo clippy --locked --all-targets --quiet
+	tools/sqlx-offline --check
+	"$$(tools/cargo-deny)" check bans licenses sources
+
+sqlx: compiler postgres
+	tools/sqlx-offline
+
+advisories:
+	"$$(tools/cargo-deny)" check advisories
+
+compiler:
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup (see the README)" >&2; exit 1; }
+	@command -v cc >/dev/null || tools/debian-packages gcc libc6-dev
+
+# Whoever has Postgres's programs elsewhere than Debian puts them names the folder in PG_BINDIR.
+postgres:
+	@{ [ -n "$${PG_BINDIR:-}" ] || command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; } || tools/debian-packages postgresql
+
+# For the lines that `mailgate dev` prints.
+clients:
+	@command -v curl >/dev/null || tools/debian-packages curl ca-certificates
+	@{ command -v swaks >/dev/null && perl -MNet::SSLeay -e1 2>/dev/null; } || tools/debian-packages swaks libnet-ssleay-perl
