@@ -26,6 +26,10 @@ const SKEW: TimeDelta = TimeDelta::seconds(60);
 /// bounded by `sending.oauth_seconds`, and the database between.
 const LEASE_BEYOND_ANSWERS: TimeDelta = TimeDelta::seconds(10);
 
+/// How often new tokens are tried to be stored, and the first pause between; each next one doubles.
+const STORE_ATTEMPTS: u32 = 7;
+const STORE_PAUSE: Duration = Duration::from_millis(100);
+
 /// How often a replica looks whether another one has finished.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -166,21 +170,7 @@ impl Mailboxes {
         let id = mailbox.id;
         match self.ask(mailbox, provider).await {
             Ok(tokens) => {
-                let access = seal_access(&self.seal_keys, id, &tokens.access_token)?;
-                let rotated = tokens
-                    .refresh_token
-                    .as_ref()
-                    .map(|token| seal_refresh(&self.seal_keys, id, token))
-                    .transpose()?;
-                let mut connection = self.pool.acquire().await?;
-                let generation = mailboxes::store_tokens(
-                    &mut connection,
-                    id,
-                    &access,
-                    rotated.as_deref(),
-                    tokens.expires_at,
-                )
-                .await?;
+                let generation = self.store(id, &tokens).await?;
                 metrics::counter!("mailgate_token_refreshes_total", "outcome" => "refreshed")
                     .increment(1);
                 tracing::info!(credential_id = %id, "the access token was refreshed");
@@ -212,6 +202,45 @@ impl Mailboxes {
                 Err(error)
             }
         }
+    }
+
+    /// Stores new tokens. The provider may have forgotten the old ones by now, so a database that
+    /// stumbles is asked again.
+    async fn store(&self, id: CredentialId, tokens: &Tokens) -> Result<i64, TokenError> {
+        let access = seal_access(&self.seal_keys, id, &tokens.access_token)?;
+        let rotated = tokens
+            .refresh_token
+            .as_ref()
+            .map(|token| seal_refresh(&self.seal_keys, id, token))
+            .transpose()?;
+        let mut pause = STORE_PAUSE;
+        for _ in 1..STORE_ATTEMPTS {
+            match self
+                .try_store(id, tokens, &access, rotated.as_deref())
+                .await
+            {
+                Ok(generation) => return Ok(generation),
+                Err(error) => {
+                    tracing::error!(credential_id = %id, %error, "new tokens can't be stored; trying again");
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Ok(self
+            .try_store(id, tokens, &access, rotated.as_deref())
+            .await?)
+    }
+
+    async fn try_store(
+        &self,
+        id: CredentialId,
+        tokens: &Tokens,
+        access: &[u8],
+        rotated: Option<&[u8]>,
+    ) -> Result<i64, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        mailboxes::store_tokens(&mut connection, id, access, rotated, tokens.expires_at).await
     }
 
     /// Asks for new tokens; an `invalid_grant` is confirmed by a second question, since providers
