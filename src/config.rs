@@ -7,6 +7,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::fmt::{Display, Formatter};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -190,7 +191,7 @@ pub struct Settings {
 pub fn load(
     preset: Table,
     file: Option<&Path>,
-    environment: impl Iterator<Item = (String, String)>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
 ) -> Result<Settings, ConfigError> {
     read_layers(preset, file, environment, read)
 }
@@ -202,7 +203,7 @@ pub fn load(
 /// [`ConfigError`] with every problem found.
 pub fn load_database(
     file: Option<&Path>,
-    environment: impl Iterator<Item = (String, String)>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
 ) -> Result<DatabaseSettings, ConfigError> {
     read_layers(Table::new(), file, environment, |reader| {
         Some(read_database(reader))
@@ -212,7 +213,7 @@ pub fn load_database(
 fn read_layers<T>(
     preset: Table,
     file: Option<&Path>,
-    environment: impl Iterator<Item = (String, String)>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
     read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
 ) -> Result<T, ConfigError> {
     let mut problems = Vec::new();
@@ -231,6 +232,7 @@ fn read_layers<T>(
             )),
         }
     }
+    let environment = environment.map(|(name, text)| (name.into(), text.into()));
     layers::lay_environment(&mut settings, environment, &mut problems);
     let mut reader = Reader::new(&settings);
     let settings = read(&mut reader);
@@ -264,10 +266,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         .ok();
     let certificate = reader.required("tls.certificate", "a PEM file with the chain");
     let key = reader.required("tls.key", "a PEM file with the private key");
-    let http_listen = reader.listen_address("http.listen");
-    if http_listen.is_none() && reader.text("http.listen").is_empty() {
-        reader.problem("http.listen", "is required: an address and a port");
-    }
+    let http_listen = reader.required_listen_address("http.listen");
     let log_format = reader.choice(
         "log.format",
         &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
@@ -281,8 +280,8 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         .into_iter()
         .filter_map(|plugin| plugins::read(reader, plugin))
         .collect();
-    let sandbox_listen = reader.listen_address("sandbox.listen");
-    let sandbox_smtp_listen = reader.listen_address("sandbox.smtp_listen");
+    let sandbox_listen = reader.required_listen_address("sandbox.listen");
+    let sandbox_smtp_listen = reader.required_listen_address("sandbox.smtp_listen");
     let access_token_seconds = reader.number("sandbox.access_token_seconds", 1, 86_400);
     Some(Settings {
         log_retention_days: reader.number("LOG_RETENTION_DAYS", 1, 36_500),
@@ -313,11 +312,15 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
 }
 
 fn read_database(reader: &mut Reader<'_>) -> DatabaseSettings {
+    let form = "postgres://user:password@host/name (MAILGATE__DATABASE__URL)";
+    let url = reader.required("database.url", form);
+    // sqlx takes any scheme for its own; the text is not told, as it may hold a password.
+    let is_postgres = |url: url::Url| matches!(url.scheme(), "postgres" | "postgresql");
+    if !url.is_empty() && !url::Url::parse(&url).is_ok_and(is_postgres) {
+        reader.problem("database.url", format!("must be of the form {form}"));
+    }
     DatabaseSettings {
-        url: SecretString::from(reader.required(
-            "database.url",
-            "postgres://user:password@host/name (MAILGATE__DATABASE__URL)",
-        )),
+        url: SecretString::from(url),
         max_connections: reader.number("database.max_connections", 2, 1_000),
     }
 }

@@ -116,7 +116,7 @@ fn run(command: Command) -> Result<(), Failure> {
 }
 
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
-    let settings = config::load(Table::new(), file.as_deref(), std::env::vars())?;
+    let settings = config::load(Table::new(), file.as_deref(), std::env::vars_os())?;
     telemetry::start_logging(settings.log_format, &settings.log_filter);
     let shutdown = Shutdown::default();
     let started = daemon::start(settings, Arc::new(SystemClock), &shutdown).await;
@@ -138,7 +138,7 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
-    let settings = config::load_database(file.as_deref(), std::env::vars())?;
+    let settings = config::load_database(file.as_deref(), std::env::vars_os())?;
     let pool = pool::connect(&settings).await?;
     pool::migrate(&pool).await?;
     println!("The database's tables are up to date.");

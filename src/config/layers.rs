@@ -2,6 +2,8 @@
 //! environment. The defaults name every setting and its kind, so whatever a layer says is held
 //! against them, and all that is wrong is gathered.
 
+use std::ffi::OsString;
+
 use toml::{Table, Value};
 
 use super::Problem;
@@ -45,15 +47,23 @@ fn lay_table(
 /// Lays the process's environment over `settings`.
 pub(super) fn lay_environment(
     settings: &mut Table,
-    environment: impl Iterator<Item = (String, String)>,
+    environment: impl Iterator<Item = (OsString, OsString)>,
     problems: &mut Vec<Problem>,
 ) {
     for (variable, text) in environment {
+        // Others' variables may be of any bytes.
+        let Ok(variable) = variable.into_string() else {
+            continue;
+        };
         let keys: Vec<&str> = if variable == LOG_RETENTION_DAYS {
             vec![LOG_RETENTION_DAYS]
         } else if let Some(rest) = variable.strip_prefix(PREFIX) {
             rest.split("__").collect()
         } else {
+            continue;
+        };
+        let Ok(text) = text.into_string() else {
+            problems.push(Problem::new(&variable, "must be UTF-8 (environment)"));
             continue;
         };
         match find(settings, &keys) {

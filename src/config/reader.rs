@@ -130,6 +130,12 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// `host:port` to listen on, which must be given.
+    pub(super) fn required_listen_address(&mut self, name: &str) -> Option<SocketAddr> {
+        self.required(name, "an address and a port");
+        self.listen_address(name)
+    }
+
     /// `host:port` to listen on, or nothing where it is empty.
     pub(super) fn listen_address(&mut self, name: &str) -> Option<SocketAddr> {
         let text = self.text(name);

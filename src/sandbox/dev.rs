@@ -158,7 +158,7 @@ async fn serve(
 
 fn load(options: &DevOptions, mut preset: Table, plugins: &Table) -> Result<Settings, ConfigError> {
     preset.insert("plugins".to_owned(), Value::Table(plugins.clone()));
-    config::load(preset, options.config.as_deref(), std::env::vars())
+    config::load(preset, options.config.as_deref(), std::env::vars_os())
 }
 
 /// Places of the settings that are known only once the parts of the sandbox run.

@@ -1,8 +1,10 @@
 //! Composes a message from the fields of a REST call.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use lettre::message::header::ContentType;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, MultiPart, SinglePart};
 use lettre::{Address, Message as Builder};
 
@@ -11,6 +13,13 @@ use crate::providers::mail::smtp::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
+
+/// Octets that one encoded word carries: with its frame and the header's name it keeps to the 76 of
+/// RFC 2047 §2.
+const ENCODED_WORD: usize = 36;
+
+/// Longest word that the builder may leave on a line of its own.
+const PLAIN_WORD: usize = 200;
 
 /// The fields of a message. At least one of the bodies is there; no field holds a line end that the
 /// caller's own validation should have refused.
@@ -53,7 +62,7 @@ pub fn compose(
     let builder = Builder::builder()
         .from(mailbox(from)?)
         .to(mailbox(&fields.to)?)
-        .subject(fields.subject.clone())
+        .raw_header(subject(&fields.subject))
         .message_id(Some(message_id.clone()))
         .date(at.into());
     let built = match (fields.text, fields.html) {
@@ -83,6 +92,24 @@ pub fn compose(
             ..Summary::default()
         },
     })
+}
+
+/// The Subject header. What a reader would take for an encoded word, and words too long for a line,
+/// are encoded though they are ASCII; the builder would leave them as they are.
+fn subject(text: &str) -> HeaderValue {
+    let name = HeaderName::new_from_ascii_str("Subject");
+    let ambiguous = text.contains("=?") || text.split(' ').any(|word| word.len() > PLAIN_WORD);
+    if !ambiguous {
+        return HeaderValue::new(name, text.to_owned());
+    }
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (word, after) = rest.split_at(rest.floor_char_boundary(ENCODED_WORD));
+        words.push(format!("=?utf-8?B?{}?=", STANDARD.encode(word)));
+        rest = after;
+    }
+    HeaderValue::dangerous_new_pre_encoded(name, text.to_owned(), words.join("\r\n "))
 }
 
 /// The sender's own domain, as receivers expect it; an internationalized one has no place there.

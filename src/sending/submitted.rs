@@ -203,10 +203,9 @@ fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Byte
 fn without_bcc(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
     let mut pieces = Vec::new();
     let mut start = 0;
-    for header in headers
-        .iter()
-        .filter(|header| is_named(header, &HeaderName::Bcc))
-    {
+    for header in headers.iter().filter(|header| {
+        is_named(header, &HeaderName::Bcc) || is_named(header, &HeaderName::ResentBcc)
+    }) {
         let (field, end) = (header.offset_field as usize, header.offset_end as usize);
         if start <= field && field <= end && end <= content.len() {
             pieces.push(content.slice(start..field));

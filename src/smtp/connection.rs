@@ -143,7 +143,13 @@ async fn run<B: Backend>(
             end => return end,
         }
     };
-    let stream = match timeout(HANDSHAKE, settings.tls.accept(socket)).await {
+    let handshake = tokio::select! {
+        biased;
+        // Nothing is in hand yet.
+        () = stop.cancelled() => return End::Closed,
+        handshake = timeout(HANDSHAKE, settings.tls.accept(socket)) => handshake,
+    };
+    let stream = match handshake {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return End::Failed(error),
         Err(_) => return End::Closed,

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
+use sqlx::ConnectOptions as _;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 
@@ -36,12 +37,23 @@ pub enum PoolError {
 pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     let options =
         PgConnectOptions::from_str(settings.url.expose_secret()).map_err(PoolError::Url)?;
-    PgPoolOptions::new()
+    let options = options.application_name("mailgate");
+    let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(ACQUIRE)
-        .connect_with(options.application_name("mailgate"))
-        .await
-        .map_err(PoolError::Connect)
+        .connect_with(options.clone())
+        .await;
+    match connected {
+        // The pool has tried again and again, and keeps to itself why: one more attempt tells.
+        Err(sqlx::Error::PoolTimedOut) => {
+            let attempt = tokio::time::timeout(ACQUIRE, options.connect()).await;
+            let reason = attempt.ok().and_then(Result::err);
+            Err(PoolError::Connect(
+                reason.unwrap_or(sqlx::Error::PoolTimedOut),
+            ))
+        }
+        connected => connected.map_err(PoolError::Connect),
+    }
 }
 
 /// Brings the tables up to date. Any number of processes may do it at once: an advisory lock lets

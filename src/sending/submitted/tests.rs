@@ -51,6 +51,7 @@ fn bcc_goes_in_all_its_forms() {
         "bcc:\r\n hidden@example.org,\r\n\tother@example.org\r\n",
         "Bcc: hidden@example.org\r\nbcc: hidden2@example.org\r\n",
         "Bcc:\r\n",
+        "Resent-Bcc: hidden@example.org\r\n",
     ] {
         for (before, after) in [
             ("", "From: a@example.com\r\nTo: b@example.org\r\n"),
