@@ -1,1 +1,9 @@
-//! (in the making)
+//! The program itself: its command line, its settings, its ends and its memory, in child processes.
+
+mod dev;
+mod dev_again;
+mod memory;
+mod process;
+mod serve;
+mod start_failures;
+mod wrong_settings;

@@ -16,12 +16,21 @@ static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
 
 /// A database with this program's tables and nothing in them; answers its address.
 pub async fn create() -> String {
+    create_from(TEMPLATE).await
+}
+
+/// A database with nothing in it at all.
+pub async fn create_empty() -> String {
+    create_from("template1").await
+}
+
+async fn create_from(template: &str) -> String {
     let server = SERVER.get_or_init(start).await;
     let name = format!("test_{}", uuid::Uuid::new_v4().simple());
     let mut connection = connect(&server.url("postgres")).await;
     connection
         .execute(AssertSqlSafe(format!(
-            "CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY file_copy"
+            "CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"
         )))
         .await
         .expect("a database can be made");

@@ -22,7 +22,8 @@ use toml::{Table, Value};
 
 use super::database;
 
-const SEAL_KEY: &str = "test:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+/// The sealing key of every gateway.
+pub const SEAL_KEY: &str = "test:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// The demo of a test: one app with one mailbox.
 pub const MAILBOX: &str = "ada@sandbox.example";
@@ -35,7 +36,7 @@ pub struct Gateway {
     pub database_url: String,
     pub app: CreatedApp,
     pub subscriber: SubscriberId,
-    /// The app's mailbox [`MAILBOX`] at plugin_a.
+    /// The app's mailbox [`MAILBOX`] at `plugin_a`.
     pub mailbox: Connected,
     pub ca_file: PathBuf,
     pub http: reqwest::Client,
@@ -257,7 +258,8 @@ pub async fn create_app(daemon: &Daemon, name: &str) -> (SubscriberId, CreatedAp
     (subscriber.id, app)
 }
 
-async fn connect(
+/// Connects a mailbox of the sandbox to any app.
+pub async fn connect(
     daemon: &Daemon,
     sandbox: &SandboxProvider,
     app: &CreatedApp,
