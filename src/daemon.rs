@@ -154,7 +154,7 @@ pub async fn start(
         mailboxes.clone(),
         journal,
         Arc::new(settings.sending),
-        tracker.clone(),
+        shutdown,
     );
 
     let doors = Doors {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use mailgate::config::{self, ConfigError};
@@ -13,6 +14,9 @@ use mailgate::storage::pool::{self, PoolError};
 use mailgate::telemetry;
 use mailgate::types::clock::SystemClock;
 use toml::Table;
+
+/// How long the end waits for what can't be called off.
+const LEFT_OVER: Duration = Duration::from_secs(1);
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -97,7 +101,7 @@ fn run(command: Command) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         match command {
             Command::Serve { config } => serve(config).await,
             Command::Dev {
@@ -112,7 +116,10 @@ fn run(command: Command) -> Result<(), Failure> {
             .await?),
             Command::Migrate { config } => migrate(config).await,
         }
-    })
+    });
+    // A name that is being looked up can't be called off, and nobody waits for it any more.
+    runtime.shutdown_timeout(LEFT_OVER);
+    ended
 }
 
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {

@@ -14,11 +14,14 @@ pub mod submitted;
 use std::sync::Arc;
 
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::SendingSettings;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
+use crate::shutdown::Shutdown;
 use crate::types::clock::SharedClock;
 
 pub use gate::{Blocked, admit};
@@ -35,11 +38,15 @@ pub struct Sending {
     journal: Journal,
     settings: Arc<SendingSettings>,
     tracker: TaskTracker,
+    /// Places for attempts of stored messages.
+    retries: Arc<Semaphore>,
+    /// The process is about to end.
+    stop: CancellationToken,
 }
 
 impl Sending {
-    /// Over a database, the mailboxes and their providers. Messages are sent on `tracker`, so that a
-    /// caller who goes away leaves nothing half done.
+    /// Over a database, the mailboxes and their providers. Messages are sent on the tracker of
+    /// `shutdown`, so that a caller who goes away leaves nothing half done.
     #[must_use]
     pub fn new(
         pool: PgPool,
@@ -48,7 +55,7 @@ impl Sending {
         mailboxes: Mailboxes,
         journal: Journal,
         settings: Arc<SendingSettings>,
-        tracker: TaskTracker,
+        shutdown: &Shutdown,
     ) -> Self {
         Self {
             pool,
@@ -57,7 +64,9 @@ impl Sending {
             mailboxes,
             journal,
             settings,
-            tracker,
+            tracker: shutdown.tracker.clone(),
+            retries: Arc::new(Semaphore::new(retry::PLACES)),
+            stop: shutdown.soft.clone(),
         }
     }
 }

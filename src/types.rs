@@ -5,6 +5,7 @@ pub mod email_address;
 pub mod ids;
 pub mod log_status;
 pub mod message;
+pub mod neighbourhood;
 pub mod plugin;
 pub mod seal;
 pub mod secrets;

@@ -20,7 +20,10 @@ impl Mailboxes {
         plugin: Option<Plugin>,
     ) -> Result<Option<Mailbox>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        mailboxes::find_for_user(&mut connection, app, user, plugin).await
+        match user {
+            Some(user) => mailboxes::find_for_user(&mut connection, app, user, plugin).await,
+            None => mailboxes::find_first(&mut connection, app, plugin).await,
+        }
     }
 
     /// The app's active mailbox with this address.

@@ -107,6 +107,7 @@ impl Mailboxes {
         mailboxes::store_tokens(
             &mut transaction,
             credential,
+            None,
             &token::seal_access(&self.seal_keys, credential, &tokens.access_token)?,
             Some(&token::seal_refresh(
                 &self.seal_keys,

@@ -23,8 +23,8 @@ use crate::types::seal::{SealError, SealKeys, UnsealError};
 const SKEW: TimeDelta = TimeDelta::seconds(60);
 
 /// How long one replica may take to refresh before another does: two answers of the provider, each
-/// bounded by `sending.oauth_seconds`, and the database between.
-const LEASE_BEYOND_ANSWERS: TimeDelta = TimeDelta::seconds(10);
+/// bounded by `sending.oauth_seconds`, and a database that stumbles when the tokens are stored.
+const LEASE_BEYOND_ANSWERS: Duration = Duration::from_mins(1);
 
 /// How often new tokens are tried to be stored, and the first pause between; each next one doubles.
 const STORE_ATTEMPTS: u32 = 7;
@@ -121,7 +121,8 @@ impl Mailboxes {
         }
     }
 
-    /// Waits for its turn, reads again, and refreshes unless somebody has.
+    /// Waits for its turn, reads again, and refreshes unless somebody has. Tokens that came too late,
+    /// because the mailbox was connected anew meanwhile, are dropped for the ones that are there.
     async fn refreshed(
         &self,
         id: CredentialId,
@@ -140,16 +141,16 @@ impl Mailboxes {
                 .get(mailbox.plugin)
                 .ok_or(TokenError::PluginOff(mailbox.plugin))?;
             let now = self.clock.now();
-            let lease = provider.oauth.limit() * 2 + LEASE_BEYOND_ANSWERS;
+            let patience = provider.oauth.limit() * 2 + LEASE_BEYOND_ANSWERS;
+            let lease = TimeDelta::from_std(patience).unwrap_or_default();
             let claimed = {
                 let mut connection = self.pool.acquire().await?;
                 let generation = mailbox.token_generation;
                 mailboxes::claim_refresh(&mut connection, id, generation, now, now + lease).await?
             };
-            if claimed {
-                return self.refresh(&mailbox, provider).await;
+            if claimed && let Some(account) = self.refresh(&mailbox, provider).await? {
+                return Ok(account);
             }
-            let patience = lease.to_std().unwrap_or_default();
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + patience);
             if Instant::now() > deadline {
                 return Err(TokenError::Unavailable(
@@ -166,20 +167,24 @@ impl Mailboxes {
         &self,
         mailbox: &Mailbox,
         provider: &MailProvider,
-    ) -> Result<Account, TokenError> {
+    ) -> Result<Option<Account>, TokenError> {
         let id = mailbox.id;
         match self.ask(mailbox, provider).await {
             Ok(tokens) => {
-                let generation = self.store(id, &tokens).await?;
+                let stored = self.store(mailbox, &tokens).await?;
+                let Some(generation) = stored else {
+                    tracing::warn!(credential_id = %id, "refreshed tokens came too late; newer ones are there");
+                    return Ok(None);
+                };
                 metrics::counter!("mailgate_token_refreshes_total", "outcome" => "refreshed")
                     .increment(1);
                 tracing::info!(credential_id = %id, "the access token was refreshed");
-                Ok(Account {
+                Ok(Some(Account {
                     credential: id,
                     address: mailbox.email.clone(),
                     generation,
                     access_token: tokens.access_token,
-                })
+                }))
             }
             Err(TokenError::Disconnected) => {
                 let mut connection = self.pool.acquire().await?;
@@ -206,7 +211,8 @@ impl Mailboxes {
 
     /// Stores new tokens. The provider may have forgotten the old ones by now, so a database that
     /// stumbles is asked again.
-    async fn store(&self, id: CredentialId, tokens: &Tokens) -> Result<i64, TokenError> {
+    async fn store(&self, mailbox: &Mailbox, tokens: &Tokens) -> Result<Option<i64>, TokenError> {
+        let id = mailbox.id;
         let access = seal_access(&self.seal_keys, id, &tokens.access_token)?;
         let rotated = tokens
             .refresh_token
@@ -216,7 +222,7 @@ impl Mailboxes {
         let mut pause = STORE_PAUSE;
         for _ in 1..STORE_ATTEMPTS {
             match self
-                .try_store(id, tokens, &access, rotated.as_deref())
+                .try_store(mailbox, tokens, &access, rotated.as_deref())
                 .await
             {
                 Ok(generation) => return Ok(generation),
@@ -228,19 +234,21 @@ impl Mailboxes {
             pause *= 2;
         }
         Ok(self
-            .try_store(id, tokens, &access, rotated.as_deref())
+            .try_store(mailbox, tokens, &access, rotated.as_deref())
             .await?)
     }
 
     async fn try_store(
         &self,
-        id: CredentialId,
+        mailbox: &Mailbox,
         tokens: &Tokens,
         access: &[u8],
         rotated: Option<&[u8]>,
-    ) -> Result<i64, sqlx::Error> {
+    ) -> Result<Option<i64>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        mailboxes::store_tokens(&mut connection, id, access, rotated, tokens.expires_at).await
+        let (id, refreshed) = (mailbox.id, Some(mailbox.token_generation));
+        let expires_at = tokens.expires_at;
+        mailboxes::store_tokens(&mut connection, id, refreshed, access, rotated, expires_at).await
     }
 
     /// Asks for new tokens; an `invalid_grant` is confirmed by a second question, since providers

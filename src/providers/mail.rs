@@ -6,6 +6,7 @@ pub mod verdict;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::{PluginSettings, SendingSettings};
 use crate::providers::tls::{self, ClientTlsError};
@@ -89,6 +90,17 @@ impl MailProviders {
     #[must_use]
     pub fn get(&self, plugin: Plugin) -> Option<&MailProvider> {
         self.by_plugin.get(&plugin)
+    }
+
+    /// The longest that one attempt may take: a submission, a refused token, the refresh with its
+    /// confirmation, and the submission again.
+    #[must_use]
+    pub fn longest_attempt(&self) -> Duration {
+        self.by_plugin
+            .values()
+            .map(|provider| provider.transport.longest() * 2 + provider.oauth.limit() * 4)
+            .max()
+            .unwrap_or_default()
     }
 
     /// Closes connections that nobody has used for a while.

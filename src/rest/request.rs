@@ -28,7 +28,7 @@ pub(super) async fn frame(State(limit): State<Duration>, request: Request, next:
         .await
         .unwrap_or_else(|_| {
             Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
+                StatusCode::GATEWAY_TIMEOUT,
                 "timeout",
                 "The request took too long. If it was a send, it may still go through.",
             )

@@ -15,7 +15,7 @@ use super::request::{LARGE, json_body, parse};
 use crate::accounts::{AuthenticateError, SendingApp};
 use crate::sending::compose::{ComposeError, Fields, compose};
 use crate::sending::prepared::Prepared;
-use crate::sending::{Blocked, Outcome, admit};
+use crate::sending::{Blocked, Outcome, SendError, admit};
 use crate::types::email_address::EmailAddress;
 use crate::types::plugin::Plugin;
 
@@ -91,7 +91,14 @@ pub(super) async fn send(
         .sending
         .send(app.id, mailbox, prepared)
         .await
-        .map_err(|_| Problem::unavailable())?;
+        .map_err(|error| match error {
+            SendError::NotTaken => Problem::unavailable(),
+            SendError::Unknown => Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "outcome_unknown",
+                format!("{error}."),
+            ),
+        })?;
     answer(outcome, to)
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::authorize::AuthorizeError;
+use super::dev::connectable;
 use super::home::{Home, HomeError};
 use super::provider::SandboxProvider;
 use crate::accounts::{AppCredentials, CreateError, ShowError};
@@ -122,7 +123,7 @@ async fn connect(
     daemon: &Daemon,
     provider: &SandboxProvider,
 ) -> Result<Connected, DemoError> {
-    let redirect_uri = format!("http://{}/oauth/callback", daemon.http_address);
+    let redirect_uri = format!("http://{}/oauth/callback", connectable(daemon.http_address));
     let granted = provider.authorize(&redirect_uri, MAILBOX).await?;
     let connected = daemon
         .mailboxes

@@ -2,6 +2,7 @@
 //! programs.
 
 use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -223,7 +224,7 @@ fn announcement(
     database_url: &str,
 ) -> String {
     let value = json!({
-        "base_url": daemon.base_url,
+        "base_url": base_url(daemon),
         "smtp": {
             "host": smtp_host,
             "starttls_port": daemon.starttls_address.map(|address| address.port()),
@@ -261,16 +262,17 @@ fn screen(
     announcement: &Path,
 ) -> String {
     let (send_key, pk) = (demo.app.send_key.expose(), demo.app.pushable_key.expose());
+    let base_url = base_url(daemon);
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
         // Writing into a text can't fail.
         let _ = writeln!(text, "{words}");
     };
-    let port = |address: Option<std::net::SocketAddr>| {
+    let port = |address: Option<SocketAddr>| {
         address.map_or_else(|| "off".to_owned(), |address| address.port().to_string())
     };
     line(format_args!("\nMailgate is ready.\n"));
-    line(format_args!("  REST      {}", daemon.base_url));
+    line(format_args!("  REST      {base_url}"));
     line(format_args!(
         "  SMTP      {smtp_host}, port {} (STARTTLS) and {} (TLS)",
         port(daemon.starttls_address),
@@ -289,16 +291,15 @@ fn screen(
     line(format_args!("  All of it {}\n", announcement.display()));
     line(format_args!("Send by REST:\n"));
     line(format_args!(
-        "  curl {}/send -H 'X-Send-Key: {send_key}' -H 'Content-Type: application/json' \
-         -d '{{\"pk\":\"{pk}\",\"to\":\"bob@example.com\",\"subject\":\"Hello\",\"body\":\"It works.\"}}'\n",
-        daemon.base_url
+        "  curl {base_url}/send -H 'X-Send-Key: {send_key}' -H 'Content-Type: application/json' \
+         -d '{{\"pk\":\"{pk}\",\"to\":\"bob@example.com\",\"subject\":\"Hello\",\"body\":\"It works.\"}}'\n"
     ));
     if let Some(address) = daemon.starttls_address {
         line(format_args!("Send by SMTP:\n"));
         line(format_args!(
-            "  swaks --server {}:{} --tls --auth PLAIN --auth-user {} --auth-password {send_key} \
+            "  swaks --server {} --port {} --tls --auth PLAIN --auth-user {} --auth-password {send_key} \
              --from {} --to bob@example.com --header 'Subject: Hello'\n",
-            connectable(address),
+            connectable(address).ip(),
             address.port(),
             demo.app.slug,
             demo.mailbox.email,
@@ -311,11 +312,22 @@ fn screen(
     text
 }
 
-/// Where a program on this machine reaches a listener.
-fn connectable(address: std::net::SocketAddr) -> String {
-    if address.ip().is_unspecified() {
-        "127.0.0.1".to_owned()
+/// Where this machine reaches the REST interface: nobody connects to 0.0.0.0.
+fn base_url(daemon: &Daemon) -> String {
+    let as_it_listens = format!("http://{}", daemon.http_address);
+    if daemon.base_url == as_it_listens {
+        format!("http://{}", connectable(daemon.http_address))
     } else {
-        address.ip().to_string()
+        daemon.base_url.clone()
     }
+}
+
+/// Where a program on this machine reaches a listener.
+pub(super) fn connectable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use tokio_rustls::TlsAcceptor;
 use toml::{Table, Value};
 
+use super::dev::connectable;
 use super::inbox::Inbox;
 use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
@@ -133,7 +134,7 @@ impl SandboxProvider {
     /// Where its pages are.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", connectable(self.address))
     }
 
     /// The settings with which both plugins use this provider.

@@ -65,7 +65,10 @@ pub fn compose(
         .raw_header(subject(&fields.subject))
         .message_id(Some(message_id.clone()))
         .date(at.into());
-    let built = match (fields.text, fields.html) {
+    let built = match (
+        fields.text.as_deref().map(with_crlf),
+        fields.html.as_deref().map(with_crlf),
+    ) {
         (Some(text), Some(html)) => {
             builder.multipart(MultiPart::alternative_plain_html(text, html))?
         }
@@ -92,6 +95,25 @@ pub fn compose(
             ..Summary::default()
         },
     })
+}
+
+/// Every kind of line end as CRLF: a CR by itself would pass through the builder, and some servers
+/// take it for a line end where it helps a forger.
+fn with_crlf(text: &str) -> String {
+    let mut lines = String::with_capacity(text.len() + text.len() / 32);
+    let mut rest = text;
+    while let Some(end) = rest.find(['\r', '\n']) {
+        lines.push_str(&rest[..end]);
+        lines.push_str("\r\n");
+        let length = if rest[end..].starts_with("\r\n") {
+            2
+        } else {
+            1
+        };
+        rest = &rest[end + length..];
+    }
+    lines.push_str(rest);
+    lines
 }
 
 /// The Subject header. What a reader would take for an encoded word, and words too long for a line,
@@ -171,6 +193,23 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("Hello\r\nthere"), "{text}");
+    }
+
+    #[test]
+    fn every_line_end_becomes_crlf() {
+        for (text, expected) in [
+            ("a\nb\rc\r\nd", "a\r\nb\r\nc\r\nd"),
+            ("x\r.\r\ny", "x\r\n.\r\ny"),
+            ("\r\r\n\n", "\r\n\r\n\r\n"),
+            ("", ""),
+        ] {
+            assert_eq!(with_crlf(text), expected, "{text:?}");
+        }
+        let bytes = composed("Hi", Some("x\r.\r\nMAIL FROM:<a@b>"), Some("<p>\r</p>"));
+        let bare = bytes
+            .windows(2)
+            .any(|pair| pair[0] == b'\r' && pair[1] != b'\n');
+        assert!(!bare, "{}", String::from_utf8_lossy(&bytes));
     }
 
     #[test]

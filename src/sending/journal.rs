@@ -2,8 +2,11 @@
 //! While one commit runs the next batch gathers, so a lone message waits for one commit and a
 //! thousand share it.
 
+use std::time::Duration;
+
 use sqlx::{PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::storage::spool::{self, Closing, Opening};
 
@@ -12,6 +15,9 @@ const WAITING: usize = 4_096;
 
 /// Entries of one commit at most.
 const BATCH: usize = 512;
+
+/// How long a commit may take.
+const COMMIT: Duration = Duration::from_secs(15);
 
 /// An entry was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -130,7 +136,14 @@ impl JournalTask {
         })
     }
 
+    /// Bounded, since a database host that has vanished never answers, and all sending waits here.
     async fn try_commit(&self, entries: &[Entry]) -> Result<(), sqlx::Error> {
+        timeout(COMMIT, self.commit_now(entries))
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+
+    async fn commit_now(&self, entries: &[Entry]) -> Result<(), sqlx::Error> {
         let mut openings = Vec::new();
         let mut closings = Vec::new();
         for entry in entries {

@@ -15,8 +15,11 @@ use crate::types::log_status::LogStatus;
 use crate::types::message::Message;
 use crate::types::plugin::Plugin;
 
-/// Attempts to journal the end of a message that the provider has already answered.
-const CLOSE_ATTEMPTS: u32 = 5;
+/// Attempts to write what became of a message while its caller waits.
+const WRITE_ATTEMPTS: u32 = 5;
+
+/// What a lease leaves for the journal, beyond the longest attempt.
+const JOURNAL_MARGIN: Duration = Duration::from_mins(2);
 
 /// What is told of a message whose outcome stays unknown.
 pub(super) const UNVERIFIABLE: &str = "The connection broke after the message was out, and the \
@@ -60,10 +63,16 @@ pub struct Receipt {
     pub message_id: Option<String>,
 }
 
-/// The gateway did not take the message: nothing was sent, and the caller may try again.
+/// No outcome can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the gateway can't take the message at the moment")]
-pub struct SendError;
+pub enum SendError {
+    /// The gateway did not take the message: nothing was sent, and the caller may try again.
+    #[error("The gateway can't take the message at the moment")]
+    NotTaken,
+    /// Something went wrong in the gateway, and the message may be out.
+    #[error("Something went wrong in the gateway, and the message may have been sent")]
+    Unknown,
+}
 
 /// How one attempt leaves its message.
 #[derive(Debug)]
@@ -81,7 +90,7 @@ impl Sending {
     ///
     /// # Errors
     ///
-    /// [`SendError`] when the message could not be journaled: nothing was sent then.
+    /// [`SendError`].
     pub async fn send(
         &self,
         app: AppId,
@@ -92,7 +101,7 @@ impl Sending {
         self.tracker
             .spawn(async move { sending.send_here(app, &mailbox, prepared).await })
             .await
-            .map_err(|_| SendError)?
+            .unwrap_or(Err(SendError::Unknown))
     }
 
     async fn send_here(
@@ -128,7 +137,10 @@ impl Sending {
             opened_at: at,
             lease_until: self.clock.now() + self.lease(),
         };
-        self.journal.open(opening).await.map_err(|_| SendError)?;
+        self.journal
+            .open(opening)
+            .await
+            .map_err(|_| SendError::NotTaken)?;
         let verdict = self.attempt(mailbox, &recipients, &message).await;
         let receipt = Receipt {
             id,
@@ -166,7 +178,7 @@ impl Sending {
                 };
                 self.store(&deferral, Some(&message)).await.map_err(|error| {
                     tracing::error!(log_id = %id, %error, "a message that failed could not be stored: its sender is told to keep it");
-                    SendError
+                    SendError::NotTaken
                 })?;
                 Ok(Outcome::Queued {
                     receipt,
@@ -211,38 +223,77 @@ impl Sending {
     }
 
     /// Writes the end of a message. What the provider answered stands whatever the database says, so
-    /// a failure here is told to the operator and not to the caller, who would send again.
+    /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
+    /// is written or the process ends.
     pub(super) async fn close(&self, id: LogId, status: LogStatus, error_message: Option<String>) {
         let closing = Closing {
             id,
             status,
             error_message,
         };
-        for attempt in 0..CLOSE_ATTEMPTS {
-            if self.journal.close(closing.clone()).await.is_ok() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(100) * 2_u32.pow(attempt)).await;
+        if self.try_close(&closing, WRITE_ATTEMPTS).await {
+            return;
         }
         tracing::error!(
             log_id = %id,
             status = status.as_str(),
-            "the end of a message could not be written; its spool row stays open"
+            "the end of a message could not be written yet; it is tried again"
         );
+        let sending = self.clone();
+        self.tracker.spawn(async move {
+            let written = tokio::select! {
+                written = sending.try_close(&closing, u32::MAX) => written,
+                () = sending.stop.cancelled() => sending.try_close(&closing, 1).await,
+            };
+            if !written {
+                tracing::error!(
+                    log_id = %closing.id,
+                    status = closing.status.as_str(),
+                    "the end of a message was not written; its spool row stays open"
+                );
+            }
+        });
     }
 
-    /// How long a message may be worked on before its process counts as dead: every stage at its
-    /// longest, twice because of a refused token, and the refresh between.
+    async fn try_close(&self, closing: &Closing, attempts: u32) -> bool {
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                tokio::time::sleep(pause_before(attempt)).await;
+            }
+            if self.journal.close(closing.clone()).await.is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How long a message may be worked on before its process counts as dead.
     pub(super) fn lease(&self) -> TimeDelta {
-        let stages = self.settings.connect * 2
-            + self.settings.command * 8
-            + self.settings.data * 2
-            + self.settings.oauth * 4;
-        TimeDelta::from_std(stages * 2).unwrap_or(TimeDelta::hours(1))
+        let longest = self.providers.longest_attempt() + JOURNAL_MARGIN;
+        TimeDelta::from_std(longest).unwrap_or(TimeDelta::hours(1))
     }
 
-    /// Keeps a message for its next attempt, with its raw bytes the first time: in one transaction.
+    /// Keeps a message for its next attempt, with its raw bytes the first time: in one transaction. A
+    /// database that stumbles is asked again, since a commit whose answer was lost may have succeeded.
     pub(super) async fn store(
+        &self,
+        deferral: &Deferral,
+        message: Option<&Message>,
+    ) -> Result<(), sqlx::Error> {
+        let mut attempt = 1;
+        loop {
+            match self.try_store(deferral, message).await {
+                Err(error) if attempt < WRITE_ATTEMPTS => {
+                    tracing::warn!(log_id = %deferral.id, %error, "a message can't be stored; trying again");
+                    tokio::time::sleep(pause_before(attempt)).await;
+                    attempt += 1;
+                }
+                stored => return stored,
+            }
+        }
+    }
+
+    async fn try_store(
         &self,
         deferral: &Deferral,
         message: Option<&Message>,
@@ -259,6 +310,12 @@ impl Sending {
         }
         transaction.commit().await
     }
+}
+
+/// A tenth of a second, doubled with each attempt, half a minute at most.
+fn pause_before(attempt: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
+    (Duration::from_millis(100) * doubled.min(300)).min(Duration::from_secs(30))
 }
 
 /// Up to a tenth longer, so that messages that failed together don't come back together.

@@ -1,5 +1,6 @@
 //! Later attempts: messages that are due, and messages whose process died.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -14,8 +15,11 @@ use crate::storage::spool::{Claimed, Deferral};
 use crate::storage::{apps, spool};
 use crate::types::log_status::LogStatus;
 
-/// Messages that one round claims, and works on at once.
-const ROUND: i64 = 16;
+/// Stored messages that one process tries at once.
+pub(super) const PLACES: usize = 32;
+
+/// Abandoned messages that are looked at together.
+const ROUND: i64 = 64;
 
 /// How long a message waits again whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -31,30 +35,33 @@ enum Tried {
 }
 
 impl Sending {
-    /// One round: claims what is due and tries it. Answers how many there were, so that a caller
-    /// knows whether to come back at once.
+    /// Claims what is due, as far as there are places for it, and begins to try it. Answers how many
+    /// there were, so that a caller knows whether to come back at once.
     ///
     /// # Errors
     ///
     /// What the database said when asked for what is due.
     pub async fn retry_due(&self) -> Result<usize, sqlx::Error> {
+        let mut places = Vec::new();
+        while let Ok(place) = Arc::clone(&self.retries).try_acquire_owned() {
+            places.push(place);
+        }
+        if places.is_empty() {
+            return Ok(0);
+        }
         let now = self.clock.now();
+        let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, now, now + self.lease(), ROUND).await?
+            spool::claim_due(&mut connection, now, now + self.lease(), limit).await?
         };
         let count = claimed.len();
-        let attempts: Vec<_> = claimed
-            .into_iter()
-            .map(|claimed| {
-                let sending = self.clone();
-                self.tracker
-                    .spawn(async move { sending.retry(claimed).await })
-            })
-            .collect();
-        for attempt in attempts {
-            // A panic is reported by its task; the row's lease brings it back.
-            drop(attempt.await);
+        for (claimed, place) in claimed.into_iter().zip(places) {
+            let sending = self.clone();
+            self.tracker.spawn(async move {
+                let _place = place;
+                sending.retry(claimed).await;
+            });
         }
         Ok(count)
     }

@@ -2,6 +2,8 @@
 //! bytes that go out. These are the client's own, but for Bcc, which goes, and one Received header
 //! in front.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use mail_parser::{Header, HeaderName, HeaderValue, MessageParser};
@@ -14,6 +16,9 @@ use crate::types::message::Message;
 
 /// Bytes that a message's headers may take.
 const HEADER_BYTES: usize = 1024 * 1024;
+
+/// Addresses of one header that the log keeps.
+const LOGGED_ADDRESSES: usize = 1_000;
 
 /// Characters of a subject that the log keeps.
 const SUBJECT_LENGTH: usize = 998;
@@ -59,13 +64,14 @@ impl Submitted {
         let from = sole_sender(headers)?;
         let to = addresses(headers, &HeaderName::To);
         let cc = addresses(headers, &HeaderName::Cc);
+        let named: HashSet<String> = to
+            .iter()
+            .chain(&cc)
+            .map(|named| named.to_ascii_lowercase())
+            .collect();
         let unnamed: Vec<String> = recipients
             .iter()
-            .filter(|recipient| {
-                !to.iter()
-                    .chain(&cc)
-                    .any(|named| named.eq_ignore_ascii_case(recipient.as_str()))
-            })
+            .filter(|recipient| !named.contains(&recipient.as_str().to_ascii_lowercase()))
             .map(|recipient| recipient.as_str().to_owned())
             .collect();
         let to_address = if to.is_empty() {
@@ -182,6 +188,7 @@ fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {
         .filter_map(|address| address.address.as_deref())
         .map(clean)
         .filter(|address| !address.is_empty())
+        .take(LOGGED_ADDRESSES)
         .collect()
 }
 

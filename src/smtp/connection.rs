@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -24,6 +24,9 @@ const CONTENT_READ: usize = 64 * 1024;
 
 /// A message that is larger is taken in pieces of at least so much.
 const PIECE: usize = 256 * 1024;
+
+/// How long a client may go on without authenticating, in clear and once more under TLS.
+const STRANGER: Duration = Duration::from_mins(2);
 
 /// How long a client may take for its TLS handshake, and to take our replies.
 const HANDSHAKE: Duration = Duration::from_secs(30);
@@ -170,6 +173,8 @@ struct Driver<'a, S, B: Backend> {
     stream: S,
     session: Session,
     identity: Option<B::Identity>,
+    /// When a client must have authenticated.
+    stranger_until: Instant,
     /// The pieces taken so far, and the transaction that they are of.
     incoming: (u64, B::Incoming),
     input: BytesMut,
@@ -193,6 +198,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             stream,
             session,
             identity: None,
+            stranger_until: Instant::now() + STRANGER,
             incoming: Default::default(),
             input: BytesMut::new(),
             output: Vec::new(),
@@ -302,10 +308,25 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             backend.receive(incoming, Bytes::from(piece.octets)).await?;
         }
         let in_content = self.session.is_receiving_content();
+        if !in_content {
+            // What was taken of a message that is refused or reset is of no use.
+            self.incoming.1 = B::Incoming::default();
+        }
+        // A stranger's octets count as no message, and don't keep a connection open for ever.
+        let is_stranger = !self.session.is_authenticated();
+        let finishes = in_content && !is_stranger;
         let (limit, size) = if in_content {
             (self.settings.content_idle, CONTENT_READ)
         } else {
             (self.settings.command, COMMAND_READ)
+        };
+        let limit = if is_stranger {
+            limit.min(
+                self.stranger_until
+                    .saturating_duration_since(Instant::now()),
+            )
+        } else {
+            limit
         };
         if self.input.is_empty() && !in_content {
             // An idle connection keeps no more than a command's worth.
@@ -316,7 +337,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             tokio::select! {
                 biased;
                 // A message that has begun is taken to its end.
-                () = self.stop.cancelled(), if !in_content => None,
+                () = self.stop.cancelled(), if !finishes => None,
                 read = timeout(limit, self.stream.read_buf(&mut self.input)) => Some(read),
             }
         };

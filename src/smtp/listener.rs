@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Backend, ConnectionSettings, serve};
+use crate::types::neighbourhood::neighbourhood;
 
 /// A pause after a failed accept, which mostly means that files have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -117,7 +118,8 @@ pub async fn run<B: Backend>(
             }
         };
         let address = peer.ip().to_canonical();
-        let Some(place) = limits.take(address) else {
+        let neighbourhood = neighbourhood(address);
+        let Some(place) = limits.take(neighbourhood) else {
             metrics::counter!("mailgate_smtp_refused_connections_total").increment(1);
             tracker.spawn(refuse(socket, settings.implicit_tls));
             continue;

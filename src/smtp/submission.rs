@@ -16,7 +16,7 @@ use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::verdict::Failure;
 use crate::sending::submitted::{Submitted, SubmittedError};
-use crate::sending::{Blocked, Outcome, Sending, admit};
+use crate::sending::{Blocked, Outcome, SendError, Sending, admit};
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
 
@@ -169,7 +169,10 @@ impl Submission {
             .sending
             .send(app.id, mailbox, submitted.into_prepared())
             .await
-            .map_err(|error| Reply::new(451, "4.3.0", &error.to_string()))?;
+            .map_err(|error| match error {
+                SendError::NotTaken => Reply::new(451, "4.3.0", &error.to_string()),
+                SendError::Unknown => Reply::new(554, "5.3.0", &error.to_string()),
+            })?;
         Ok(reply(&outcome))
     }
 }

@@ -60,8 +60,36 @@ impl TryFrom<Row> for Mailbox {
     }
 }
 
-/// The active mailbox of an app that was connected first, among those that match: `user` is the
-/// app's own name for the end user or the user's key, `plugin` one kind of provider.
+/// The active mailbox of an app that was connected first, of one kind of provider where `plugin` says
+/// so.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_first(
+    connection: &mut PgConnection,
+    app: AppId,
+    plugin: Option<Plugin>,
+) -> Result<Option<Mailbox>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        "SELECT id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
+                access_token_expires_at, token_generation
+         FROM mailboxes
+         WHERE app_id = $1 AND status = 'active' AND ($2::text IS NULL OR plugin = $2)
+         ORDER BY connected_at, id
+         LIMIT 1",
+        app.0,
+        plugin.map(Plugin::as_str),
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(Mailbox::try_from)
+    .transpose()
+}
+
+/// The same among the mailboxes of one end user: `user` is the app's own name for the user, or the
+/// user's key.
 ///
 /// # Errors
 ///
@@ -69,20 +97,23 @@ impl TryFrom<Row> for Mailbox {
 pub async fn find_for_user(
     connection: &mut PgConnection,
     app: AppId,
-    user: Option<&str>,
+    user: &str,
     plugin: Option<Plugin>,
 ) -> Result<Option<Mailbox>, sqlx::Error> {
-    let user_key: Option<Uuid> = user.and_then(|user| user.parse().ok());
+    let user_key: Option<Uuid> = user.parse().ok();
     sqlx::query_as!(
         Row,
-        "SELECT mailboxes.id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
-                access_token_expires_at, token_generation
-         FROM mailboxes JOIN end_users USING (user_key)
-         WHERE mailboxes.app_id = $1 AND status = 'active'
-           AND ($2::text IS NULL OR user_id = $2 OR user_key = $3)
-           AND ($4::text IS NULL OR plugin = $4)
-         ORDER BY connected_at, mailboxes.id
-         LIMIT 1",
+        r#"WITH users AS (
+             SELECT user_key FROM end_users WHERE app_id = $1 AND user_id = $2
+             UNION
+             SELECT user_key FROM end_users WHERE app_id = $1 AND user_key = $3
+         )
+         SELECT id, user_key AS "user_key!", plugin, email, refresh_token_sealed,
+                access_token_sealed, access_token_expires_at, token_generation
+         FROM users JOIN mailboxes USING (user_key)
+         WHERE status = 'active' AND ($4::text IS NULL OR plugin = $4)
+         ORDER BY connected_at, id
+         LIMIT 1"#,
         app.0,
         user,
         user_key,
@@ -244,8 +275,10 @@ pub async fn release_refresh(
     Ok(())
 }
 
-/// Stores new tokens, gives the right to refresh back, and answers the new generation. Without
-/// `refresh_token_sealed` the old one stays.
+/// Stores new tokens of an active mailbox, gives the right to refresh back, and answers the new
+/// generation. Without `refresh_token_sealed` the old one stays. With `refreshed`, the generation that
+/// was refreshed, only while that is still the stored one: `None` when the mailbox was connected anew
+/// or ended, or somebody else's refresh came first.
 ///
 /// # Errors
 ///
@@ -253,23 +286,25 @@ pub async fn release_refresh(
 pub async fn store_tokens(
     connection: &mut PgConnection,
     id: CredentialId,
+    refreshed: Option<i64>,
     access_token_sealed: &[u8],
     refresh_token_sealed: Option<&[u8]>,
     expires_at: DateTime<Utc>,
-) -> Result<i64, sqlx::Error> {
+) -> Result<Option<i64>, sqlx::Error> {
     sqlx::query_scalar!(
         "UPDATE mailboxes
-         SET access_token_sealed = $2, refresh_token_sealed = coalesce($3, refresh_token_sealed),
-             access_token_expires_at = $4, token_generation = token_generation + 1,
+         SET access_token_sealed = $3, refresh_token_sealed = coalesce($4, refresh_token_sealed),
+             access_token_expires_at = $5, token_generation = token_generation + 1,
              refresh_lease_until = NULL
-         WHERE id = $1
+         WHERE id = $1 AND status = 'active' AND ($2::bigint IS NULL OR token_generation = $2)
          RETURNING token_generation",
         id.0,
+        refreshed,
         access_token_sealed,
         refresh_token_sealed,
         expires_at,
     )
-    .fetch_one(connection)
+    .fetch_optional(connection)
     .await
 }
 

@@ -17,7 +17,7 @@ fn midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
 }
 
-/// Makes the partition of a day (UTC) unless it is there. Only one process at a time may call it.
+/// Makes the partition of a day (UTC) that has none. Only one process at a time may call it.
 ///
 /// The table is attached and not made in place, since that would lock out every insert.
 ///
@@ -26,15 +26,6 @@ fn midnight(day: NaiveDate) -> DateTime<Utc> {
 /// What the database said.
 pub async fn create(connection: &mut PgConnection, day: NaiveDate) -> Result<(), sqlx::Error> {
     let name = name(day);
-    let attached = sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass($1)) AS "exists!""#,
-        name,
-    )
-    .fetch_one(&mut *connection)
-    .await?;
-    if attached {
-        return Ok(());
-    }
     let from = lowest_uuid_at(midnight(day));
     let to = lowest_uuid_at(midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)));
     for statement in [
@@ -100,40 +91,76 @@ pub async fn drop_before(
     Ok(dropped)
 }
 
-/// Takes the right to look after the partitions, for this session of the database; `false` when
-/// another replica has it.
+/// Which of these days have no partition yet.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+pub async fn missing(
+    connection: &mut PgConnection,
+    days: &[NaiveDate],
+) -> Result<Vec<NaiveDate>, sqlx::Error> {
+    let names: Vec<String> = days.iter().copied().map(name).collect();
+    let missing = sqlx::query_scalar!(
+        r#"SELECT wanted.name AS "name!" FROM unnest($1::text[]) AS wanted (name)
+           WHERE NOT EXISTS (
+               SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass(wanted.name)
+           )"#,
+        &names,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(days
+        .iter()
+        .copied()
+        .filter(|day| missing.contains(&name(*day)))
+        .collect())
+}
+
+/// The right to change the partitions, which one session of the database has at a time. Dropping waits
+/// for everybody who reads an old partition, so making has a right of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Make partitions.
+    Make,
+    /// Drop partitions.
+    Drop,
+}
+
+impl Right {
+    fn key(self) -> &'static str {
+        match self {
+            Self::Make => "mailgate partitions make",
+            Self::Drop => "mailgate partitions drop",
+        }
+    }
+}
+
+/// Takes a right for this session of the database; `false` when another one has it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
-        r#"SELECT pg_try_advisory_lock(hashtext('mailgate partitions')::bigint) AS "locked!""#
+        r#"SELECT pg_try_advisory_lock(hashtext($1)::bigint) AS "locked!""#,
+        right.key(),
     )
     .fetch_one(connection)
     .await
 }
 
-/// Waits for that right: at the start, when the tables must be there before the first message.
+/// Gives a right back.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!("SELECT pg_advisory_lock(hashtext('mailgate partitions')::bigint)::text")
-        .fetch_one(connection)
-        .await?;
-    Ok(())
-}
-
-/// Gives that right back.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn unlock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!("SELECT pg_advisory_unlock(hashtext('mailgate partitions')::bigint)")
-        .fetch_one(connection)
-        .await?;
+pub async fn unlock(connection: &mut PgConnection, right: Right) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT pg_advisory_unlock(hashtext($1)::bigint)",
+        right.key(),
+    )
+    .fetch_one(connection)
+    .await?;
     Ok(())
 }

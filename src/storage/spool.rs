@@ -276,7 +276,7 @@ pub async fn defer(
     Ok(logged.rows_affected() == 1)
 }
 
-/// Stores one piece of a deferred message.
+/// Stores one piece of a deferred message; one that is there stays.
 ///
 /// # Errors
 ///
@@ -288,7 +288,8 @@ pub async fn add_chunk(
     content: &[u8],
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "INSERT INTO spool_chunks (spool_id, position, content) VALUES ($1, $2, $3)",
+        "INSERT INTO spool_chunks (spool_id, position, content) VALUES ($1, $2, $3)
+         ON CONFLICT DO NOTHING",
         id.0,
         position,
         content,
@@ -378,6 +379,18 @@ pub async fn claim_abandoned(
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(Claimed::try_from).collect()
+}
+
+/// The oldest message that is in the gateway's hands: its log row is still to be written or to change.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn oldest(connection: &mut PgConnection) -> Result<Option<LogId>, sqlx::Error> {
+    let id = sqlx::query_scalar!("SELECT id FROM spool ORDER BY id LIMIT 1")
+        .fetch_optional(connection)
+        .await?;
+    Ok(id.map(LogId))
 }
 
 /// Whether a message's raw bytes are stored.

@@ -110,6 +110,15 @@ prefixed_id!(
     "log"
 );
 
+impl LogId {
+    /// The moment that the id holds, to the millisecond.
+    #[must_use]
+    pub fn moment(self) -> Option<DateTime<Utc>> {
+        let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
+        DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+    }
+}
+
 /// An app: a UUID, shown as one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AppId(pub Uuid);
@@ -160,6 +169,10 @@ mod tests {
     fn ids_follow_time() {
         let now = Utc::now();
         assert!(lowest_uuid_at(now) <= uuid_at(now));
+        let told = LogId::at(now)
+            .moment()
+            .map(|moment| moment.timestamp_millis());
+        assert_eq!(told, Some(now.timestamp_millis()));
         assert!(uuid_at(now) < lowest_uuid_at(now + chrono::TimeDelta::milliseconds(1)));
     }
 

@@ -7,32 +7,43 @@ use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::storage::partitions;
+use crate::storage::partitions::{self, Right};
+use crate::storage::spool;
 use crate::types::clock::SharedClock;
+use crate::types::ids::LogId;
 
 /// Days for which partitions stand ready: a gateway that can't make them has two weeks to be mended.
-const AHEAD: u64 = 14;
+const AHEAD: usize = 14;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(15);
+
+/// How often it asks whether another replica has finished, and after how many times it says so.
+const WAIT: Duration = Duration::from_millis(100);
+const TELL_EVERY: u32 = 50;
 
 /// The partitions could not be looked after.
 #[derive(Debug, thiserror::Error)]
 #[error("the log's partitions can't be looked after: {0}")]
 pub struct PartitionError(#[from] sqlx::Error);
 
-/// Makes sure, before the first message, that today's partition and the next ones are there. Waits
-/// for another replica that is at it.
+/// Makes sure, before the first message, that today's partition and the next ones are there.
 ///
 /// # Errors
 ///
 /// [`PartitionError`].
 pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionError> {
     let mut connection = pool.acquire().await?;
-    partitions::lock(&mut connection).await?;
-    let made = make_ahead(&mut connection, clock.now().date_naive()).await;
-    partitions::unlock(&mut connection).await?;
-    Ok(made?)
+    let days = days_ahead(clock.now().date_naive());
+    let mut waits = 0_u32;
+    while !make(&mut connection, &days).await? {
+        if waits.is_multiple_of(TELL_EVERY) {
+            tracing::info!("waiting for another replica that makes the log's partitions");
+        }
+        waits += 1;
+        tokio::time::sleep(WAIT).await;
+    }
+    Ok(())
 }
 
 /// Runs until `stop`; one replica at a time does the work.
@@ -49,37 +60,61 @@ pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: Ca
 
 async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Result<(), sqlx::Error> {
     let mut connection = pool.acquire().await?;
-    if !partitions::try_lock(&mut connection).await? {
+    let today = clock.now().date_naive();
+    make(&mut connection, &days_ahead(today)).await?;
+    if !partitions::try_lock(&mut connection, Right::Drop).await? {
         return Ok(());
     }
-    let done = look_after(&mut connection, clock.now().date_naive(), retention_days).await;
-    partitions::unlock(&mut connection).await?;
-    done
+    let dropped = drop_old(&mut connection, today, retention_days).await;
+    partitions::unlock(&mut connection, Right::Drop).await?;
+    dropped
 }
 
-async fn look_after(
+/// Makes what is missing of these days; `false` when another replica is at it.
+async fn make(connection: &mut PgConnection, days: &[NaiveDate]) -> Result<bool, sqlx::Error> {
+    if partitions::missing(connection, days).await?.is_empty() {
+        return Ok(true);
+    }
+    if !partitions::try_lock(connection, Right::Make).await? {
+        return Ok(false);
+    }
+    let made = make_missing(connection, days).await;
+    partitions::unlock(connection, Right::Make).await?;
+    made.map(|()| true)
+}
+
+async fn make_missing(
+    connection: &mut PgConnection,
+    days: &[NaiveDate],
+) -> Result<(), sqlx::Error> {
+    for day in partitions::missing(connection, days).await? {
+        partitions::create(connection, day).await?;
+    }
+    Ok(())
+}
+
+/// Drops what is too old, but for days whose messages are still waiting in the spool.
+async fn drop_old(
     connection: &mut PgConnection,
     today: NaiveDate,
     retention_days: u32,
 ) -> Result<(), sqlx::Error> {
-    make_ahead(connection, today).await?;
-    if let Some(oldest) = today.checked_sub_days(Days::new(retention_days.into())) {
-        let dropped = partitions::drop_before(connection, oldest).await?;
-        if dropped > 0 {
-            tracing::info!(days = dropped, "old log partitions were dropped");
-        }
+    let Some(oldest) = today.checked_sub_days(Days::new(retention_days.into())) else {
+        return Ok(());
+    };
+    let waiting = spool::oldest(connection).await?;
+    let oldest = waiting
+        .and_then(LogId::moment)
+        .map_or(oldest, |moment| oldest.min(moment.date_naive()));
+    let dropped = partitions::drop_before(connection, oldest).await?;
+    if dropped > 0 {
+        tracing::info!(days = dropped, "old log partitions were dropped");
     }
     Ok(())
 }
 
-async fn make_ahead(connection: &mut PgConnection, today: NaiveDate) -> Result<(), sqlx::Error> {
-    // Yesterday's too: messages that were opened before midnight close after it.
+/// Yesterday's too: messages that were opened before midnight close after it.
+fn days_ahead(today: NaiveDate) -> Vec<NaiveDate> {
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-    for day in first
-        .iter_days()
-        .take(usize::try_from(AHEAD).unwrap_or(14) + 2)
-    {
-        partitions::create(connection, day).await?;
-    }
-    Ok(())
+    first.iter_days().take(AHEAD + 2).collect()
 }

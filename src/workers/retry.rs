@@ -2,7 +2,7 @@
 //! connections that nobody uses.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,28 +13,41 @@ use crate::sending::Sending;
 /// How often it looks for due messages while there are none.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often it looks for what dead processes left, in polls.
-const RECOVER_EVERY: u32 = 30;
+/// How often it looks for what dead processes left.
+const RECOVER: Duration = Duration::from_secs(30);
 
 /// Runs until `stop`.
 pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: CancellationToken) {
-    let mut polls = 0_u32;
+    let mut recovered_at = None;
     loop {
+        if recovered_at.is_none_or(|at: Instant| at.elapsed() > RECOVER) {
+            providers.drop_idle_connections();
+            recover(&sending).await;
+            recovered_at = Some(Instant::now());
+        }
         match sending.retry_due().await {
             Ok(0) => {}
-            Ok(_) if stop.is_cancelled() => return,
-            Ok(_) => continue,
+            // There may be more, and places are given back one by one.
+            Ok(_) if !stop.is_cancelled() => continue,
+            Ok(_) => return,
             Err(error) => tracing::error!(%error, "due messages can't be looked for"),
         }
-        if polls.is_multiple_of(RECOVER_EVERY) {
-            providers.drop_idle_connections();
-            if let Err(error) = sending.recover_abandoned().await {
-                tracing::error!(%error, "abandoned messages can't be looked for");
-            }
-        }
-        polls = polls.wrapping_add(1);
         if !pause(POLL, &stop).await {
             return;
+        }
+    }
+}
+
+/// All there are: a process that died may have left many.
+async fn recover(sending: &Sending) {
+    loop {
+        match sending.recover_abandoned().await {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::error!(%error, "abandoned messages can't be looked for");
+                return;
+            }
         }
     }
 }

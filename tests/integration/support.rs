@@ -1,6 +1,7 @@
-//! What the tests share: databases, gateways in this process, and an SMTP client that says just
-//! what it is told.
+//! What the tests share: databases, gateways in this process, an SMTP client that says just what it
+//! is told, and a mail provider that does.
 
 pub mod database;
 pub mod gateway;
 pub mod smtp_client;
+pub mod stand_in;

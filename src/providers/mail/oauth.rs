@@ -15,6 +15,9 @@ use crate::types::clock::SharedClock;
 /// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client).
 const UNNAMED_LIFE: i64 = 3_600;
 
+/// Characters of an explanation that are kept.
+const DESCRIPTION_LENGTH: usize = 300;
+
 /// The largest answer of a token endpoint that is read.
 const MAXIMUM_ANSWER: usize = 256 * 1024;
 
@@ -118,7 +121,12 @@ impl OAuthClient {
         limit: Duration,
         clock: SharedClock,
     ) -> Result<Self, reqwest::Error> {
-        let http = Client::builder()
+        let mut http = Client::builder();
+        // A proxy of the environment can't reach this machine for us.
+        if is_loopback(&settings.token_url) {
+            http = http.no_proxy();
+        }
+        let http = http
             .tls_backend_preconfigured(tls.clone())
             .redirect(reqwest::redirect::Policy::none())
             .timeout(limit)
@@ -134,8 +142,8 @@ impl OAuthClient {
 
     /// How long one answer may take.
     #[must_use]
-    pub fn limit(&self) -> TimeDelta {
-        TimeDelta::from_std(self.limit).unwrap_or_default()
+    pub fn limit(&self) -> Duration {
+        self.limit
     }
 
     /// The tokens for an authorization code (RFC 6749 §4.1.3, RFC 7636 §4.5).
@@ -249,6 +257,15 @@ impl OAuthClient {
     }
 }
 
+fn is_loopback(address: &str) -> bool {
+    url::Url::parse(address).is_ok_and(|url| match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    })
+}
+
 fn unreachable(error: reqwest::Error) -> OAuthError {
     // An address may carry parameters; what went wrong stands in the sources.
     let error = error.without_url();
@@ -272,8 +289,20 @@ async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
     Ok(body)
 }
 
+/// What strangers say, fit for a log line and a database.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(DESCRIPTION_LENGTH)
+        .collect()
+}
+
 fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
     let answer: ErrorAnswer = serde_json::from_slice(body).unwrap_or_default();
+    let answer = ErrorAnswer {
+        error: one_line(&answer.error),
+        error_description: one_line(&answer.error_description),
+    };
     // Only a 4xx with the standard's own word speaks of the grant; a 5xx never does.
     if answer.error == "invalid_grant" && status.is_client_error() {
         return OAuthError::InvalidGrant(answer.error_description);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustls::ClientConfig;
 use secrecy::SecretString;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, SendingSettings};
@@ -22,6 +23,9 @@ use reply::Reply;
 
 /// Google's word for a used-up day, which passes though its code says otherwise.
 const DAILY_LIMIT: &str = "5.4.5";
+
+/// What a message may take beyond its time-out, to hear why it failed.
+const LAST_REPLY: Duration = Duration::from_secs(5);
 
 /// How long a used-up day is waited for.
 const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
@@ -56,6 +60,8 @@ pub struct SmtpTransport {
     endpoint: Endpoint,
     connector: TlsConnector,
     idle: IdleConnections,
+    /// For everything before the message itself.
+    preparation: Duration,
 }
 
 impl std::fmt::Debug for SmtpTransport {
@@ -88,71 +94,76 @@ impl SmtpTransport {
             },
             connector: TlsConnector::from(tls),
             idle: IdleConnections::new(sending.idle_connection, settings.concurrency),
+            preparation: sending.connect + sending.command * 2,
         }
     }
 
-    /// Submits a message once.
+    /// Submits a message once. Waits for a place where the mailbox has as many submissions under way
+    /// as it may have. All of it takes [`Self::longest`] at most.
     pub async fn submit(
         &self,
         account: &Account,
         recipients: &Recipients,
         message: &Message,
     ) -> Verdict {
-        if let Some(mut connection) = self.idle.take(account.credential, account.generation) {
-            match self
-                .begin(&mut connection, account, recipients, message)
-                .await
-            {
-                Ok(envelope) => return self.finish(connection, envelope, account, message).await,
+        let places = self.idle.places(account.credential);
+        let prepare = async {
+            // The places are never closed, so one comes.
+            let place = places.acquire().await.ok();
+            (place, self.prepare(account, recipients, message).await)
+        };
+        let Ok((_place, prepared)) = timeout(self.preparation, prepare).await else {
+            return Verdict::temporary(Failure::own(format!(
+                "the provider was not ready for the message within {} s",
+                self.preparation.as_secs()
+            )));
+        };
+        match prepared {
+            Ok((connection, envelope)) => self.finish(connection, envelope, account, message).await,
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// The longest that [`Self::submit`] may take.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        self.preparation + self.endpoint.data + LAST_REPLY
+    }
+
+    /// A connection that has taken the envelope, or refused it; or what came of trying to get one.
+    async fn prepare(
+        &self,
+        account: &Account,
+        recipients: &Recipients,
+        message: &Message,
+    ) -> Result<(Connection, Envelope), Verdict> {
+        let kept = self.idle.take(account.credential, account.generation);
+        if let Some(mut connection) = kept {
+            match begin(&mut connection, account, recipients, message).await {
+                Ok(envelope) => return Ok((connection, envelope)),
                 // A kept connection may have died meanwhile; a fresh one tells whether that was all.
                 Err(error) => tracing::debug!(
                     credential_id = %account.credential, %error, "a kept connection had ended"
                 ),
             }
         }
-        let mut connection = match Connection::open(&self.endpoint, &self.connector).await {
-            Ok(connection) => connection,
-            Err(StageError::Refused(reply)) => return refused(&reply),
-            Err(error) => return Verdict::temporary(Failure::own(error.to_string())),
-        };
+        // What is said before MAIL is said to the connection, and may be otherwise the next time.
+        let passing = |error: StageError| Verdict::temporary(Failure::own(error.to_string()));
+        let mut connection = Connection::open(&self.endpoint, &self.connector)
+            .await
+            .map_err(passing)?;
         match connection
             .authenticate(&account.address, &account.access_token)
             .await
         {
             Ok(()) => {}
-            Err(StageError::Refused(reply)) => return authentication_refused(&reply),
-            Err(error) => return Verdict::temporary(Failure::own(error.to_string())),
+            Err(StageError::Refused(reply)) => return Err(authentication_refused(&reply)),
+            Err(error) => return Err(passing(error)),
         }
-        match self
-            .begin(&mut connection, account, recipients, message)
+        let envelope = begin(&mut connection, account, recipients, message)
             .await
-        {
-            Ok(envelope) => self.finish(connection, envelope, account, message).await,
-            Err(StageError::Refused(reply)) => refused(&reply),
-            Err(error) => Verdict::temporary(Failure::own(error.to_string())),
-        }
-    }
-
-    async fn begin(
-        &self,
-        connection: &mut Connection,
-        account: &Account,
-        recipients: &Recipients,
-        message: &Message,
-    ) -> Result<Envelope, StageError> {
-        let envelope = connection
-            .begin(
-                &account.address,
-                &recipients.addresses,
-                recipients.smtputf8,
-                message,
-            )
-            .await?;
-        match envelope {
-            // The server is about to close (RFC 5321 §3.8): nothing was refused but the connection.
-            Envelope::Refused(reply) if reply.code == 421 => Err(StageError::Refused(reply)),
-            envelope => Ok(envelope),
-        }
+            .map_err(passing)?;
+        Ok((connection, envelope))
     }
 
     async fn finish(
@@ -162,10 +173,11 @@ impl SmtpTransport {
         account: &Account,
         message: &Message,
     ) -> Verdict {
-        let reply = match envelope {
-            Envelope::Refused(reply) => reply,
+        let (reply, reusable) = match envelope {
+            Envelope::Refused { reply, reusable } => (reply, reusable),
             Envelope::Accepted => match connection.content(message).await {
-                Content::Replied(reply) => reply,
+                Content::Replied(reply) => (reply, true),
+                Content::RefusedEarly(reply) => (reply, false),
                 Content::NotSent(error) => {
                     return Verdict::temporary(Failure::own(error.to_string()));
                 }
@@ -174,7 +186,7 @@ impl SmtpTransport {
                 }
             },
         };
-        if reply.code != 421 {
+        if reusable && reply.code != 421 && connection.is_quiet() {
             self.idle
                 .put(account.credential, account.generation, connection);
         }
@@ -192,7 +204,29 @@ impl SmtpTransport {
     }
 }
 
-/// A refusal of a message, or of the connection.
+/// The envelope, on a connection that is ready for it.
+async fn begin(
+    connection: &mut Connection,
+    account: &Account,
+    recipients: &Recipients,
+    message: &Message,
+) -> Result<Envelope, StageError> {
+    let envelope = connection
+        .begin(
+            &account.address,
+            &recipients.addresses,
+            recipients.smtputf8,
+            message,
+        )
+        .await?;
+    match envelope {
+        // The server is about to close (RFC 5321 §3.8): nothing was refused but the connection.
+        Envelope::Refused { reply, .. } if reply.code == 421 => Err(StageError::Refused(reply)),
+        envelope => Ok(envelope),
+    }
+}
+
+/// A refusal of a message.
 fn refused(reply: &Reply) -> Verdict {
     let failure = reply.failure();
     match (reply.is_permanent(), reply.enhanced()) {
@@ -210,14 +244,13 @@ fn refused(reply: &Reply) -> Verdict {
     }
 }
 
-/// A refusal of the log-in. Only 535 speaks of the token; Microsoft's 5.7.139 says that the tenant
+/// A refusal of the log-in, which passes unless it says otherwise. Only 535 speaks of the token; Microsoft's 5.7.139 says that the tenant
 /// has switched SMTP submission off, which no other token would change.
 fn authentication_refused(reply: &Reply) -> Verdict {
     let failure = reply.failure();
     match (reply.code, reply.enhanced()) {
         (535, Some("5.7.139")) => Verdict::Permanent(failure),
         (535 | 334, _) => Verdict::TokenRefused(failure),
-        (500.., _) => Verdict::Permanent(failure),
         _ => Verdict::temporary(failure),
     }
 }
@@ -272,7 +305,7 @@ mod tests {
                 "permanent",
             ),
             (454, "4.7.0 Temporary authentication failure", "temporary"),
-            (504, "5.5.4 Unrecognized authentication type", "permanent"),
+            (504, "5.5.4 Unrecognized authentication type", "temporary"),
         ] {
             let verdict = match authentication_refused(&reply(code, text)) {
                 Verdict::Temporary { .. } => "temporary",

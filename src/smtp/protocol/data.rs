@@ -4,7 +4,11 @@
 use bytes::{Buf, BytesMut};
 
 /// Reserved for a message at most before it comes: whoever declares a size need not keep his word.
-const RESERVED: usize = 256 * 1024;
+/// Room for a piece as drivers take them, and for what one read brings beyond it.
+const RESERVED: usize = 384 * 1024;
+
+/// Up to here content grows as it comes, in octets.
+const SMALL: usize = 64 * 1024;
 
 /// Swallowed beyond twice the limit before the session has to close, in octets.
 const PATIENCE: usize = 1024 * 1024;
@@ -66,7 +70,18 @@ impl Content {
         if self.length > self.limit {
             self.octets = Vec::new();
         } else if !self.malformed {
+            self.make_room(octets.len());
             self.octets.extend_from_slice(octets);
+        }
+    }
+
+    /// A message that has proved large gets the room of a piece at once, instead of moving to twice
+    /// the room again and again and leaving copies behind.
+    fn make_room(&mut self, more: usize) {
+        let needed = self.octets.len().saturating_add(more);
+        if self.length > SMALL && needed > self.octets.capacity() && needed <= RESERVED {
+            // Without the memory it grows as it comes.
+            let _ = self.octets.try_reserve_exact(RESERVED - self.octets.len());
         }
     }
 

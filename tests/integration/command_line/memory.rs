@@ -133,7 +133,12 @@ async fn the_largest_message_through_dev() {
     let reply = client.command(&format!("AUTH PLAIN {plain}")).await;
     assert!(reply.starts_with("235 "), "{reply}");
     let largest = message(LARGEST);
-    growth(&mut client, dev.pid(), &largest).await;
+    let grown = growth(&mut client, dev.pid(), &largest).await;
+    assert!(
+        grown < 2 * LARGEST,
+        "{:.1} MiB, the sandbox's part included",
+        mebibytes(grown)
+    );
     let url = text(&dev_json, "/sandbox_url");
     let http = http_client();
     let messages: serde_json::Value = http

@@ -71,7 +71,8 @@ impl Builder {
     /// Starts it, with a demo app. The app's mailbox is connected at the sandbox.
     pub async fn start(self) -> Gateway {
         drop(rustls::crypto::ring::default_provider().install_default());
-        telemetry::start_logging(config::LogFormat::Pretty, "mailgate=info");
+        let filter = std::env::var("MAILGATE_TEST_LOG").unwrap_or_else(|_| "off".to_owned());
+        telemetry::start_logging(config::LogFormat::Pretty, &filter);
         let clock = Arc::new(MovedClock::default());
         let shared_clock: SharedClock = clock.clone();
         let folder = TempDir::new().expect("a folder can be made");

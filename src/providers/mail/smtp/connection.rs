@@ -3,7 +3,7 @@
 //! Every stage has its time-out. After any error the connection is of no use: whoever holds it drops
 //! it, so that no reply can ever be taken for another command's.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -71,8 +71,12 @@ fn io_words(error: &std::io::Error) -> String {
 pub(super) enum Envelope {
     /// The message may follow.
     Accepted,
-    /// Refused; the connection is good for another transaction.
-    Refused(Reply),
+    /// Refused.
+    Refused {
+        reply: Reply,
+        /// The connection is good for another transaction.
+        reusable: bool,
+    },
 }
 
 /// What came of the message itself.
@@ -80,6 +84,8 @@ pub(super) enum Envelope {
 pub(super) enum Content {
     /// The server's reply to the whole message.
     Replied(Reply),
+    /// The server refused before it had the whole message; the connection is of no more use.
+    RefusedEarly(Reply),
     /// The end of the message never left: the server can't have it.
     NotSent(StageError),
     /// The message was out, or may have been, and no reply came.
@@ -230,17 +236,15 @@ impl Connection {
         }
         if !message.is_ascii() {
             if !self.extensions.eight_bit_mime {
-                return Ok(Envelope::Refused(own_refusal(
-                    "5.6.3 The provider takes no 8-bit messages",
-                )));
+                return Ok(own_refusal("5.6.3 The provider takes no 8-bit messages"));
             }
             mail.push_str(" BODY=8BITMIME");
         }
         if smtputf8 {
             if !self.extensions.smtputf8 {
-                return Ok(Envelope::Refused(own_refusal(
+                return Ok(own_refusal(
                     "5.6.7 The provider takes no internationalized addresses",
-                )));
+                ));
             }
             mail.push_str(" SMTPUTF8");
         }
@@ -254,7 +258,12 @@ impl Connection {
                 .await?;
             let mut replies = Vec::with_capacity(1 + recipients.len());
             for _ in 0..=recipients.len() {
-                replies.push(self.reply(self.command).await?);
+                match self.reply(self.command).await {
+                    Ok(reply) => replies.push(reply),
+                    // A server may hang up behind its refusal, which stands all the same.
+                    Err(_) if replies.iter().any(|reply: &Reply| !reply.is_positive()) => break,
+                    Err(error) => return Err(error),
+                }
             }
             replies
         } else {
@@ -280,26 +289,35 @@ impl Connection {
                     .find(|reply| !matches!(reply.code, 250..=252))
             });
         if let Some(refusal) = refusal.cloned() {
-            self.reset().await?;
-            return Ok(Envelope::Refused(refusal));
+            return Ok(self.refused(refusal).await);
         }
         self.send(b"DATA\r\n").await?;
         let reply = self.reply(self.command).await?;
         if reply.code == 354 {
             return Ok(Envelope::Accepted);
         }
-        self.reset().await?;
-        Ok(Envelope::Refused(reply))
+        Ok(self.refused(reply).await)
     }
 
-    async fn reset(&mut self) -> Result<(), StageError> {
-        self.send(b"RSET\r\n").await?;
-        self.expect(250).await.map(|_| ())
+    /// The refusal stands whatever becomes of the connection.
+    async fn refused(&mut self, reply: Reply) -> Envelope {
+        let reset = async {
+            self.send(b"RSET\r\n").await?;
+            self.expect(250).await
+        };
+        let reusable = reply.code != 421 && reset.await.is_ok();
+        Envelope::Refused { reply, reusable }
     }
 
-    /// The message, dots stuffed, and the reply to it.
+    /// Whether nothing has come that nobody asked for.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.received.is_empty()
+    }
+
+    /// The message, dots stuffed, and the reply to it: one time-out for both.
     pub(super) async fn content(&mut self, message: &Message) -> Content {
         let limit = self.data;
+        let started = Instant::now();
         let mut end_is_leaving = false;
         let written = timeout(limit, self.write_content(message, &mut end_is_leaving)).await;
         let error = match written {
@@ -309,12 +327,12 @@ impl Connection {
         };
         if let Some(error) = error {
             return match self.reply(LAST_WORDS).await {
-                Ok(reply) if !reply.is_positive() => Content::Replied(reply),
+                Ok(reply) if !reply.is_positive() => Content::RefusedEarly(reply),
                 _ if end_is_leaving => Content::Unknown(error),
                 _ => Content::NotSent(error),
             };
         }
-        match self.reply(limit).await {
+        match self.reply(limit.saturating_sub(started.elapsed())).await {
             Ok(reply) => Content::Replied(reply),
             Err(error) => Content::Unknown(error),
         }
@@ -396,10 +414,14 @@ async fn encrypt<S: AsyncRead + AsyncWrite + Unpin>(
         .map_err(failed)
 }
 
-fn own_refusal(text: &str) -> Reply {
-    Reply {
-        code: 550,
-        lines: vec![text.to_owned()],
+/// Nothing was said to the server yet.
+fn own_refusal(text: &str) -> Envelope {
+    Envelope::Refused {
+        reply: Reply {
+            code: 550,
+            lines: vec![text.to_owned()],
+        },
+        reusable: true,
     }
 }
 

@@ -223,7 +223,7 @@ fn content_taken_in_pieces_is_held_no_longer() {
     for _ in 0..500 {
         input.extend_from_slice(&line);
         assert!(session.advance(&mut input, &mut output).is_none());
-        assert!(capacity(&session) <= 256 * 1024);
+        assert!(capacity(&session) <= 384 * 1024);
         assert!(input.capacity() <= 16_384);
         if let Some(piece) = session.take_content(100_000) {
             assert_eq!((piece.transaction, piece.octets.len()), (1, 100_000));

@@ -1,0 +1,97 @@
+//! The log's daily partitions.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
+use mailgate::types::clock::{Clock, SharedClock};
+use mailgate::workers;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::gateway::Gateway;
+
+fn partition(day: NaiveDate) -> String {
+    format!("email_logs_{}", day.format("%Y%m%d"))
+}
+
+/// The log's rows: where each lies, and its moment.
+async fn rows(gateway: &Gateway) -> Vec<(String, DateTime<Utc>)> {
+    sqlx::query_as("SELECT tableoid::regclass::text, sent_at FROM email_logs ORDER BY id")
+        .fetch_all(&mut gateway.database().await)
+        .await
+        .unwrap()
+}
+
+async fn partitions(gateway: &Gateway) -> Vec<String> {
+    sqlx::query_scalar(
+        "SELECT inhrelid::regclass::text FROM pg_inherits
+         WHERE inhparent = 'email_logs'::regclass ORDER BY 1",
+    )
+    .fetch_all(&mut gateway.database().await)
+    .await
+    .unwrap()
+}
+
+/// One round of the worker that looks after the partitions.
+async fn look_after(gateway: &Gateway, retention_days: u32) {
+    let ended = CancellationToken::new();
+    ended.cancel();
+    let clock: SharedClock = Arc::<mailgate::types::clock::MovedClock>::clone(&gateway.clock);
+    workers::keep_partitions(gateway.daemon.pool.clone(), clock, retention_days, ended).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_lie_in_their_day_and_go_with_it() {
+    let gateway = Gateway::start().await;
+    for days in [0, 10] {
+        gateway.clock.advance(TimeDelta::days(days));
+        let (status, answer) = gateway.send_to("bob@example.com").await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    let rows_before = rows(&gateway).await;
+    assert_eq!(rows_before.len(), 2);
+    for (table, sent_at) in &rows_before {
+        assert_eq!(*table, partition(sent_at.date_naive()));
+    }
+    assert_ne!(rows_before[0].0, rows_before[1].0);
+    assert!((rows_before[1].1 - gateway.clock.now()).abs() < TimeDelta::minutes(1));
+
+    let today = gateway.clock.now().date_naive();
+    let oldest = today - Days::new(5);
+    gateway
+        .eventually("the old days' end", async |gateway| {
+            // Another round may be at it, which the worker leaves alone.
+            look_after(gateway, 5).await;
+            rows(gateway).await.len() == 1
+        })
+        .await;
+    assert_eq!(rows(&gateway).await, rows_before[1..]);
+    let kept = partitions(&gateway).await;
+    assert_eq!(kept.first(), Some(&partition(oldest)));
+    assert_eq!(kept.last(), Some(&partition(today + Days::new(14))));
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_class WHERE relname = $1")
+        .bind(partition(oldest - Days::new(1)))
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(left, 0, "the table outlives its partition");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_runs_for_months_always_has_a_day_to_log_to() {
+    let gateway = Gateway::start().await;
+    for _ in 0..3 {
+        gateway.clock.advance(TimeDelta::days(14));
+        let day = partition(gateway.clock.now().date_naive() + Days::new(14));
+        gateway
+            .eventually("the next partitions", async |gateway| {
+                look_after(gateway, 90).await;
+                partitions(gateway).await.contains(&day)
+            })
+            .await;
+        let (status, answer) = gateway.send_to("bob@example.com").await;
+        assert_eq!(status, 200, "{answer}");
+    }
+    assert_eq!(gateway.logged().await.len(), 3);
+    gateway.stop().await;
+}

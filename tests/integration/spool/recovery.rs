@@ -1,0 +1,122 @@
+//! Messages whose gateway died while it worked on them.
+
+use chrono::TimeDelta;
+use mailgate::types::clock::Clock;
+use mailgate::types::ids::LogId;
+
+use super::{advance_to, chunks, deferred, emptied, logged_once};
+use crate::support::gateway::Gateway;
+use crate::support::stand_in::{ADDRESS, StandIn};
+
+const RAW: &[u8] = b"From: carol@stand-in.example\r\nTo: bob@example.com\r\n\r\nHello\r\n";
+
+/// A message in the hands of a process that is dead.
+async fn leave_behind(gateway: &Gateway, stored: bool) -> LogId {
+    let opened = gateway.clock.now() - TimeDelta::minutes(30);
+    let id = LogId::at(opened);
+    let mut database = gateway.database().await;
+    sqlx::query(
+        "INSERT INTO spool
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
+              opened_at, state, attempts, lease_until)
+         SELECT $1, app_id, id, $2, 'bob@example.com', '{}', '{}', 'Hello', plugin, NULL, $3,
+                false, '{bob@example.com}', false, $4, 'open', $5, $4
+         FROM mailboxes WHERE plugin = 'plugin_b'",
+    )
+    .bind(id.0)
+    .bind(ADDRESS)
+    .bind(i64::try_from(RAW.len()).unwrap())
+    .bind(opened)
+    .bind(i32::from(stored))
+    .execute(&mut database)
+    .await
+    .unwrap();
+    if stored {
+        sqlx::query("INSERT INTO spool_chunks (spool_id, position, content) VALUES ($1, 0, $2)")
+            .bind(id.0)
+            .bind(RAW)
+            .execute(&mut database)
+            .await
+            .unwrap();
+    }
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_left_behind_fails_and_says_that_it_may_have_arrived() {
+    for stored in [false, true] {
+        let (stand_in, gateway) = StandIn::with_gateway().await;
+        let id = leave_behind(&gateway, stored).await;
+        // What a gateway does first, and then every half minute.
+        let replica = gateway.replica().plugins(stand_in.plugins()).start().await;
+        emptied(&gateway).await;
+        let (status, error) = logged_once(&gateway).await;
+        assert_eq!(status, "failed_perm");
+        assert!(error.contains("may have arrived"), "{error}");
+        assert!(error.contains("the gateway stopped"), "{error}");
+        let logged: uuid::Uuid = sqlx::query_scalar("SELECT id FROM email_logs")
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+        assert_eq!(logged, id.0);
+        assert!(chunks(&gateway).await.is_empty());
+        assert_eq!(stand_in.submission.connections(), 0);
+        replica.stop().await;
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_left_behind_is_sent_again_where_the_setting_says_so() {
+    let retry =
+        |builder: crate::support::gateway::Builder| builder.set("SENDING__UNVERIFIABLE", "retry");
+    let (stand_in, gateway) = StandIn::with(retry(Gateway::builder())).await;
+    leave_behind(&gateway, true).await;
+    let replica = retry(gateway.replica().plugins(stand_in.plugins()));
+    let replica = replica.start().await;
+    gateway
+        .eventually("the recovery", async |gateway| {
+            deferred(gateway).await.is_some()
+        })
+        .await;
+    let waiting = deferred(&gateway).await.unwrap();
+    assert_eq!(waiting.attempts, 2);
+    assert_eq!(logged_once(&gateway).await.0, "failed_temp");
+    advance_to(&gateway, waiting.next_attempt_at);
+    emptied(&gateway).await;
+    assert_eq!(gateway.logged().await, [("sent".to_owned(), None)]);
+    let messages = stand_in.submission.messages();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0].content, RAW);
+    replica.stop().await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_holder_lives_is_left_alone() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    let id = leave_behind(&gateway, true).await;
+    sqlx::query("UPDATE spool SET lease_until = $2 WHERE id = $1")
+        .bind(id.0)
+        .bind(gateway.clock.now() + TimeDelta::minutes(5))
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let abandoned = leave_behind(&gateway, false).await;
+    let replica = gateway.replica().plugins(stand_in.plugins()).start().await;
+    gateway
+        .eventually("the other one's recovery", async |gateway| {
+            gateway.logged().await.len() == 1
+        })
+        .await;
+    let left: Vec<uuid::Uuid> = sqlx::query_scalar("SELECT id FROM spool")
+        .fetch_all(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(left, [id.0]);
+    assert_ne!(id, abandoned);
+    assert_eq!(chunks(&gateway).await, [RAW]);
+    replica.stop().await;
+    gateway.stop().await;
+}

@@ -1,0 +1,154 @@
+//! The stand-in's token endpoint: the answers that a test has queued, and good tokens when none is.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Form, Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::ADDRESS;
+
+/// What the endpoint answers to one call.
+pub struct Answer {
+    status: u16,
+    body: String,
+    location: Option<String>,
+    delay: Duration,
+}
+
+impl Answer {
+    pub fn new(status: u16, body: &str) -> Self {
+        Self {
+            status,
+            body: body.to_owned(),
+            location: None,
+            delay: Duration::ZERO,
+        }
+    }
+
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::new(status, &body.to_string())
+    }
+
+    /// An error of RFC 6749 §5.2.
+    pub fn error(status: u16, error: &str) -> Self {
+        Self::json(status, &json!({ "error": error }))
+    }
+
+    /// The answer is to be had elsewhere.
+    pub fn redirect(location: String) -> Self {
+        Self {
+            location: Some(location),
+            ..Self::new(307, "")
+        }
+    }
+
+    pub fn delayed(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+}
+
+#[derive(Default)]
+struct Calls {
+    queued: VecDeque<Answer>,
+    refresh_tokens: Vec<String>,
+    issued: u32,
+}
+
+#[derive(Default)]
+struct Shared {
+    calls: Mutex<Calls>,
+    closed: CancellationToken,
+}
+
+/// The running endpoint.
+pub struct TokenEndpoint {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+impl TokenEndpoint {
+    pub(super) async fn start(servers: &mut JoinSet<()>) -> Self {
+        let shared = Arc::<Shared>::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it has an address");
+        let router = Router::new()
+            .route("/token", post(token))
+            .route("/userinfo", get(async || Json(json!({ "email": ADDRESS }))))
+            .with_state(Arc::clone(&shared));
+        let closed = shared.closed.clone();
+        servers.spawn(async move {
+            axum::serve(listener, router)
+                .with_graceful_shutdown(closed.cancelled_owned())
+                .await
+                .expect("it serves");
+        });
+        Self { shared, address }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The next call is answered so.
+    pub fn queue(&self, answer: Answer) {
+        self.calls().queued.push_back(answer);
+    }
+
+    /// The refresh tokens that were presented so far, one for each call.
+    pub fn refresh_tokens(&self) -> Vec<String> {
+        self.calls().refresh_tokens.clone()
+    }
+
+    /// From now on nobody listens at the address.
+    pub fn close(&self) {
+        self.shared.closed.cancel();
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.shared.calls.lock().expect("nobody panics with it")
+    }
+}
+
+async fn token(
+    State(shared): State<Arc<Shared>>,
+    Form(form): Form<HashMap<String, String>>,
+) -> Response {
+    let answer = {
+        let mut calls = shared.calls.lock().expect("nobody panics with it");
+        if let Some(token) = form.get("refresh_token") {
+            calls.refresh_tokens.push(token.clone());
+        }
+        if let Some(answer) = calls.queued.pop_front() {
+            answer
+        } else {
+            calls.issued += 1;
+            let number = calls.issued;
+            Answer::json(
+                200,
+                &json!({
+                    "access_token": format!("access-{number}"),
+                    "refresh_token": format!("refresh-{number}"),
+                    "token_type": "Bearer",
+                    "expires_in": 3_600,
+                }),
+            )
+        }
+    };
+    tokio::time::sleep(answer.delay).await;
+    let status = StatusCode::from_u16(answer.status).expect("a status");
+    let headers = answer.location.map(|location| [("location", location)]);
+    match headers {
+        Some(headers) => (status, headers, answer.body).into_response(),
+        None => (status, answer.body).into_response(),
+    }
+}
