@@ -92,6 +92,8 @@ pub struct Limits {
     pub smtp_command: Duration,
     /// Longest pause of an SMTP client within a message.
     pub smtp_data_idle: Duration,
+    /// HTTP connections of one listener at once.
+    pub http_connections: usize,
     /// SMTP connections at once.
     pub smtp_connections: usize,
     /// SMTP connections at once from one address.
@@ -340,6 +342,7 @@ fn read_limits(reader: &mut Reader<'_>) -> Limits {
         ),
         smtp_command: reader.seconds("limits.smtp_command_seconds"),
         smtp_data_idle: reader.seconds("limits.smtp_data_idle_seconds"),
+        http_connections: reader.number("limits.http_connections", 1, 1_000_000),
         smtp_connections: reader.number("limits.smtp_connections", 1, 1_000_000),
         smtp_connections_per_address: reader.number(
             "limits.smtp_connections_per_address",

@@ -1,19 +1,20 @@
 //! Builds the gateway from its settings and spawns all of it on one tracker.
 
+pub mod http;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::serve::ListenerExt;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 
+use self::http::HttpLimits;
 use crate::accounts::Accounts;
 use crate::config::{Limits, Settings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
+use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::rest::{Doors, router};
 use crate::sending::Sending;
 use crate::sending::journal::journal;
@@ -22,7 +23,7 @@ use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
 use crate::smtp::protocol::session::SessionSettings;
 use crate::smtp::submission::{Submission, session_settings};
-use crate::smtp::tls::{self, ServerTlsError};
+use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::types::clock::SharedClock;
@@ -115,7 +116,7 @@ pub async fn start(
     clock: SharedClock,
     shutdown: &Shutdown,
 ) -> Result<Daemon, DaemonError> {
-    let acceptor = tls::acceptor(&settings.tls_certificate, &settings.tls_key)?;
+    let acceptor = tls_acceptor(&settings, shutdown)?;
     let listeners = Listeners::bind(&settings).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
@@ -165,12 +166,14 @@ pub async fn start(
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
     };
-    serve_http(
+    let http_limits = HttpLimits::new(limits.http_connections);
+    http::serve(
         listeners.http,
         router(doors, settings.http_request),
+        http_limits,
         shutdown,
     );
-    serve_metrics(listeners.metrics, shutdown);
+    serve_metrics(listeners.metrics, http_limits, shutdown);
     let door = SmtpDoor {
         session: Arc::new(session_settings(&hostname, &limits)),
         submission: Submission {
@@ -209,6 +212,19 @@ pub async fn start(
         starttls_address,
         tls_address,
     })
+}
+
+/// Shows the certificate of the settings, and what takes its place while the gateway runs.
+fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor, ServerTlsError> {
+    let certificate = ServerCertificate::load(&settings.tls_certificate, &settings.tls_key)?;
+    let certificate = Arc::new(certificate);
+    let acceptor = tls::acceptor(Arc::clone(&certificate))?;
+    shutdown.tracker.spawn(workers::keep_certificate(
+        certificate,
+        workers::CERTIFICATE_EVERY,
+        shutdown.soft.clone(),
+    ));
+    Ok(acceptor)
 }
 
 /// What both SMTP listeners share.
@@ -275,42 +291,15 @@ pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListe
         })
 }
 
-fn serve_metrics(listener: Option<TcpListener>, shutdown: &Shutdown) {
+fn serve_metrics(listener: Option<TcpListener>, limits: HttpLimits, shutdown: &Shutdown) {
     let Some(listener) = listener else { return };
     match telemetry::start_metrics() {
-        Ok(handle) => serve_http(listener, telemetry::metrics_router(handle), shutdown),
+        Ok(handle) => http::serve(
+            listener,
+            telemetry::metrics_router(handle),
+            limits,
+            shutdown,
+        ),
         Err(error) => tracing::warn!(%error, "metrics are not served"),
-    }
-}
-
-fn serve_http(listener: TcpListener, router: Router, shutdown: &Shutdown) {
-    let (soft, hard) = (shutdown.soft.clone(), shutdown.hard.clone());
-    shutdown
-        .tracker
-        .spawn(run_http(listener, router, soft, hard));
-}
-
-/// Serves a router until `stop`, and to its last answer unless `end` comes first.
-pub async fn run_http(
-    listener: TcpListener,
-    router: Router,
-    stop: CancellationToken,
-    end: CancellationToken,
-) {
-    // Small answers must not wait for a delayed acknowledgement.
-    let listener = listener.tap_io(|socket| {
-        if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(%error, "a connection had ended before it was served");
-        }
-    });
-    let serve =
-        axum::serve(listener, router).with_graceful_shutdown(async move { stop.cancelled().await });
-    tokio::select! {
-        served = serve => {
-            if let Err(error) = served {
-                tracing::error!(%error, "an HTTP listener ended");
-            }
-        }
-        () = end.cancelled() => {}
     }
 }

@@ -1,8 +1,10 @@
 //! Floor 3: the loops that look for due work and call a domain function.
 
+mod certificate;
 mod partitions;
 mod retry;
 
+pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::run as retry;
 

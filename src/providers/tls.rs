@@ -1,4 +1,7 @@
-//! Whom we trust when we call out: the system's root certificates, and a file of further ones.
+//! TLS. Whom we trust when we call out: the system's root certificates, and a file of further ones;
+//! what we show those who call in is in [`server`].
+
+pub mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

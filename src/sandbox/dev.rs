@@ -16,8 +16,9 @@ use super::postgres::{self, Durability, PostgresError, PrivatePostgres};
 use super::provider::{self, SandboxError, SandboxProvider};
 use crate::config::{self, ConfigError, Settings};
 use crate::daemon::{self, Daemon, DaemonError};
+use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::shutdown::Shutdown;
-use crate::smtp::tls::{self, ServerTlsError};
+use crate::smtp::tls;
 use crate::telemetry;
 use crate::types::clock::{SharedClock, SystemClock};
 
@@ -110,12 +111,13 @@ async fn with_database(
     clock: &SharedClock,
 ) -> Result<(), DevError> {
     database.ensure_database(DATABASE).await?;
+    let certificate = ServerCertificate::load(&files.certificate, &files.key)?;
     // The provider outlives the gateway, which may still have mail for it at the end.
     let sandbox_shutdown = Shutdown::default();
     let provider = provider::start(
         &early.sandbox,
         &home.state().join("sandbox"),
-        tls::acceptor(&files.certificate, &files.key)?,
+        tls::acceptor(Arc::new(certificate))?,
         Arc::clone(clock),
         &sandbox_shutdown,
     )

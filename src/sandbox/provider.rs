@@ -15,7 +15,8 @@ use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
 use super::smtp::SandboxMail;
 use crate::config::SandboxSettings;
-use crate::daemon::{DaemonError, bind, run_http};
+use crate::daemon::http::{self, HttpLimits};
+use crate::daemon::{DaemonError, bind};
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
@@ -91,7 +92,7 @@ pub async fn start(
     };
     let router = authorization.router().merge(pages::router(inbox.clone()));
     let (soft, hard, tracker) = (&shutdown.soft, &shutdown.hard, &shutdown.tracker);
-    tracker.spawn(run_http(http, router, soft.clone(), hard.clone()));
+    http::serve(http, router, HttpLimits::new(CONNECTIONS), shutdown);
     let connection = ConnectionSettings {
         session: Arc::new(session_settings()),
         tls,

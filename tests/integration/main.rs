@@ -6,7 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod certificate_reload;
 mod command_line;
+mod http_listener;
 mod peers;
 mod peers_end_to_end;
 mod rest_send;

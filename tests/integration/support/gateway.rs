@@ -8,6 +8,7 @@ use mailgate::accounts::CreatedApp;
 use mailgate::config;
 use mailgate::daemon::{self, Daemon};
 use mailgate::mailboxes::{Connected, NewConnection};
+use mailgate::providers::tls::server::ServerCertificate;
 use mailgate::sandbox::certificates::{self, CertificateFiles};
 use mailgate::sandbox::provider::{self, SandboxProvider};
 use mailgate::shutdown::Shutdown;
@@ -92,10 +93,12 @@ impl Builder {
             )
             .unwrap_or_else(|error| panic!("{error}"))
         };
+        let certificate = ServerCertificate::load(&files.certificate, &files.key);
+        let certificate = Arc::new(certificate.expect("the certificate is good"));
         let sandbox = provider::start(
             &settings(Table::new()).sandbox,
             folder.path(),
-            tls::acceptor(&files.certificate, &files.key).expect("the certificate is good"),
+            tls::acceptor(certificate).expect("TLS can be set up"),
             Arc::clone(&shared_clock),
             &sandbox_shutdown,
         )

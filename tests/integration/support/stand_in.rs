@@ -7,9 +7,11 @@ pub mod oauth;
 pub mod submission;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::Utc;
 use mailgate::mailboxes::{Connected, NewConnection};
+use mailgate::providers::tls::server::ServerCertificate;
 use mailgate::sandbox::certificates;
 use mailgate::smtp::tls;
 use mailgate::types::plugin::Plugin;
@@ -39,7 +41,9 @@ impl StandIn {
         let folder = TempDir::new().expect("a folder can be made");
         let files =
             certificates::ensure(folder.path(), &[], Utc::now()).expect("certificates can be made");
-        let acceptor = tls::acceptor(&files.certificate, &files.key).expect("the pair is good");
+        let certificate = ServerCertificate::load(&files.certificate, &files.key);
+        let certificate = Arc::new(certificate.expect("the pair is good"));
+        let acceptor = tls::acceptor(certificate).expect("TLS can be set up");
         let mut servers = JoinSet::new();
         Self {
             tokens: TokenEndpoint::start(&mut servers).await,

@@ -1,0 +1,25 @@
+//! Shows a certificate that was renewed, without a restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::pause;
+use crate::providers::tls::server::ServerCertificate;
+
+/// How often it looks at the files.
+pub const EVERY: Duration = Duration::from_mins(1);
+
+/// Runs until `stop`, and looks each time `every` has passed.
+pub async fn run(certificate: Arc<ServerCertificate>, every: Duration, stop: CancellationToken) {
+    while pause(every, &stop).await {
+        match certificate.reload().await {
+            Ok(false) => {}
+            Ok(true) => tracing::info!("the certificate has changed; new connections see it"),
+            Err(error) => {
+                tracing::error!(%error, "the changed certificate can't be used; the former one is kept");
+            }
+        }
+    }
+}
