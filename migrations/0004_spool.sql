@@ -33,6 +33,9 @@ CREATE TABLE spool (
 CREATE INDEX spool_due ON spool (next_attempt_at) WHERE state = 'deferred';
 CREATE INDEX spool_held ON spool (lease_until) WHERE state = 'open';
 
+-- What goes with an app that is deleted.
+CREATE INDEX spool_deferred_by_app ON spool (app_id) WHERE state = 'deferred';
+
 -- The raw message in pieces, so that nobody has to hold it twice.
 CREATE TABLE spool_chunks (
     spool_id uuid NOT NULL REFERENCES spool (id) ON DELETE CASCADE,

@@ -2,6 +2,10 @@
 
 mod authenticate;
 mod create;
+mod own;
+mod rate;
+mod renew;
+mod sessions;
 mod show;
 mod slow_down;
 
@@ -9,12 +13,20 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
+use crate::config::Limits;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
 
-pub use crate::storage::apps::SendingApp;
+pub use crate::storage::apps::{App, Change, SendingApp};
+pub use crate::storage::subscribers::Subscriber;
 pub use authenticate::{AuthenticateError, PresentedKey};
-pub use create::{CreateError, CreatedApp, CreatedSubscriber};
+pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
+pub use own::ChangeError;
+pub use rate::RateDecision;
+use rate::Rates;
+pub use renew::RenewError;
+pub use sessions::AppSession;
+use sessions::Sessions;
 pub use show::{AppCredentials, ShowError};
 use slow_down::Failures;
 
@@ -25,23 +37,30 @@ pub struct Accounts {
     seal_keys: Arc<SealKeys>,
     clock: SharedClock,
     failures: Arc<Failures>,
+    rates: Arc<Rates>,
+    sessions: Arc<Sessions>,
 }
 
 impl Accounts {
-    /// Over a database and the keys that seal its secrets. An address may fail to authenticate so
-    /// often in a minute before it is slowed down.
+    /// Over a database and the keys that seal its secrets. `limits` say how often
+    /// a key may call, and an address fail to authenticate.
     #[must_use]
     pub fn new(
         pool: PgPool,
         seal_keys: Arc<SealKeys>,
         clock: SharedClock,
-        failures_per_minute: u32,
+        limits: &Limits,
     ) -> Self {
         Self {
             pool,
             seal_keys,
             clock,
-            failures: Arc::new(Failures::new(failures_per_minute)),
+            failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
+            sessions: Arc::default(),
+            rates: Arc::new(Rates::new(
+                limits.requests_per_second,
+                limits.requests_burst,
+            )),
         }
     }
 }

@@ -22,6 +22,9 @@ use reader::Reader;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
 
+/// Shorter operator tokens could be guessed.
+const OPERATOR_TOKEN_LENGTH: usize = 32;
+
 const DEFAULTS: &str = include_str!("../config/default.toml");
 
 /// One setting that can't be used.
@@ -78,6 +81,12 @@ pub struct SmtpSettings {
 pub struct Limits {
     /// Largest message in bytes.
     pub message_bytes: usize,
+    /// Largest REST body in bytes.
+    pub body_bytes: usize,
+    /// Requests of one key in a second.
+    pub requests_per_second: u32,
+    /// Requests that a key may save up.
+    pub requests_burst: u32,
     /// Most recipients of a message.
     pub recipients: usize,
     /// Longest SMTP command line in bytes, CRLF included.
@@ -165,6 +174,10 @@ pub struct Settings {
     pub http_listen: SocketAddr,
     /// Where users reach it; empty: as it listens.
     pub http_base_url: String,
+    /// Opens `POST /subscribers`; `None`: off.
+    pub operator_token: Option<SecretString>,
+    /// Whether customers' addresses may be http and private.
+    pub allow_private: bool,
     /// Time for one whole REST request.
     pub http_request: Duration,
     /// The SMTP listeners.
@@ -210,6 +223,60 @@ pub fn load_database(
     read_layers(Table::new(), file, environment, |reader| {
         Some(read_database(reader))
     })
+}
+
+/// What the operator's commands need.
+#[derive(Debug)]
+pub struct OperatorSettings {
+    /// The database.
+    pub database: DatabaseSettings,
+    /// Keys that seal secrets.
+    pub seal_keys: SealKeys,
+    /// Bounds.
+    pub limits: Limits,
+    /// How providers are called.
+    pub sending: SendingSettings,
+    /// The mail providers that are on.
+    pub plugins: Vec<PluginSettings>,
+    /// The gateway's name.
+    pub smtp_host: String,
+}
+
+/// Loads the settings that the operator's commands need.
+///
+/// # Errors
+///
+/// [`ConfigError`] with every problem found.
+pub fn load_operator(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+) -> Result<OperatorSettings, ConfigError> {
+    read_layers(Table::new(), file, environment, |reader| {
+        let (database, seal_keys) = (read_database(reader), read_seal_keys(reader));
+        let (sending, plugins) = (read_sending(reader), read_plugins(reader));
+        Some(OperatorSettings {
+            database,
+            limits: read_limits(reader),
+            plugins,
+            smtp_host: reader.text("smtp.host"),
+            seal_keys: seal_keys?,
+            sending: sending?,
+        })
+    })
+}
+
+fn read_seal_keys(reader: &mut Reader<'_>) -> Option<SealKeys> {
+    let seal_keys = reader.texts("seal.keys");
+    SealKeys::parse(seal_keys.iter().map(String::as_str))
+        .map_err(|error| reader.problem("seal.keys", error.to_string()))
+        .ok()
+}
+
+fn read_plugins(reader: &mut Reader<'_>) -> Vec<PluginSettings> {
+    Plugin::ALL
+        .into_iter()
+        .filter_map(|plugin| plugins::read(reader, plugin))
+        .collect()
 }
 
 fn read_layers<T>(
@@ -262,10 +329,7 @@ fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
 /// `None` only where the reader has a problem to tell.
 fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let database = read_database(reader);
-    let seal_keys = reader.texts("seal.keys");
-    let seal_keys = SealKeys::parse(seal_keys.iter().map(String::as_str))
-        .map_err(|error| reader.problem("seal.keys", error.to_string()))
-        .ok();
+    let seal_keys = read_seal_keys(reader);
     let certificate = reader.required("tls.certificate", "a PEM file with the chain");
     let key = reader.required("tls.key", "a PEM file with the private key");
     let http_listen = reader.required_listen_address("http.listen");
@@ -278,10 +342,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         reader.problem("log.filter", error.to_string());
     }
     let sending = read_sending(reader);
-    let plugins = Plugin::ALL
-        .into_iter()
-        .filter_map(|plugin| plugins::read(reader, plugin))
-        .collect();
+    let plugins = read_plugins(reader);
     let sandbox_listen = reader.required_listen_address("sandbox.listen");
     let sandbox_smtp_listen = reader.required_listen_address("sandbox.smtp_listen");
     let access_token_seconds = reader.number("sandbox.access_token_seconds", 1, 86_400);
@@ -291,6 +352,8 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         tls_certificate: PathBuf::from(certificate),
         tls_key: PathBuf::from(key),
         http_base_url: reader.url("http.base_url"),
+        operator_token: read_operator_token(reader),
+        allow_private: reader.flag("webhooks.allow_private"),
         http_request: reader.seconds("http.request_seconds"),
         smtp: SmtpSettings {
             host: reader.required("smtp.host", "the name that clients connect to"),
@@ -327,9 +390,20 @@ fn read_database(reader: &mut Reader<'_>) -> DatabaseSettings {
     }
 }
 
+fn read_operator_token(reader: &mut Reader<'_>) -> Option<SecretString> {
+    let token = reader.text("http.operator_token");
+    if !token.is_empty() && token.len() < OPERATOR_TOKEN_LENGTH {
+        reader.problem("http.operator_token", "must have 32 characters or more");
+    }
+    (!token.is_empty()).then(|| SecretString::from(token))
+}
+
 fn read_limits(reader: &mut Reader<'_>) -> Limits {
     Limits {
         message_bytes: reader.number("limits.message_bytes", 1_024, 1 << 30),
+        body_bytes: reader.number("limits.body_bytes", 1_024, 1 << 30),
+        requests_per_second: reader.number("limits.requests_per_second", 1, 1_000_000),
+        requests_burst: reader.number("limits.requests_burst", 1, 1_000_000),
         recipients: reader.number("limits.recipients", 1, 10_000),
         // RFC 5321 §4.5.3.1.4: at least 512.
         smtp_line_bytes: reader.number("limits.smtp_line_bytes", 512, 65_536),

@@ -137,7 +137,7 @@ pub async fn start(
         pool.clone(),
         Arc::clone(&seal_keys),
         Arc::clone(&clock),
-        limits.authentication_failures_per_minute,
+        &limits,
     );
     let mailboxes = Mailboxes::new(
         pool.clone(),
@@ -165,6 +165,8 @@ pub async fn start(
         sending: sending.clone(),
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
+        operator_token: settings.operator_token,
+        allow_private: settings.allow_private,
     };
     let http_limits = HttpLimits::new(limits.http_connections);
     http::serve(
@@ -191,12 +193,13 @@ pub async fn start(
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
-    tracker.spawn(workers::keep_partitions(
-        pool.clone(),
+    look_after_storage(
+        &pool,
+        &accounts,
         clock,
         settings.log_retention_days,
-        shutdown.soft.clone(),
-    ));
+        shutdown,
+    );
 
     let base_url = if settings.http_base_url.is_empty() {
         format!("http://{http_address}")
@@ -225,6 +228,28 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
         shutdown.soft.clone(),
     ));
     Ok(acceptor)
+}
+
+/// The loops that only look at the database.
+fn look_after_storage(
+    pool: &PgPool,
+    accounts: &Accounts,
+    clock: SharedClock,
+    retention_days: u32,
+    shutdown: &Shutdown,
+) {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    tracker.spawn(workers::end_sessions(
+        pool.clone(),
+        accounts.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::keep_partitions(
+        pool.clone(),
+        clock,
+        retention_days,
+        stop.clone(),
+    ));
 }
 
 /// What both SMTP listeners share.

@@ -5,7 +5,7 @@
 //! | floor | rooms | |
 //! |---|---|---|
 //! | 5 | `sandbox` | what `mailgate dev` adds |
-//! | 4 | `daemon` | builds and spawns all of it |
+//! | 4 | `daemon` `operator` | builds and spawns all of it; the operator's commands |
 //! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
 //! | 2 | `sending` → `mailboxes` → `accounts` | the domain, in this order |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
@@ -17,6 +17,7 @@ pub mod accounts;
 pub mod config;
 pub mod daemon;
 pub mod mailboxes;
+pub mod operator;
 pub mod providers;
 pub mod rest;
 pub mod sandbox;

@@ -3,6 +3,7 @@
 
 mod choose;
 mod connect;
+mod delete_app;
 mod token;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
 
-pub use crate::storage::mailboxes::Mailbox;
+pub use crate::storage::mailboxes::{ConnectedUser, Mailbox};
 pub use connect::{ConnectError, Connected, NewConnection};
 use token::Flights;
 pub use token::TokenError;

@@ -8,6 +8,8 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use mailgate::config::{self, ConfigError};
 use mailgate::daemon::{self, DaemonError};
+use mailgate::operator::{self, OperatorError, SubscriberAction};
+use mailgate::rest::openapi_json;
 use mailgate::sandbox::dev::{self, DevError, DevOptions};
 use mailgate::shutdown::Shutdown;
 use mailgate::storage::pool::{self, PoolError};
@@ -49,6 +51,19 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
+    /// Look after subscribers: the accounts that own apps. Needs database.url and seal.keys.
+    Subscriber {
+        #[command(subcommand)]
+        action: SubscriberAction,
+        /// Answer with JSON.
+        #[arg(long, global = true)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG", global = true)]
+        config: Option<PathBuf>,
+    },
+    /// Print the description of the REST interface (`OpenAPI` 3.1, JSON).
+    Openapi,
     /// Bring the database's tables up to date (serve does so too). Needs database.url.
     Migrate {
         /// A TOML file of settings over the defaults.
@@ -68,6 +83,8 @@ enum Failure {
     Dev(#[from] DevError),
     #[error(transparent)]
     Pool(#[from] PoolError),
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
     #[error("the runtime can't be started: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -76,7 +93,9 @@ impl Failure {
     /// 2: the settings are wrong; 1: anything else.
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) | Self::Dev(DevError::Config(_)) => ExitCode::from(2),
+            Self::Config(_)
+            | Self::Dev(DevError::Config(_))
+            | Self::Operator(OperatorError::Config(_)) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }
@@ -115,6 +134,15 @@ fn run(command: Command) -> Result<(), Failure> {
             })
             .await?),
             Command::Migrate { config } => migrate(config).await,
+            Command::Subscriber {
+                action,
+                json,
+                config,
+            } => Ok(operator::run(&action, json, config.as_deref()).await?),
+            Command::Openapi => {
+                println!("{}", openapi_json());
+                Ok(())
+            }
         }
     });
     // A name that is being looked up can't be called off, and nobody waits for it any more.

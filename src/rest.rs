@@ -1,10 +1,18 @@
 //! Floor 3: the REST interface. Router, problem responses, one file per resource.
 
+mod app_fields;
+mod app_views;
+mod apps;
+mod authority;
+mod document;
 mod field;
 mod health;
+mod me;
 mod problem;
 mod request;
 mod router;
 mod send;
+mod subscribers;
+mod time;
 
-pub use router::{Doors, router};
+pub use router::{Doors, openapi_json, router};

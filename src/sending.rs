@@ -26,7 +26,7 @@ use crate::types::clock::SharedClock;
 
 pub use gate::{Blocked, admit};
 use journal::Journal;
-pub use pipeline::{Outcome, SendError};
+pub use pipeline::{Outcome, Receipt, SendError};
 
 /// Sends mail.
 #[derive(Debug, Clone)]

@@ -11,3 +11,4 @@ pub mod seal;
 pub mod secrets;
 pub mod slug;
 pub mod subscription;
+pub mod web_address;

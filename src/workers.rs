@@ -3,10 +3,12 @@
 mod certificate;
 mod partitions;
 mod retry;
+mod sessions;
 
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::run as retry;
+pub use sessions::run as end_sessions;
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ const ROWS: &[&[&str]] = &[
     &["mailboxes"],
     &["sending"],
     &["rest", "smtp", "workers"],
-    &["daemon"],
+    &["daemon", "operator"],
     &["sandbox"],
 ];
 

@@ -2,23 +2,24 @@
 
 use super::Accounts;
 use crate::storage::apps::{self, SendingApp};
-use crate::types::secrets::SendKey;
+use crate::storage::subscribers::{self, Subscriber};
+use crate::types::secrets::{ApiSecret, SendKey};
 
 /// Why nobody is let in.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticateError {
     /// No such key, or another app's.
-    #[error("the send key opens no such app")]
+    #[error("the key opens nothing")]
     Wrong,
     /// The database can't say.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// A send key as somebody presented it: enough to ask again later, too little to show it.
+/// A key as somebody presented it: enough to ask again later, too little to show it.
 #[derive(Debug, Clone)]
 pub struct PresentedKey {
-    digests: Vec<Vec<u8>>,
+    pub(super) digests: Vec<Vec<u8>>,
 }
 
 impl Accounts {
@@ -28,6 +29,29 @@ impl Accounts {
         SendKey::parse(send_key).map(|key| PresentedKey {
             digests: self.seal_keys.lookup_digests(key.expose()),
         })
+    }
+
+    /// Takes what a caller presents as an API secret; `None` when it can't be one.
+    #[must_use]
+    pub fn present_api_secret(&self, api_secret: &str) -> Option<PresentedKey> {
+        ApiSecret::parse(api_secret).map(|secret| PresentedKey {
+            digests: self.seal_keys.lookup_digests(secret.expose()),
+        })
+    }
+
+    /// The subscriber that the secret opens at this moment.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthenticateError`].
+    pub async fn subscriber_by_api_secret(
+        &self,
+        secret: &PresentedKey,
+    ) -> Result<Subscriber, AuthenticateError> {
+        let mut connection = self.pool.acquire().await?;
+        subscribers::find_by_api_secret(&mut connection, &secret.digests)
+            .await?
+            .ok_or(AuthenticateError::Wrong)
     }
 
     /// The app that the key opens at this moment, with its subscriber's status: a key that was

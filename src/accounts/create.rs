@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 use super::Accounts;
 use super::show::{api_secret_context, send_key_context};
 use crate::storage::{apps, subscribers};
+use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, SubscriberId, uuid_at};
 use crate::types::seal::SealError;
 use crate::types::secrets::{
@@ -60,6 +61,34 @@ pub struct CreatedApp {
     pub webhook_secret: WebhookSecret,
 }
 
+/// What an app begins with. Addresses are empty where there is none.
+#[derive(Debug, Clone, Default)]
+pub struct AppFields {
+    /// As the subscriber calls it; its slug is made of it.
+    pub name: String,
+    /// Shown to end users.
+    pub logo_url: String,
+    /// Several end users.
+    pub multiuser: bool,
+    /// Several mailboxes of one plugin and user.
+    pub multilink: bool,
+    /// Gets every event.
+    pub webhook_url: String,
+    /// Where end users go after connecting.
+    pub callback_url: String,
+}
+
+impl AppFields {
+    /// An app that has nothing but a name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 impl Accounts {
     /// Creates a subscriber, within the caller's transaction. Without a payment provider its
     /// subscription is simply active.
@@ -94,6 +123,35 @@ impl Accounts {
         Ok(CreatedSubscriber { id, api_secret })
     }
 
+    /// Creates a subscriber.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`].
+    pub async fn sign_up(
+        &self,
+        label: &str,
+        email: &EmailAddress,
+    ) -> Result<CreatedSubscriber, CreateError> {
+        let mut connection = self.pool.acquire().await?;
+        self.create_subscriber(&mut connection, label, email.as_str())
+            .await
+    }
+
+    /// Creates an app of a subscriber.
+    ///
+    /// # Errors
+    ///
+    /// [`CreateError`].
+    pub async fn create_own_app(
+        &self,
+        subscriber: SubscriberId,
+        fields: &AppFields,
+    ) -> Result<CreatedApp, CreateError> {
+        let mut connection = self.pool.acquire().await?;
+        self.create_app(&mut connection, subscriber, fields).await
+    }
+
     /// Creates an app, within the caller's transaction. Namesakes get a slug with a suffix.
     ///
     /// # Errors
@@ -103,7 +161,7 @@ impl Accounts {
         &self,
         connection: &mut PgConnection,
         subscriber: SubscriberId,
-        name: &str,
+        fields: &AppFields,
     ) -> Result<CreatedApp, CreateError> {
         let now = self.clock.now();
         let id = AppId(uuid_at(now));
@@ -116,7 +174,7 @@ impl Accounts {
             &format!("apps.webhook_secret {id}"),
             webhook_secret.expose(),
         )?;
-        let base = slug(name);
+        let base = slug(&fields.name);
         let mut candidate = base.clone();
         for _ in 0..SLUG_ATTEMPTS {
             let inserted = apps::insert(
@@ -125,13 +183,16 @@ impl Accounts {
                     id,
                     subscriber_id: subscriber,
                     slug: &candidate,
-                    name,
+                    name: &fields.name,
                     pushable_key: pushable_key.expose(),
                     send_key_sealed: &send_key_sealed,
                     send_key_digest: &self.seal_keys.lookup_digest(send_key.expose()),
                     webhook_secret_sealed: &webhook_secret_sealed,
-                    multiuser: false,
-                    multilink: false,
+                    logo_url: &fields.logo_url,
+                    multiuser: fields.multiuser,
+                    multilink: fields.multilink,
+                    webhook_url: &fields.webhook_url,
+                    callback_url: &fields.callback_url,
                     created_at: now,
                 },
             )

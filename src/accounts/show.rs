@@ -4,6 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Accounts;
 use crate::storage::apps;
+use crate::storage::subscribers::Subscriber;
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::seal::UnsealError;
 use crate::types::secrets::{ApiSecret, PushableKey, SendKey};
@@ -65,6 +66,28 @@ impl Accounts {
             pushable_key: PushableKey::parse(&row.pushable_key).ok_or(ShowError::Form)?,
             send_key: SendKey::parse(send_key.expose_secret()).ok_or(ShowError::Form)?,
         }))
+    }
+
+    /// A subscriber's API secret, for the subscriber.
+    ///
+    /// # Errors
+    ///
+    /// When the stored secret can't be opened.
+    pub fn api_secret(&self, subscriber: &Subscriber) -> Result<SecretString, ShowError> {
+        Ok(self.seal_keys.unseal(
+            &api_secret_context(subscriber.id),
+            &subscriber.api_secret_sealed,
+        )?)
+    }
+
+    /// An app's send key, for its subscriber; `None` when the app is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`ShowError`].
+    pub async fn send_key(&self, app: AppId) -> Result<Option<SendKey>, ShowError> {
+        let credentials = self.app_credentials(app).await?;
+        Ok(credentials.map(|credentials| credentials.send_key))
     }
 }
 

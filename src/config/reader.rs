@@ -63,6 +63,10 @@ impl<'a> Reader<'a> {
         (!text.is_empty()).then(|| PathBuf::from(text))
     }
 
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        self.value(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+
     /// One of a few words.
     pub(super) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text(name);

@@ -1,7 +1,7 @@
 //! The mailbox that a message goes out from.
 
 use super::Mailboxes;
-use crate::storage::mailboxes::{self, Mailbox};
+use crate::storage::mailboxes::{self, ConnectedUser, Mailbox};
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
@@ -48,5 +48,15 @@ impl Mailboxes {
     pub async fn active(&self, id: CredentialId) -> Result<Option<Mailbox>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         mailboxes::find_active(&mut connection, id).await
+    }
+
+    /// All mailboxes of an app, those connected first in front.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn users(&self, app: AppId) -> Result<Vec<ConnectedUser>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        mailboxes::list(&mut connection, app).await
     }
 }

@@ -276,7 +276,8 @@ fn access_context(id: CredentialId) -> String {
     format!("mailboxes.access_token {}", id.0)
 }
 
-fn refresh_context(id: CredentialId) -> String {
+/// The place that a mailbox's refresh token is sealed for.
+pub(super) fn refresh_context(id: CredentialId) -> String {
     format!("mailboxes.refresh_token {}", id.0)
 }
 

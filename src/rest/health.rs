@@ -4,15 +4,30 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::Doors;
-use super::problem::Problem;
+use super::problem::{Problem, ProblemBody};
 use crate::storage::pool;
 
-/// `GET /healthz`: the process answers.
+/// The process answers.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "Health",
+    responses((status = 200, body = String, content_type = "text/plain"))
+)]
 pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: the database answers, and its tables are there.
+/// The database answers, and its tables are there.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "Health",
+    responses(
+        (status = 200, body = String, content_type = "text/plain"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable` or `not_migrated`"),
+    )
+)]
 pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, Problem> {
     match pool::is_ready(&doors.pool).await {
         Ok(true) => Ok("ready\n"),

@@ -5,6 +5,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::types::ids::LogId;
 
@@ -12,9 +13,12 @@ use crate::types::ids::LogId;
 const RETRY_SECONDS: u16 = 5;
 
 /// A field that is wrong.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct FieldError {
+    /// Its name.
+    #[schema(value_type = String)]
     pub(super) field: &'static str,
+    /// What would be right.
     pub(super) detail: String,
 }
 
@@ -28,17 +32,29 @@ pub(super) struct Problem {
     log_id: Option<LogId>,
 }
 
-#[derive(Serialize)]
-struct Rendered<'a> {
-    r#type: &'static str,
-    title: &'a str,
+/// What went wrong (RFC 9457).
+#[derive(Serialize, ToSchema)]
+pub(super) struct ProblemBody {
+    /// `about:blank`: the code says more.
+    r#type: String,
+    /// The status in words.
+    title: String,
+    /// The HTTP status.
     status: u16,
-    detail: &'a str,
-    code: &'a str,
-    request_id: &'a str,
-    #[serde(skip_serializing_if = "<[FieldError]>::is_empty")]
-    errors: &'a [FieldError],
+    /// What is wrong, for people.
+    detail: String,
+    /// What is wrong, for programs: a word that stays.
+    #[schema(example = "invalid_request")]
+    code: String,
+    /// The same as in `X-Request-Id`.
+    request_id: String,
+    /// The fields that are wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    errors: Vec<FieldError>,
+    /// The message's log row, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     log_id: Option<String>,
 }
 
@@ -66,6 +82,22 @@ impl Problem {
         }
     }
 
+    /// 503, and the operator is told what the database said.
+    pub(super) fn database(error: &sqlx::Error) -> Self {
+        tracing::error!(%error, "the database can't be asked");
+        Self::unavailable()
+    }
+
+    /// 500, and the operator is told why.
+    pub(super) fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "a request failed within the gateway");
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "Something went wrong in the gateway.",
+        )
+    }
+
     /// 503: the database, of which the caller is told no more.
     pub(super) fn unavailable() -> Self {
         Self::new(
@@ -83,14 +115,14 @@ impl Problem {
     }
 
     pub(super) fn render(&self, request_id: &str) -> Response {
-        let rendered = Rendered {
-            r#type: "about:blank",
-            title: self.status.canonical_reason().unwrap_or("Error"),
+        let rendered = ProblemBody {
+            r#type: "about:blank".to_owned(),
+            title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
-            detail: &self.detail,
-            code: self.code,
-            request_id,
-            errors: &self.errors,
+            detail: self.detail.clone(),
+            code: self.code.to_owned(),
+            request_id: request_id.to_owned(),
+            errors: self.errors.clone(),
             log_id: self.log_id.map(|id| id.to_string()),
         };
         // Texts and numbers only: nothing in there can fail to be written.
@@ -102,10 +134,7 @@ impl Problem {
             CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if matches!(
-            self.status,
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
-        ) {
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
         }
         response

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -11,7 +11,9 @@ use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
+use super::authority::RateSlot;
 use super::problem::Problem;
+use crate::accounts::RateDecision;
 use crate::types::ids::uuid_at;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -20,10 +22,18 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(super) const LARGE: usize = 256 * 1024;
 
 /// Gives a request its id and its time, and renders its problem.
-pub(super) async fn frame(State(limit): State<Duration>, request: Request, next: Next) -> Response {
+pub(super) async fn frame(
+    State(limit): State<Duration>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let request_id = uuid_at(chrono::Utc::now()).to_string();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let method = request.method().clone();
+    // The pattern, not the path: callers put secrets where a pushable key belongs.
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let started = std::time::Instant::now();
+    let rate = RateSlot::default();
+    request.extensions_mut().insert(RateSlot::clone(&rate));
     let mut response = tokio::time::timeout(limit, next.run(request))
         .await
         .unwrap_or_else(|_| {
@@ -37,10 +47,13 @@ pub(super) async fn frame(State(limit): State<Duration>, request: Request, next:
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         response = problem.render(&request_id);
     }
+    if let Some(decision) = rate.get() {
+        rate_headers(response.headers_mut(), decision);
+    }
     tracing::debug!(
         request_id,
         %method,
-        path,
+        route = route.as_ref().map(MatchedPath::as_str),
         status = response.status().as_u16(),
         milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "request"
@@ -49,6 +62,29 @@ pub(super) async fn frame(State(limit): State<Duration>, request: Request, next:
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response
+}
+
+/// What the limiter says, as the HTTPAPI working group's draft writes it
+/// (draft-ietf-httpapi-ratelimit-headers), and how long to wait after one call too many.
+fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
+    let (burst, per_second) = (decision.burst, decision.per_second);
+    let window = burst.div_ceil(per_second);
+    let until_full = (burst - decision.remaining.min(burst)).div_ceil(per_second);
+    let mut insert = |name: &'static str, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    };
+    insert("ratelimit-policy", format!("\"key\";q={burst};w={window}"));
+    insert(
+        "ratelimit",
+        format!("\"key\";r={};t={until_full}", decision.remaining),
+    );
+    if let Some(wait) = decision.retry_after {
+        // Whole seconds, so that nobody comes back too early.
+        let seconds = wait.as_millis().div_ceil(1_000).max(1);
+        insert("retry-after", seconds.to_string());
+    }
 }
 
 /// The whole body of a request that says it is JSON.

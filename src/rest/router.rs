@@ -5,13 +5,19 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::{IntoResponse, Response};
+use secrecy::SecretString;
 use sqlx::PgPool;
 use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use utoipa_swagger_ui::SwaggerUi;
 
+use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
-use super::{health, request, send};
+use super::{apps, health, me, request, send, subscribers};
 use crate::accounts::Accounts;
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
@@ -33,14 +39,51 @@ pub struct Doors {
     pub limits: Arc<Limits>,
     /// The time.
     pub clock: SharedClock,
+    /// Opens sign-up; `None`: off.
+    pub operator_token: Option<SecretString>,
+    /// Whether customers' addresses may be this machine's.
+    pub allow_private: bool,
+}
+
+/// The operations, each with its description.
+fn operations() -> OpenApiRouter<Doors> {
+    let mut operations = OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(send::send))
+        .routes(routes!(me::me))
+        .routes(routes!(me::reset_api_secret))
+        .routes(routes!(apps::list, apps::create))
+        .routes(routes!(apps::show, apps::change, apps::delete))
+        .routes(routes!(apps::send_key))
+        .routes(routes!(apps::reset_send_key))
+        .routes(routes!(apps::reset_pushable_key))
+        .routes(routes!(subscribers::create))
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz));
+    say_what_all_answer(operations.get_openapi_mut());
+    operations
+}
+
+/// The interface's description as JSON.
+#[must_use]
+pub fn openapi_json() -> String {
+    // Texts and numbers only: nothing in there can fail to be written.
+    operations()
+        .into_openapi()
+        .to_pretty_json()
+        .unwrap_or_default()
 }
 
 /// The router; `limit` bounds each request.
 pub fn router(doors: Doors, limit: Duration) -> Router {
-    Router::new()
-        .route("/send", post(send::send))
-        .route("/healthz", get(health::healthz))
-        .route("/readyz", get(health::readyz))
+    let (router, document) = operations().split_for_parts();
+    // The page's own default asks a service on the internet whether the document is good.
+    let description = SwaggerUi::new("/docs")
+        .config(utoipa_swagger_ui::Config::default().validator_url("none"))
+        .url("/openapi.json", document);
+    // What the page lacks is told like any other path that isn't there.
+    let description = Router::from(description).layer(map_response(no_such_file));
+    router
+        .merge(description)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
@@ -56,6 +99,13 @@ async fn not_found() -> Problem {
     )
 }
 
+async fn no_such_file(response: Response) -> Response {
+    if response.status() == StatusCode::NOT_FOUND {
+        return not_found().await.into_response();
+    }
+    response
+}
+
 async fn method_not_allowed() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
@@ -65,8 +115,8 @@ async fn method_not_allowed() -> Problem {
 }
 
 /// A slip of ours must not leave a caller without an answer. The panic itself is logged by the hook.
-fn panicked(_: Box<dyn std::any::Any + Send>) -> axum::response::Response {
-    axum::response::IntoResponse::into_response(Problem::new(
+fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
+    IntoResponse::into_response(Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal_error",
         "Something went wrong in the gateway.",

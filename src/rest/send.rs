@@ -5,17 +5,19 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use chrono::SecondsFormat;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Doors;
+use super::authority::KeyedApp;
 use super::field::Field;
-use super::problem::{FieldError, Problem};
+use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{LARGE, json_body, parse};
-use crate::accounts::{AuthenticateError, SendingApp};
+use super::time::iso8601;
+use crate::accounts::SendingApp;
 use crate::sending::compose::{ComposeError, Fields, compose};
 use crate::sending::prepared::Prepared;
-use crate::sending::{Blocked, Outcome, SendError, admit};
+use crate::sending::{Blocked, Outcome, Receipt, SendError, admit};
 use crate::types::email_address::EmailAddress;
 use crate::types::plugin::Plugin;
 
@@ -28,16 +30,37 @@ const USER_ID_LENGTH: usize = 255;
 /// JSON may write a message's byte in several of its own, and base64 takes four for three.
 const JSON_OVERHEAD: usize = 2;
 
-#[derive(Deserialize)]
-#[serde(default)]
-#[derive(Default)]
-struct SendRequest {
+/// A message to send.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct SendRequest {
+    /// The app's pushable key, `pk_…`.
+    #[schema(value_type = String, required)]
+    #[serde(default)]
     pk: Field<String>,
+    /// One recipient's address, without a name.
+    #[schema(value_type = String, required, max_length = 254, format = "idn-email", example = "bob@example.com")]
+    #[serde(default)]
     to: Field<String>,
+    /// The subject.
+    #[schema(value_type = String, required, max_length = 998, pattern = r"^[^\r\n\x00]*$")]
+    #[serde(default)]
     subject: Field<String>,
+    /// The text; required unless `html` is given.
+    #[schema(value_type = Option<String>, pattern = r"^[^\x00]*$")]
+    #[serde(default)]
     body: Field<String>,
+    /// The HTML; required unless `body` is given.
+    #[schema(value_type = Option<String>, pattern = r"^[^\x00]*$")]
+    #[serde(default)]
     html: Field<String>,
+    /// The end user whose mailbox sends: your own name for the user, or the `user_key`. Required when
+    /// the app is multiuser.
+    #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00]*$")]
+    #[serde(default)]
     user_id: Field<String>,
+    /// Forces one kind of mailbox: `plugin_a` or `plugin_b`.
+    #[schema(value_type = Option<String>, pattern = "^plugin_[ab]$")]
+    #[serde(default)]
     plugin: Field<String>,
 }
 
@@ -48,31 +71,70 @@ struct ValidRequest {
     plugin: Option<Plugin>,
 }
 
-#[derive(Serialize)]
-struct SendResponse {
+/// A message that the gateway took.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SentResponse {
+    /// `sent`, or `failed_temp` for a message that the gateway tries again.
+    #[schema(value_type = String)]
     status: &'static str,
+    /// The mailbox's address.
     from: String,
+    /// The recipient.
     to: String,
+    /// `plugin_a` or `plugin_b`.
+    #[schema(value_type = String)]
     plugin: &'static str,
+    /// The Message-ID header.
+    #[schema(required)]
     message_id: Option<String>,
+    /// `log_…`: the message in the log.
     log_id: String,
-    #[serde(flatten)]
-    queued: Option<QueuedResponse>,
 }
 
-#[derive(Serialize)]
-struct QueuedResponse {
+/// A message that is stored and tried again by the gateway, so that the caller must not.
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueuedResponse {
+    #[serde(flatten)]
+    message: SentResponse,
+    /// Why it could not be sent now.
     error: String,
+    /// Attempts that have failed so far.
     retry_count: i32,
+    /// ISO 8601, UTC: when it is tried again.
+    #[schema(format = DateTime)]
     next_retry_at: String,
 }
 
+/// Sends a message from a connected mailbox of the app.
+#[utoipa::path(
+    post,
+    path = "/send",
+    tag = "Send",
+    security(("send_key" = []), ("send_key_as_api_key" = [])),
+    request_body = SendRequest,
+    responses(
+        (status = 200, body = SentResponse, description = "The provider has the message"),
+        (status = 202, body = QueuedResponse, description = "A passing failure: the gateway tries again"),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_send_key`"),
+        (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`"),
+        (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large` or `message_too_large`"),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request` or `no_mailbox`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`: nothing was sent"),
+        (status = 504, body = ProblemBody, content_type = "application/problem+json", description = "`timeout`: it may still go through"),
+    )
+)]
 pub(super) async fn send(
     State(doors): State<Doors>,
+    KeyedApp(app): KeyedApp,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let app = authenticate(&doors, &headers).await?;
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
     let body = json_body(&headers, body, limit).await?;
     let request: SendRequest = off_thread(body.len(), move || parse(&body)).await?;
@@ -82,7 +144,7 @@ pub(super) async fn send(
         .mailboxes
         .for_user(app.id, request.user_id.as_deref(), request.plugin)
         .await
-        .map_err(|error| database(&error))?
+        .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_mailbox)?;
     let from = EmailAddress::parse(&mailbox.email).map_err(|_| no_mailbox())?;
     let to = request.fields.to.as_str().to_owned();
@@ -100,29 +162,6 @@ pub(super) async fn send(
             ),
         })?;
     answer(outcome, to)
-}
-
-/// The app of the key in `X-Send-Key`, or in `X-Api-Key` as older clients have it.
-async fn authenticate(doors: &Doors, headers: &HeaderMap) -> Result<SendingApp, Problem> {
-    let wrong = |detail| Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail);
-    let key = headers
-        .get("x-send-key")
-        .or_else(|| headers.get("x-api-key"))
-        .ok_or_else(|| wrong("Put the app's send key into the header X-Send-Key."))?;
-    let key = key
-        .to_str()
-        .ok()
-        .and_then(|key| doors.accounts.present(key));
-    let unknown = || wrong("The send key is not in use.");
-    match doors
-        .accounts
-        .app_by_send_key(&key.ok_or_else(unknown)?)
-        .await
-    {
-        Ok(app) => Ok(app),
-        Err(AuthenticateError::Wrong) => Err(unknown()),
-        Err(AuthenticateError::Database(error)) => Err(database(&error)),
-    }
 }
 
 fn validate(request: SendRequest, app: &SendingApp) -> Result<ValidRequest, Problem> {
@@ -263,8 +302,16 @@ async fn off_thread<T: Send + 'static>(
 }
 
 fn answer(outcome: Outcome, to: String) -> Result<Response, Problem> {
-    let (status, word, receipt, queued) = match outcome {
-        Outcome::Sent(receipt) => (StatusCode::OK, "sent", receipt, None),
+    let shown = |status, receipt: Receipt| SentResponse {
+        status,
+        from: receipt.from,
+        to,
+        plugin: receipt.plugin.as_str(),
+        message_id: receipt.message_id,
+        log_id: receipt.id.to_string(),
+    };
+    match outcome {
+        Outcome::Sent(receipt) => Ok(Json(shown("sent", receipt)).into_response()),
         Outcome::Queued {
             receipt,
             failure,
@@ -272,31 +319,20 @@ fn answer(outcome: Outcome, to: String) -> Result<Response, Problem> {
             next_retry_at,
         } => {
             let queued = QueuedResponse {
+                message: shown("failed_temp", receipt),
                 error: failure.to_string(),
                 retry_count,
-                next_retry_at: next_retry_at.to_rfc3339_opts(SecondsFormat::Millis, true),
+                next_retry_at: iso8601(next_retry_at),
             };
-            (StatusCode::ACCEPTED, "failed_temp", receipt, Some(queued))
+            Ok((StatusCode::ACCEPTED, Json(queued)).into_response())
         }
-        Outcome::Rejected { receipt, failure } => {
-            return Err(Problem::new(
-                StatusCode::BAD_GATEWAY,
-                "provider_rejected",
-                failure.to_string(),
-            )
-            .with_log_id(receipt.id));
-        }
-    };
-    let response = SendResponse {
-        status: word,
-        from: receipt.from,
-        to,
-        plugin: receipt.plugin.as_str(),
-        message_id: receipt.message_id,
-        log_id: receipt.id.to_string(),
-        queued,
-    };
-    Ok((status, Json(response)).into_response())
+        Outcome::Rejected { receipt, failure } => Err(Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "provider_rejected",
+            failure.to_string(),
+        )
+        .with_log_id(receipt.id)),
+    }
 }
 
 fn blocked(blocked: Blocked) -> Problem {
@@ -313,9 +349,4 @@ fn no_mailbox() -> Problem {
         "no_mailbox",
         "No connected mailbox of the app matches user_id and plugin.",
     )
-}
-
-fn database(error: &sqlx::Error) -> Problem {
-    tracing::error!(%error, "the database can't be asked");
-    Problem::unavailable()
 }

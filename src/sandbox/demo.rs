@@ -8,7 +8,7 @@ use super::authorize::AuthorizeError;
 use super::dev::connectable;
 use super::home::{Home, HomeError};
 use super::provider::SandboxProvider;
-use crate::accounts::{AppCredentials, CreateError, ShowError};
+use crate::accounts::{AppCredentials, AppFields, CreateError, ShowError};
 use crate::daemon::Daemon;
 use crate::mailboxes::{ConnectError, Connected, NewConnection};
 use crate::types::ids::{AppId, SubscriberId};
@@ -100,7 +100,7 @@ async fn create(home: &Home, daemon: &Daemon) -> Result<AppCredentials, DemoErro
         .create_subscriber(&mut transaction, "Demo", "demo@sandbox.example")
         .await?;
     let app = accounts
-        .create_app(&mut transaction, subscriber.id, "Demo")
+        .create_app(&mut transaction, subscriber.id, &AppFields::named("Demo"))
         .await?;
     let ids = Ids {
         subscriber: subscriber.id.0,

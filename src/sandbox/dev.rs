@@ -212,6 +212,10 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
                 ("tls_listen", text("127.0.0.1:2465")),
             ]),
         ),
+        (
+            "webhooks".to_owned(),
+            section(vec![("allow_private", Value::Boolean(true))]),
+        ),
         // Nobody scrapes a developer's machine; the address is free for who wants it.
         ("metrics".to_owned(), section(vec![("listen", text(""))])),
     ])

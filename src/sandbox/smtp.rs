@@ -60,6 +60,10 @@ impl Backend for SandboxMail {
         }
     }
 
+    async fn revoked(&self, _: &String) {
+        std::future::pending::<()>().await;
+    }
+
     async fn recipient(&self, _: &String, recipient: &EmailAddress) -> Result<(), Reply> {
         match fault(recipient).as_str() {
             "tempfail" => Err(Reply::new(451, "4.3.0", "Try again later (tempfail)")),

@@ -46,6 +46,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
         peer: IpAddr,
     ) -> impl Future<Output = Result<Self::Identity, Reply>> + Send;
 
+    /// Returns when whoever has authenticated may not go on.
+    fn revoked(&self, identity: &Self::Identity) -> impl Future<Output = ()> + Send;
+
     /// Decides on a recipient, where the session's settings ask for it.
     fn recipient(
         &self,
@@ -337,16 +340,17 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             tokio::select! {
                 biased;
                 // A message that has begun is taken to its end.
-                () = self.stop.cancelled(), if !finishes => None,
-                read = timeout(limit, self.stream.read_buf(&mut self.input)) => Some(read),
+                () = self.stop.cancelled(), if !finishes => Err(Reply::new(421, "4.3.2", "Shutting down, please come again")),
+                () = revoked(self.backend, self.identity.as_ref()), if !finishes => Err(Reply::new(421, "4.7.0", "The app was deleted")),
+                read = timeout(limit, self.stream.read_buf(&mut self.input)) => Ok(read),
             }
         };
         let farewell = match read.await {
-            Some(Ok(Ok(0))) => return Ok(Some(End::Closed)),
-            Some(Ok(Ok(_))) => return Ok(None),
-            Some(Ok(Err(error))) => return Err(End::Failed(error)),
-            Some(Err(_)) => Reply::new(421, "4.4.2", "Waited too long, closing"),
-            None => Reply::new(421, "4.3.2", "Shutting down, please come again"),
+            Ok(Ok(Ok(0))) => return Ok(Some(End::Closed)),
+            Ok(Ok(Ok(_))) => return Ok(None),
+            Ok(Ok(Err(error))) => return Err(End::Failed(error)),
+            Ok(Err(_)) => Reply::new(421, "4.4.2", "Waited too long, closing"),
+            Err(farewell) => farewell,
         };
         farewell.write_to(&mut self.output);
         self.flush().await?;
@@ -368,6 +372,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         }
         self.output.clear();
         Ok(())
+    }
+}
+
+/// A stranger has nothing to revoke.
+async fn revoked<B: Backend>(backend: &B, identity: Option<&B::Identity>) {
+    match identity {
+        Some(identity) => backend.revoked(identity).await,
+        None => std::future::pending().await,
     }
 }
 

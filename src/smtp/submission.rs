@@ -11,7 +11,7 @@ use super::connection::{Backend, Delivered};
 use super::protocol::authentication::{Credentials, Mechanism};
 use super::protocol::reply::Reply;
 use super::protocol::session::{Envelope, SessionSettings};
-use crate::accounts::{Accounts, AuthenticateError, PresentedKey, SendingApp};
+use crate::accounts::{Accounts, AppSession, AuthenticateError, PresentedKey, SendingApp};
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::verdict::Failure;
@@ -41,6 +41,7 @@ pub struct Submission {
 pub struct AuthenticatedApp {
     app_id: String,
     key: PresentedKey,
+    session: AppSession,
 }
 
 /// What the gateway's sessions offer.
@@ -81,6 +82,7 @@ impl Backend for Submission {
         };
         match (app, key) {
             (Ok(app), Some(key)) => Ok(AuthenticatedApp {
+                session: self.accounts.begin_session(app.id),
                 app_id: app.slug,
                 key,
             }),
@@ -99,6 +101,10 @@ impl Backend for Submission {
                 Err(authentication_failed())
             }
         }
+    }
+
+    async fn revoked(&self, identity: &AuthenticatedApp) {
+        identity.session.ended().await;
     }
 
     async fn recipient(&self, _: &AuthenticatedApp, _: &EmailAddress) -> Result<(), Reply> {
@@ -147,6 +153,10 @@ impl Submission {
         envelope: Envelope,
         pieces: Vec<Bytes>,
     ) -> Result<Reply, Reply> {
+        if let Some(wait) = self.accounts.count_call(app.id.0).retry_after {
+            let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
+            return Err(Reply::new(451, "4.7.0", &text));
+        }
         admit(app.subscription_status).map_err(blocked)?;
         let submitted = Submitted::read(
             pieces,

@@ -1,7 +1,9 @@
 //! The table `apps`.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::postgres::PgListener;
+use sqlx::types::Uuid;
+use sqlx::{PgConnection, PgPool};
 
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::subscription::SubscriptionStatus;
@@ -25,10 +27,16 @@ pub struct NewApp<'a> {
     pub send_key_digest: &'a [u8],
     /// The webhook secret, sealed.
     pub webhook_secret_sealed: &'a [u8],
+    /// An address, or empty.
+    pub logo_url: &'a str,
     /// Several end users.
     pub multiuser: bool,
     /// Several mailboxes of one plugin and user.
     pub multilink: bool,
+    /// An address, or empty.
+    pub webhook_url: &'a str,
+    /// An address, or empty.
+    pub callback_url: &'a str,
     /// When.
     pub created_at: DateTime<Utc>,
 }
@@ -57,8 +65,9 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
     let inserted = sqlx::query!(
         "INSERT INTO apps
              (id, subscriber_id, slug, name, pushable_key, send_key_sealed, send_key_digest,
-              webhook_secret_sealed, multiuser, multilink, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+              webhook_secret_sealed, logo_url, multiuser, multilink, webhook_url, callback_url,
+              created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
          ON CONFLICT ON CONSTRAINT apps_slug_key DO NOTHING",
         app.id.0,
         app.subscriber_id.0,
@@ -68,8 +77,11 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
         app.send_key_sealed,
         app.send_key_digest,
         app.webhook_secret_sealed,
+        app.logo_url,
         app.multiuser,
         app.multilink,
+        app.webhook_url,
+        app.callback_url,
         app.created_at,
     )
     .execute(connection)
@@ -165,4 +177,298 @@ pub async fn find_credentials(
         pushable_key: row.pushable_key,
         send_key_sealed: row.send_key_sealed,
     }))
+}
+
+/// An app as its subscriber sees it.
+#[derive(Debug, Clone)]
+pub struct App {
+    /// Its id.
+    pub id: AppId,
+    /// The contract's `app_id`.
+    pub slug: String,
+    /// As the subscriber calls it.
+    pub name: String,
+    /// `pk_…`
+    pub pushable_key: String,
+    /// An address, or empty.
+    pub logo_url: String,
+    /// Several end users.
+    pub multiuser: bool,
+    /// Several mailboxes of one plugin and user.
+    pub multilink: bool,
+    /// An address, or empty.
+    pub webhook_url: String,
+    /// An address, or empty.
+    pub callback_url: String,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// Its active mailboxes.
+    pub users_count: i64,
+}
+
+struct Row {
+    id: Uuid,
+    slug: String,
+    name: String,
+    pushable_key: String,
+    logo_url: String,
+    multiuser: bool,
+    multilink: bool,
+    webhook_url: String,
+    callback_url: String,
+    created_at: DateTime<Utc>,
+    users_count: i64,
+}
+
+impl From<Row> for App {
+    fn from(row: Row) -> Self {
+        Self {
+            id: AppId(row.id),
+            slug: row.slug,
+            name: row.name,
+            pushable_key: row.pushable_key,
+            logo_url: row.logo_url,
+            multiuser: row.multiuser,
+            multilink: row.multilink,
+            webhook_url: row.webhook_url,
+            callback_url: row.callback_url,
+            created_at: row.created_at,
+            users_count: row.users_count,
+        }
+    }
+}
+
+/// A subscriber's apps, the oldest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    limit: Option<i64>,
+    offset: i64,
+) -> Result<Vec<App>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink, webhook_url,
+                  callback_url, created_at,
+                  (SELECT count(*) FROM mailboxes
+                   WHERE app_id = apps.id AND status = 'active') AS "users_count!"
+           FROM apps WHERE subscriber_id = $1
+           ORDER BY created_at, id LIMIT $2 OFFSET $3"#,
+        subscriber.0,
+        limit,
+        offset,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(App::from).collect())
+}
+
+/// A subscriber's app by its pushable key.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_owned(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    pushable_key: &str,
+) -> Result<Option<App>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink, webhook_url,
+                  callback_url, created_at,
+                  (SELECT count(*) FROM mailboxes
+                   WHERE app_id = apps.id AND status = 'active') AS "users_count!"
+           FROM apps WHERE subscriber_id = $1 AND pushable_key = $2"#,
+        subscriber.0,
+        pushable_key,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(App::from))
+}
+
+/// What changes of an app; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// Its name; the slug stays.
+    pub name: Option<String>,
+    /// An address, or empty.
+    pub logo_url: Option<String>,
+    /// Several end users.
+    pub multiuser: Option<bool>,
+    /// Several mailboxes of one plugin and user.
+    pub multilink: Option<bool>,
+    /// An address, or empty.
+    pub webhook_url: Option<String>,
+    /// An address, or empty.
+    pub callback_url: Option<String>,
+}
+
+/// Locks an app's row until the transaction ends, so that nobody connects a mailbox meanwhile;
+/// `false` when it is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
+    let row = sqlx::query_scalar!("SELECT id FROM apps WHERE id = $1 FOR UPDATE", app.0)
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.is_some())
+}
+
+/// Changes an app.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn update(
+    connection: &mut PgConnection,
+    app: AppId,
+    change: &Change,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE apps
+         SET name = coalesce($2, name), logo_url = coalesce($3, logo_url),
+             multiuser = coalesce($4, multiuser), multilink = coalesce($5, multilink),
+             webhook_url = coalesce($6, webhook_url), callback_url = coalesce($7, callback_url)
+         WHERE id = $1",
+        app.0,
+        change.name,
+        change.logo_url,
+        change.multiuser,
+        change.multilink,
+        change.webhook_url,
+        change.callback_url,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Replaces the send key; `false` when the app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn replace_send_key(
+    connection: &mut PgConnection,
+    app: AppId,
+    sealed: &[u8],
+    digest: &[u8],
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE apps SET send_key_sealed = $2, send_key_digest = $3 WHERE id = $1",
+        app.0,
+        sealed,
+        digest,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() == 1)
+}
+
+/// Replaces the pushable key; `false` when the app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn replace_pushable_key(
+    connection: &mut PgConnection,
+    app: AppId,
+    pushable_key: &str,
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE apps SET pushable_key = $2 WHERE id = $1",
+        app.0,
+        pushable_key,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() == 1)
+}
+
+/// Removes an app with its users and mailboxes; `false` when it was gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn delete(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
+    let deleted = sqlx::query!("DELETE FROM apps WHERE id = $1", app.0)
+        .execute(connection)
+        .await?;
+    Ok(deleted.rows_affected() == 1)
+}
+
+/// The channel on which replicas hear of deleted apps; the payload is the app's id.
+const DELETED_CHANNEL: &str = "mailgate_app_deleted";
+
+/// Tells all replicas, once the transaction commits, that an app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn announce_deleted(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT pg_notify($1, $2)::text",
+        DELETED_CHANNEL,
+        app.to_string(),
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
+
+/// Which of these apps are gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn gone(
+    connection: &mut PgConnection,
+    apps: &[AppId],
+) -> Result<Vec<AppId>, sqlx::Error> {
+    let ids: Vec<Uuid> = apps.iter().map(|app| app.0).collect();
+    let gone = sqlx::query_scalar!(
+        r#"SELECT asked.id AS "id!" FROM unnest($1::uuid[]) AS asked (id)
+           WHERE NOT EXISTS (SELECT 1 FROM apps WHERE apps.id = asked.id)"#,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(gone.into_iter().map(AppId).collect())
+}
+
+/// Hears of deleted apps.
+#[derive(Debug)]
+pub struct DeletedApps(PgListener);
+
+impl DeletedApps {
+    /// Listens on a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
+        let mut listener = PgListener::connect_with(pool).await?;
+        listener.listen(DELETED_CHANNEL).await?;
+        Ok(Self(listener))
+    }
+
+    /// The next app that is deleted; `None` for an announcement that names none.
+    ///
+    /// # Errors
+    ///
+    /// What the database said: announcements may have been missed then.
+    pub async fn next(&mut self) -> Result<Option<AppId>, sqlx::Error> {
+        let notification = self.0.recv().await?;
+        Ok(notification.payload().parse().ok().map(AppId))
+    }
 }

@@ -336,3 +336,122 @@ pub async fn disconnect(
     .await?;
     Ok(ended.rows_affected() == 1)
 }
+
+/// A mailbox as its app's subscriber sees it.
+#[derive(Debug, Clone)]
+pub struct ConnectedUser {
+    /// The mailbox.
+    pub id: CredentialId,
+    /// Its end user.
+    pub user_key: UserKey,
+    /// The app's own name for the user.
+    pub user_id: Option<String>,
+    /// Its address.
+    pub email: String,
+    /// `plugin_a` or `plugin_b`.
+    pub plugin: String,
+    /// `active` or `disconnected`.
+    pub status: String,
+    /// When it was connected, the last time.
+    pub connected_at: DateTime<Utc>,
+}
+
+/// All mailboxes of an app, those connected first in front.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Vec<ConnectedUser>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT mailboxes.id, user_key, user_id, email, plugin, status, connected_at
+         FROM mailboxes JOIN end_users USING (user_key)
+         WHERE mailboxes.app_id = $1
+         ORDER BY connected_at, mailboxes.id",
+        app.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| ConnectedUser {
+            id: CredentialId(row.id),
+            user_key: UserKey(row.user_key),
+            user_id: row.user_id,
+            email: row.email,
+            plugin: row.plugin,
+            status: row.status,
+            connected_at: row.connected_at,
+        })
+        .collect())
+}
+
+/// Whether mailboxes of users with a name of the app's own are connected.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn has_named_users(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM mailboxes JOIN end_users USING (user_key)
+               WHERE mailboxes.app_id = $1 AND status = 'active' AND user_id IS NOT NULL
+           ) AS "exists!""#,
+        app.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Whether a user of the app has several mailboxes of one plugin.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn has_several_links(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM mailboxes WHERE app_id = $1 AND status = 'active'
+               GROUP BY user_key, plugin HAVING count(*) > 1
+           ) AS "exists!""#,
+        app.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// The grants of an app's mailboxes: provider, mailbox and sealed refresh token, to be revoked once
+/// the rows are gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn grants(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Vec<(Plugin, CredentialId, Vec<u8>)>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT plugin, id, refresh_token_sealed AS "refresh_token_sealed!"
+           FROM mailboxes WHERE app_id = $1 AND refresh_token_sealed IS NOT NULL"#,
+        app.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let plugin = row
+                .plugin
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            Ok((plugin, CredentialId(row.id), row.refresh_token_sealed))
+        })
+        .collect()
+}

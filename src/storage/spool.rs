@@ -406,3 +406,18 @@ pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool
     .fetch_one(connection)
     .await
 }
+
+/// Forgets the waiting messages of an app. What is being submitted at this moment ends by itself.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn delete_waiting(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM spool WHERE app_id = $1 AND state = 'deferred'",
+        app.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
+use sqlx::types::Uuid;
 
 use crate::types::ids::SubscriberId;
 use crate::types::subscription::SubscriptionStatus;
@@ -49,4 +50,126 @@ pub async fn insert(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// A subscriber, the secret sealed.
+#[derive(Debug, Clone)]
+pub struct Subscriber {
+    /// Its id.
+    pub id: SubscriberId,
+    /// Display name.
+    pub label: String,
+    /// Contact address.
+    pub email: String,
+    /// The API secret, sealed.
+    pub api_secret_sealed: Vec<u8>,
+    /// The payment provider's name for it.
+    pub payprov_customer_id: Option<String>,
+    /// `None`: there is no subscription.
+    pub subscription_status: Option<SubscriptionStatus>,
+    /// When it signed up.
+    pub created_at: DateTime<Utc>,
+}
+
+struct Row {
+    id: Uuid,
+    label: String,
+    email: String,
+    api_secret_sealed: Vec<u8>,
+    payprov_customer_id: Option<String>,
+    subscription_status: Option<String>,
+    created_at: DateTime<Utc>,
+}
+
+impl From<Row> for Subscriber {
+    fn from(row: Row) -> Self {
+        Self {
+            id: SubscriberId(row.id),
+            label: row.label,
+            email: row.email,
+            api_secret_sealed: row.api_secret_sealed,
+            payprov_customer_id: row.payprov_customer_id,
+            subscription_status: row
+                .subscription_status
+                .and_then(|status| status.parse().ok()),
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// The subscriber that one of these digests of its API secret belongs to.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_by_api_secret(
+    connection: &mut PgConnection,
+    digests: &[Vec<u8>],
+) -> Result<Option<Subscriber>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
+                created_at
+         FROM subscribers WHERE api_secret_digest = ANY($1)",
+        digests,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Subscriber::from))
+}
+
+/// All subscribers, the oldest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
+                created_at
+         FROM subscribers ORDER BY id",
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(Subscriber::from).collect())
+}
+
+/// Replaces the API secret. With `presented` only while one of those digests is still the one in use,
+/// so that of two callers who renew the same secret one learns that it was renewed. `false`: nothing
+/// was replaced.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn replace_api_secret(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+    presented: Option<&[Vec<u8>]>,
+    sealed: &[u8],
+    digest: &[u8],
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE subscribers SET api_secret_sealed = $3, api_secret_digest = $4
+         WHERE id = $1 AND ($2::bytea[] IS NULL OR api_secret_digest = ANY($2))",
+        id.0,
+        presented,
+        sealed,
+        digest,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() == 1)
+}
+
+/// Removes a subscriber and its apps; `false` when there was none.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn delete(connection: &mut PgConnection, id: SubscriberId) -> Result<bool, sqlx::Error> {
+    let deleted = sqlx::query!("DELETE FROM subscribers WHERE id = $1", id.0)
+        .execute(connection)
+        .await?;
+    Ok(deleted.rows_affected() == 1)
 }

@@ -3,7 +3,7 @@
 mod dev;
 mod dev_again;
 mod memory;
-mod process;
-mod serve;
+pub mod process;
+pub mod serve;
 mod start_failures;
 mod wrong_settings;

@@ -6,9 +6,12 @@
     reason = "a test fails by panicking"
 )]
 
+mod apps;
 mod certificate_reload;
 mod command_line;
 mod http_listener;
+mod openapi;
+mod operator;
 mod peers;
 mod peers_end_to_end;
 mod rest_send;

@@ -179,34 +179,30 @@ impl OAuthClient {
         .await
     }
 
-    async fn token(&self, form: &[(&str, &str)]) -> Result<Tokens, OAuthError> {
-        let (client_id, secret) = (
-            self.settings.client_id.as_str(),
-            self.settings.client_secret.expose_secret(),
-        );
-        let mut form = form.to_vec();
-        let mut request = self.http.post(&self.settings.token_url);
-        match self.settings.client_authentication {
-            ClientAuthentication::Basic => {
-                // RFC 6749 §2.3.1: both are form-encoded before they are joined.
-                let encode = |text: &str| {
-                    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
-                };
-                request = request.basic_auth(encode(client_id), Some(encode(secret)));
-            }
-            ClientAuthentication::Post => {
-                form.push(("client_id", client_id));
-                if !secret.is_empty() {
-                    form.push(("client_secret", secret));
-                }
-            }
+    /// Revokes a refresh token and what was got with it (RFC 7009). `false` where the provider has no
+    /// endpoint for that.
+    ///
+    /// # Errors
+    ///
+    /// [`OAuthError`].
+    pub async fn revoke(&self, refresh_token: &SecretString) -> Result<bool, OAuthError> {
+        if self.settings.revoke_url.is_empty() {
+            return Ok(false);
         }
-        let response = request
-            .header("accept", "application/json")
-            .form(&form)
-            .send()
-            .await
-            .map_err(unreachable)?;
+        let form = [
+            ("token", refresh_token.expose_secret()),
+            ("token_type_hint", "refresh_token"),
+        ];
+        let response = self.post(&self.settings.revoke_url, &form).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(true);
+        }
+        Err(refusal(status, &read(response).await?))
+    }
+
+    async fn token(&self, form: &[(&str, &str)]) -> Result<Tokens, OAuthError> {
+        let response = self.post(&self.settings.token_url, form).await?;
         let asked_at = self.clock.now();
         let status = response.status();
         let body = read(response).await?;
@@ -227,6 +223,37 @@ impl OAuthClient {
                 .scope
                 .map(|scope| scope.split_whitespace().map(str::to_owned).collect()),
         })
+    }
+
+    /// A form to one of the endpoints, the client authenticated (RFC 6749 §2.3.1).
+    async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Response, OAuthError> {
+        let (client_id, secret) = (
+            self.settings.client_id.as_str(),
+            self.settings.client_secret.expose_secret(),
+        );
+        let mut form = form.to_vec();
+        let mut request = self.http.post(url);
+        match self.settings.client_authentication {
+            ClientAuthentication::Basic => {
+                // RFC 6749 §2.3.1: both are form-encoded before they are joined.
+                let encode = |text: &str| {
+                    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()
+                };
+                request = request.basic_auth(encode(client_id), Some(encode(secret)));
+            }
+            ClientAuthentication::Post => {
+                form.push(("client_id", client_id));
+                if !secret.is_empty() {
+                    form.push(("client_secret", secret));
+                }
+            }
+        }
+        request
+            .header("accept", "application/json")
+            .form(&form)
+            .send()
+            .await
+            .map_err(unreachable)
     }
 
     /// The address of the account behind an access token.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mailgate::accounts::CreatedApp;
+use mailgate::accounts::{AppFields, CreatedApp};
 use mailgate::config;
 use mailgate::daemon::{self, Daemon};
 use mailgate::mailboxes::{Connected, NewConnection};
@@ -255,7 +255,7 @@ pub async fn create_app(daemon: &Daemon, name: &str) -> (SubscriberId, CreatedAp
         .expect("a subscriber can be created");
     let app = daemon
         .accounts
-        .create_app(&mut transaction, subscriber.id, name)
+        .create_app(&mut transaction, subscriber.id, &AppFields::named(name))
         .await
         .expect("an app can be created");
     transaction.commit().await.expect("it commits");

@@ -1,0 +1,83 @@
+//! Renews keys. The old value is worthless once the new one is committed: every replica asks the
+//! database about each key that is presented.
+
+use super::Accounts;
+use super::authenticate::PresentedKey;
+use super::show::{api_secret_context, send_key_context};
+use crate::storage::{apps, subscribers};
+use crate::types::ids::{AppId, SubscriberId};
+use crate::types::seal::SealError;
+use crate::types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey};
+
+/// Nothing was renewed.
+#[derive(Debug, thiserror::Error)]
+pub enum RenewError {
+    /// What it belongs to is gone, or somebody else has just renewed it.
+    #[error("it is gone, or was renewed in the meantime")]
+    Gone,
+    /// No key could be drawn.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// The key could not be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl Accounts {
+    /// A new API secret. With `presented` only if that is still the one in use.
+    ///
+    /// # Errors
+    ///
+    /// [`RenewError`].
+    pub async fn renew_api_secret(
+        &self,
+        subscriber: SubscriberId,
+        presented: Option<&PresentedKey>,
+    ) -> Result<ApiSecret, RenewError> {
+        let secret = ApiSecret::generate()?;
+        let sealed = self
+            .seal_keys
+            .seal(&api_secret_context(subscriber), secret.expose())?;
+        let digest = self.seal_keys.lookup_digest(secret.expose());
+        let presented = presented.map(|key| key.digests.as_slice());
+        let mut connection = self.pool.acquire().await?;
+        let replaced = subscribers::replace_api_secret(
+            &mut connection,
+            subscriber,
+            presented,
+            &sealed,
+            &digest,
+        )
+        .await?;
+        replaced.then_some(secret).ok_or(RenewError::Gone)
+    }
+
+    /// A new send key.
+    ///
+    /// # Errors
+    ///
+    /// [`RenewError`].
+    pub async fn renew_send_key(&self, app: AppId) -> Result<SendKey, RenewError> {
+        let key = SendKey::generate()?;
+        let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
+        let digest = self.seal_keys.lookup_digest(key.expose());
+        let mut connection = self.pool.acquire().await?;
+        let replaced = apps::replace_send_key(&mut connection, app, &sealed, &digest).await?;
+        replaced.then_some(key).ok_or(RenewError::Gone)
+    }
+
+    /// A new pushable key; connect links with the old one are dead.
+    ///
+    /// # Errors
+    ///
+    /// [`RenewError`].
+    pub async fn renew_pushable_key(&self, app: AppId) -> Result<PushableKey, RenewError> {
+        let key = PushableKey::generate()?;
+        let mut connection = self.pool.acquire().await?;
+        let replaced = apps::replace_pushable_key(&mut connection, app, key.expose()).await?;
+        replaced.then_some(key).ok_or(RenewError::Gone)
+    }
+}

@@ -1,0 +1,199 @@
+//! `mailgate subscriber`: what an operator does to accounts from the command line.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use serde_json::json;
+use tokio_util::task::TaskTracker;
+
+use crate::accounts::{Accounts, CreateError, RenewError, Subscriber};
+use crate::config::{self, ConfigError};
+use crate::mailboxes::Mailboxes;
+use crate::providers::mail::{MailProviders, ProviderError};
+use crate::storage::pool::{self, PoolError};
+use crate::types::clock::{SharedClock, SystemClock};
+use crate::types::email_address::EmailAddress;
+use crate::types::ids::SubscriberId;
+use crate::types::subscription::SubscriptionStatus;
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum SubscriberAction {
+    /// Create one; its API secret is printed now and never again by this command.
+    Create {
+        /// Display name.
+        #[arg(long)]
+        label: String,
+        /// Contact address.
+        #[arg(long)]
+        email: String,
+    },
+    /// List all of them, without their secrets.
+    List,
+    /// Give one a new API secret; the old one is worthless at once.
+    ResetSecret {
+        /// `sub_…`
+        subscriber_id: String,
+    },
+    /// Delete one with its apps, for good.
+    Delete {
+        /// `sub_…`
+        subscriber_id: String,
+    },
+}
+
+/// It could not be done. Each text says why.
+#[derive(Debug, thiserror::Error)]
+pub enum OperatorError {
+    /// The settings.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The database.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// A provider's settings.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The new subscriber.
+    #[error("the subscriber can't be created: {0}")]
+    Create(#[from] CreateError),
+    /// The new secret.
+    #[error("the secret can't be renewed: {0}")]
+    Renew(#[from] RenewError),
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+    /// An argument.
+    #[error("{0}")]
+    Argument(String),
+    /// There is none of that id.
+    #[error("there is no subscriber {0}; mailgate subscriber list shows them all")]
+    NotFound(SubscriberId),
+}
+
+/// Runs one action and prints what came of it.
+///
+/// # Errors
+///
+/// [`OperatorError`].
+pub async fn run(
+    action: &SubscriberAction,
+    json: bool,
+    file: Option<&Path>,
+) -> Result<(), OperatorError> {
+    let settings = config::load_operator(file, std::env::vars_os())?;
+    let pool = pool::connect(&settings.database).await?;
+    pool::migrate(&pool).await?;
+    let clock: SharedClock = Arc::new(SystemClock);
+    let seal_keys = Arc::new(settings.seal_keys);
+    let accounts = Accounts::new(
+        pool.clone(),
+        Arc::clone(&seal_keys),
+        Arc::clone(&clock),
+        &settings.limits,
+    );
+    match action {
+        SubscriberAction::Create { label, email } => {
+            let email = EmailAddress::parse(email).map_err(|_| {
+                OperatorError::Argument(format!("--email: {email:?} is no email address"))
+            })?;
+            let length = label.chars().count();
+            if label.trim().is_empty() || length > 255 || label.chars().any(char::is_control) {
+                let text =
+                    "--label: must have 1 to 255 characters, none of them a control character";
+                return Err(OperatorError::Argument(text.to_owned()));
+            }
+            let created = accounts.sign_up(label, &email).await?;
+            print_secret(json, created.id, created.api_secret.expose());
+        }
+        SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
+        SubscriberAction::ResetSecret { subscriber_id } => {
+            let id = parse_id(subscriber_id)?;
+            match accounts.renew_api_secret(id, None).await {
+                Ok(secret) => print_secret(json, id, secret.expose()),
+                Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        SubscriberAction::Delete { subscriber_id } => {
+            let id = parse_id(subscriber_id)?;
+            let tracker = TaskTracker::new();
+            let providers = MailProviders::new(
+                &settings.plugins,
+                &settings.sending,
+                &settings.smtp_host,
+                &clock,
+            )?;
+            let mailboxes = Mailboxes::new(
+                pool.clone(),
+                seal_keys,
+                clock,
+                Arc::new(providers),
+                tracker.clone(),
+            );
+            // Each app the way its subscriber would delete it, so that its grants are revoked.
+            for app in accounts.apps(id, None, 0).await? {
+                mailboxes.delete_app(app.id).await?;
+            }
+            tracker.close();
+            tracker.wait().await;
+            if !accounts.delete_subscriber(id).await? {
+                return Err(OperatorError::NotFound(id));
+            }
+            if json {
+                println!("{}", json!({ "deleted": id.to_string() }));
+            } else {
+                println!("{id} is deleted, with its apps.");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parse_id(text: &str) -> Result<SubscriberId, OperatorError> {
+    text.parse()
+        .map_err(|_| OperatorError::Argument(format!("{text:?} is no subscriber id (sub_…)")))
+}
+
+fn print_secret(json: bool, id: SubscriberId, api_secret: &str) {
+    if json {
+        let value = json!({ "subscriber_id": id.to_string(), "api_secret": api_secret });
+        println!("{value}");
+    } else {
+        println!("subscriber_id  {id}");
+        println!("api_secret     {api_secret}");
+        println!("Keep the secret now: it is not printed again.");
+    }
+}
+
+fn print_list(json: bool, subscribers: &[Subscriber]) {
+    if json {
+        let list: Vec<_> = subscribers
+            .iter()
+            .map(|subscriber| {
+                json!({
+                    "subscriber_id": subscriber.id.to_string(),
+                    "label": subscriber.label,
+                    "email": subscriber.email,
+                    "subscription_status": subscriber.subscription_status.map(SubscriptionStatus::as_str),
+                    "created_at": subscriber.created_at,
+                })
+            })
+            .collect();
+        println!("{}", json!({ "subscribers": list }));
+        return;
+    }
+    for subscriber in subscribers {
+        let status = subscriber
+            .subscription_status
+            .map_or("-", SubscriptionStatus::as_str);
+        println!(
+            "{}  {status:<9}  {}  {}",
+            subscriber.id, subscriber.email, subscriber.label
+        );
+    }
+    if subscribers.is_empty() {
+        println!("There are no subscribers yet: mailgate subscriber create --label … --email …");
+    }
+}

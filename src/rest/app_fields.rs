@@ -1,0 +1,170 @@
+//! The fields of an app as callers give them, and what is right of them.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::field::Field;
+use super::problem::{FieldError, Problem};
+use crate::accounts::{AppFields, Change};
+use crate::types::web_address::check_web_address;
+
+/// Longest name, in characters.
+const NAME_LENGTH: usize = 255;
+
+/// A new app.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct CreateAppRequest {
+    /// As you call it; the `app_id` is made of it.
+    #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    name: Field<String>,
+    /// Shown to end users: an https address, or empty.
+    #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
+    #[serde(default)]
+    logo_url: Field<String>,
+    /// Whether the app has several end users.
+    #[schema(value_type = Option<bool>, default = false)]
+    #[serde(default)]
+    multiuser: Field<bool>,
+    /// Whether an end user may connect several mailboxes of one plugin.
+    #[schema(value_type = Option<bool>, default = false)]
+    #[serde(default)]
+    multilink: Field<bool>,
+    /// Gets every event: an https address, or empty.
+    #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
+    #[serde(default)]
+    webhook_url: Field<String>,
+    /// Where end users go after connecting: an https address, or empty.
+    #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
+    #[serde(default)]
+    callback_url: Field<String>,
+}
+
+/// What changes of an app; a field that isn't there stays as it is.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct ChangeAppRequest {
+    /// As you call it; the `app_id` stays.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    name: Field<String>,
+    /// An https address; empty takes it away.
+    #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
+    #[serde(default)]
+    logo_url: Field<String>,
+    /// Refused with 409 when mailboxes would belong to nobody any more.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    multiuser: Field<bool>,
+    /// Refused with 409 while a user has several mailboxes of one plugin.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    multilink: Field<bool>,
+    /// An https address; empty takes it away.
+    #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
+    #[serde(default)]
+    webhook_url: Field<String>,
+    /// An https address; empty takes it away.
+    #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
+    #[serde(default)]
+    callback_url: Field<String>,
+}
+
+impl CreateAppRequest {
+    pub(super) fn validate(self, allow_loopback: bool) -> Result<AppFields, Problem> {
+        let mut errors = Vec::new();
+        let name = self.name.required("name", &mut errors);
+        let name = checked_text("name", name, &mut errors);
+        let mut address = |field: &'static str, given: Field<String>| {
+            checked_address(field, given, allow_loopback, &mut errors).unwrap_or_default()
+        };
+        let logo_url = address("logo_url", self.logo_url);
+        let webhook_url = address("webhook_url", self.webhook_url);
+        let callback_url = address("callback_url", self.callback_url);
+        let multiuser = self.multiuser.optional("multiuser", &mut errors);
+        let multilink = self.multilink.optional("multilink", &mut errors);
+        match name {
+            Some(name) if errors.is_empty() => Ok(AppFields {
+                name,
+                logo_url,
+                multiuser: multiuser.unwrap_or(false),
+                multilink: multilink.unwrap_or(false),
+                webhook_url,
+                callback_url,
+            }),
+            _ => Err(Problem::fields(errors)),
+        }
+    }
+}
+
+impl ChangeAppRequest {
+    pub(super) fn validate(self, allow_loopback: bool) -> Result<Change, Problem> {
+        let mut errors = Vec::new();
+        let name = self.name.optional("name", &mut errors);
+        let name = checked_text("name", name, &mut errors);
+        let mut address = |field: &'static str, given: Field<String>| {
+            checked_address(field, given, allow_loopback, &mut errors)
+        };
+        let logo_url = address("logo_url", self.logo_url);
+        let webhook_url = address("webhook_url", self.webhook_url);
+        let callback_url = address("callback_url", self.callback_url);
+        let multiuser = self.multiuser.optional("multiuser", &mut errors);
+        let multilink = self.multilink.optional("multilink", &mut errors);
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        Ok(Change {
+            name,
+            logo_url,
+            multiuser,
+            multilink,
+            webhook_url,
+            callback_url,
+        })
+    }
+}
+
+/// A name that people can read: not blank, no control characters.
+pub(super) fn checked_text(
+    field: &'static str,
+    text: Option<String>,
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
+    let text = text?;
+    let detail = if text.trim().is_empty() {
+        "must not be empty"
+    } else if text.chars().count() > NAME_LENGTH {
+        "may have 255 characters at most"
+    } else if text.chars().any(char::is_control) {
+        "must not contain control characters"
+    } else {
+        return Some(text);
+    };
+    errors.push(FieldError {
+        field,
+        detail: detail.to_owned(),
+    });
+    None
+}
+
+/// An address, or an empty text for none.
+fn checked_address(
+    field: &'static str,
+    given: Field<String>,
+    allow_loopback: bool,
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
+    let text = given.optional(field, errors)?;
+    if text.is_empty() {
+        return Some(text);
+    }
+    match check_web_address(&text, allow_loopback) {
+        Ok(()) => Some(text),
+        Err(error) => {
+            errors.push(FieldError {
+                field,
+                detail: error.to_string(),
+            });
+            None
+        }
+    }
+}

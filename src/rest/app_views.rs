@@ -1,0 +1,169 @@
+//! Apps as the interface shows them.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::time::iso8601;
+use crate::accounts::App;
+use crate::mailboxes::ConnectedUser;
+
+/// An app in the list.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AppItem {
+    #[serde(flatten)]
+    pub(super) app: AppFieldsShown,
+    /// Its connected mailboxes.
+    pub(super) users_count: i64,
+}
+
+/// What the list and the detail show alike.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AppFieldsShown {
+    /// The app's slug, which never changes: its SMTP user name.
+    #[schema(example = "myapp")]
+    pub(super) app_id: String,
+    /// As you call it.
+    pub(super) name: String,
+    /// `pk_…`: names the app in paths, in `POST /send` and in connect links.
+    pub(super) pushable_key: String,
+    /// Shown to end users; empty where there is none.
+    pub(super) logo_url: String,
+    /// Whether the app has several end users.
+    pub(super) multiuser: bool,
+    /// Whether an end user may connect several mailboxes of one plugin.
+    pub(super) multilink: bool,
+    /// Gets every event; empty where there is none.
+    pub(super) webhook_url: String,
+    /// Where end users go after connecting; empty where there is none.
+    pub(super) callback_url: String,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
+    pub(super) created_at: String,
+}
+
+/// All apps.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Apps {
+    /// The oldest first.
+    pub(super) apps: Vec<AppItem>,
+}
+
+/// An app with its users.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AppDetail {
+    #[serde(flatten)]
+    pub(super) app: AppFieldsShown,
+    /// The mailboxes that were connected, the first one in front.
+    pub(super) users: Vec<ConnectedMailbox>,
+}
+
+/// A connected mailbox.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ConnectedMailbox {
+    /// The end user.
+    #[schema(example = "0188bac7-4afa-78aa-bc3b-bd1eef28d881")]
+    pub(super) user_key: String,
+    /// The mailbox's address.
+    pub(super) email: String,
+    /// `plugin_a` or `plugin_b`.
+    pub(super) plugin: String,
+    /// `cred_…`: the mailbox.
+    pub(super) credential_id: String,
+    /// Your own name for the end user; null in an app without multiuser.
+    #[schema(required)]
+    pub(super) user_id: Option<String>,
+    /// `active` or `disconnected`.
+    pub(super) status: String,
+    /// ISO 8601, UTC: the last time it was connected.
+    #[schema(format = DateTime)]
+    pub(super) connected_at: String,
+    /// Whether replies to its mail are looked for.
+    pub(super) reply_tracking: bool,
+}
+
+/// A new app, with the secrets that are shown now.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CreatedApp {
+    /// The app's slug, which never changes: its SMTP user name.
+    pub(super) app_id: String,
+    /// As you call it.
+    pub(super) name: String,
+    /// `pk_…`
+    pub(super) pushable_key: String,
+    /// Whether the app has several end users.
+    pub(super) multiuser: bool,
+    /// Whether an end user may connect several mailboxes of one plugin.
+    pub(super) multilink: bool,
+    /// Gets every event; empty where there is none.
+    pub(super) webhook_url: String,
+    /// Where end users go after connecting; empty where there is none.
+    pub(super) callback_url: String,
+    /// `whs_…`: signs what goes to `webhook_url`. Shown only now.
+    pub(super) webhook_secret: String,
+    /// `sek_…`: the credential of `POST /send`, and the SMTP password.
+    pub(super) send_key: String,
+}
+
+/// A changed app.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ChangedApp {
+    /// The app's slug.
+    pub(super) app_id: String,
+    /// Its name.
+    pub(super) name: String,
+    /// `pk_…`
+    pub(super) pushable_key: String,
+}
+
+/// A deleted app.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DeletedApp {
+    /// The app's slug.
+    pub(super) deleted: String,
+}
+
+/// An app's send key.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SendKeyShown {
+    /// `sek_…`
+    pub(super) send_key: String,
+}
+
+/// An app's pushable key.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PushableKeyShown {
+    /// `pk_…`
+    pub(super) pushable_key: String,
+}
+
+impl AppFieldsShown {
+    pub(super) fn new(app: App) -> Self {
+        Self {
+            app_id: app.slug,
+            name: app.name,
+            pushable_key: app.pushable_key,
+            logo_url: app.logo_url,
+            multiuser: app.multiuser,
+            multilink: app.multilink,
+            webhook_url: app.webhook_url,
+            callback_url: app.callback_url,
+            created_at: iso8601(app.created_at),
+        }
+    }
+}
+
+impl ConnectedMailbox {
+    pub(super) fn new(user: ConnectedUser) -> Self {
+        Self {
+            user_key: user.user_key.to_string(),
+            email: user.email,
+            plugin: user.plugin,
+            credential_id: user.id.to_string(),
+            user_id: user.user_id,
+            status: user.status,
+            connected_at: iso8601(user.connected_at),
+            // No transport reads mail yet.
+            reply_tracking: false,
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! A subscriber's apps.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Doors;
+use super::app_fields::{ChangeAppRequest, CreateAppRequest};
+use super::app_views::{
+    AppDetail, AppFieldsShown, AppItem, Apps, ChangedApp, ConnectedMailbox, CreatedApp, DeletedApp,
+    PushableKeyShown, SendKeyShown,
+};
+use super::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
+use super::problem::{FieldError, Problem, ProblemBody};
+use super::request::{json_body, parse};
+use crate::accounts::{ChangeError, CreateError, RenewError};
+
+/// A part of the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Page {
+    /// Apps at most; all of them where it isn't given.
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 4_294_967_295_i64)]
+    limit: Option<String>,
+    /// Apps to skip.
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64)]
+    offset: Option<String>,
+}
+
+/// Your apps, the oldest first.
+#[utoipa::path(
+    get,
+    path = "/apps",
+    operation_id = "list_apps",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(Page),
+    responses(
+        (status = 200, body = Apps),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn list(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Json<Apps>, Problem> {
+    // A parameter that is there twice.
+    let Query(page) = page.map_err(|rejection| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_request",
+            format!("The query can't be read: {}.", rejection.body_text()),
+        )
+    })?;
+    let mut errors = Vec::new();
+    let mut number = |field, text: Option<String>, smallest: u32| -> Option<u32> {
+        let text = text?;
+        let number = text.parse().ok().filter(|number| *number >= smallest);
+        if number.is_none() {
+            errors.push(FieldError {
+                field,
+                detail: format!("must be a whole number of {smallest} or more"),
+            });
+        }
+        number
+    };
+    let limit = number("limit", page.limit, 1);
+    let offset = number("offset", page.offset, 0);
+    if !errors.is_empty() {
+        return Err(Problem::fields(errors));
+    }
+    let apps = doors
+        .accounts
+        .apps(
+            caller.subscriber.id,
+            limit.map(i64::from),
+            offset.map_or(0, i64::from),
+        )
+        .await
+        .map_err(|error| Problem::database(&error))?;
+    Ok(Json(Apps {
+        apps: apps
+            .into_iter()
+            .map(|app| AppItem {
+                users_count: app.users_count,
+                app: AppFieldsShown::new(app),
+            })
+            .collect(),
+    }))
+}
+
+/// Creates an app. Its `app_id` is made of the name, and stays.
+#[utoipa::path(
+    post,
+    path = "/apps",
+    operation_id = "create_app",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    request_body = CreateAppRequest,
+    responses(
+        (status = 201, body = CreatedApp),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large`"),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn create(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<CreatedApp>), Problem> {
+    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let fields = parse::<CreateAppRequest>(&body)?.validate(doors.allow_private)?;
+    let created = doors
+        .accounts
+        .create_own_app(caller.subscriber.id, &fields)
+        .await
+        .map_err(|error| match error {
+            CreateError::Database(error) => Problem::database(&error),
+            error => Problem::internal(&error),
+        })?;
+    let answer = CreatedApp {
+        app_id: created.slug,
+        name: fields.name,
+        pushable_key: created.pushable_key.expose().to_owned(),
+        multiuser: fields.multiuser,
+        multilink: fields.multilink,
+        webhook_url: fields.webhook_url,
+        callback_url: fields.callback_url,
+        webhook_secret: created.webhook_secret.expose().to_owned(),
+        send_key: created.send_key.expose().to_owned(),
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+/// One app with its users.
+#[utoipa::path(
+    get,
+    path = "/apps/{pushable_key}",
+    operation_id = "show_app",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
+    responses(
+        (status = 200, body = AppDetail),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn show(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+) -> Result<Json<AppDetail>, Problem> {
+    let users = doors
+        .mailboxes
+        .users(app.id)
+        .await
+        .map_err(|error| Problem::database(&error))?;
+    Ok(Json(AppDetail {
+        app: AppFieldsShown::new(app),
+        users: users.into_iter().map(ConnectedMailbox::new).collect(),
+    }))
+}
+
+/// Changes an app; what isn't given stays as it is.
+#[utoipa::path(
+    put,
+    path = "/apps/{pushable_key}",
+    operation_id = "change_app",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
+    request_body = ChangeAppRequest,
+    responses(
+        (status = 200, body = ChangedApp),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`would_orphan_mailboxes`"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large`"),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn change(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<ChangedApp>, Problem> {
+    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let change = parse::<ChangeAppRequest>(&body)?.validate(doors.allow_private)?;
+    doors
+        .accounts
+        .change_app(app.id, &change)
+        .await
+        .map_err(|error| match error {
+            ChangeError::Gone => no_such_app(),
+            ChangeError::WouldOrphan(_) => Problem::new(
+                StatusCode::CONFLICT,
+                "would_orphan_mailboxes",
+                error.to_string(),
+            ),
+            ChangeError::Database(error) => Problem::database(&error),
+        })?;
+    Ok(Json(ChangedApp {
+        app_id: app.slug,
+        name: change.name.unwrap_or(app.name),
+        pushable_key: app.pushable_key,
+    }))
+}
+
+/// Deletes an app for good, with its mailboxes, keys and waiting mail.
+#[utoipa::path(
+    delete,
+    path = "/apps/{pushable_key}",
+    operation_id = "delete_app",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
+    responses(
+        (status = 200, body = DeletedApp),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn delete(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+) -> Result<Json<DeletedApp>, Problem> {
+    let deleted = doors
+        .mailboxes
+        .delete_app(app.id)
+        .await
+        .map_err(|error| Problem::database(&error))?;
+    if deleted {
+        Ok(Json(DeletedApp { deleted: app.slug }))
+    } else {
+        Err(no_such_app())
+    }
+}
+
+/// The app's send key.
+#[utoipa::path(
+    get,
+    path = "/apps/{pushable_key}/send-key",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
+    responses(
+        (status = 200, body = SendKeyShown),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn send_key(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+) -> Result<Json<SendKeyShown>, Problem> {
+    let key = doors
+        .accounts
+        .send_key(app.id)
+        .await
+        .map_err(|error| Problem::internal(&error))?
+        .ok_or_else(no_such_app)?;
+    Ok(Json(SendKeyShown {
+        send_key: key.expose().to_owned(),
+    }))
+}
+
+/// Renews the send key; the old one is worthless at once, at both doors.
+#[utoipa::path(
+    post,
+    path = "/apps/{pushable_key}/reset-send-key",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
+    responses(
+        (status = 200, body = SendKeyShown),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn reset_send_key(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+) -> Result<Json<SendKeyShown>, Problem> {
+    let key = doors
+        .accounts
+        .renew_send_key(app.id)
+        .await
+        .map_err(not_renewed)?;
+    Ok(Json(SendKeyShown {
+        send_key: key.expose().to_owned(),
+    }))
+}
+
+/// Renews the pushable key; connect links with the old one are dead.
+#[utoipa::path(
+    post,
+    path = "/apps/{pushable_key}/reset-pushable-key",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
+    responses(
+        (status = 200, body = PushableKeyShown),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn reset_pushable_key(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+) -> Result<Json<PushableKeyShown>, Problem> {
+    let key = doors
+        .accounts
+        .renew_pushable_key(app.id)
+        .await
+        .map_err(not_renewed)?;
+    Ok(Json(PushableKeyShown {
+        pushable_key: key.expose().to_owned(),
+    }))
+}
+
+fn not_renewed(error: RenewError) -> Problem {
+    match error {
+        RenewError::Gone => no_such_app(),
+        RenewError::Database(error) => Problem::database(&error),
+        error => Problem::internal(&error),
+    }
+}

@@ -1,0 +1,150 @@
+//! Extractors that are the permission check: a handler that takes an [`OwnedApp`] can't reach
+//! anybody else's.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{ConnectInfo, FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use uuid::Uuid;
+
+use super::Doors;
+use super::problem::Problem;
+use crate::accounts::{App, AuthenticateError, PresentedKey, RateDecision, SendingApp, Subscriber};
+
+/// Where the middleware finds what the limiter said of a request.
+pub(super) type RateSlot = Arc<OnceLock<RateDecision>>;
+
+/// The subscriber whose API secret came in `X-Api-Secret`.
+pub(super) struct AuthenticatedSubscriber {
+    pub(super) subscriber: Subscriber,
+    pub(super) presented: PresentedKey,
+}
+
+/// An app of that subscriber: the one that the path names.
+pub(super) struct OwnedApp(pub(super) App);
+
+/// The app whose send key came in `X-Send-Key`, or in `X-Api-Key` as older clients have it.
+pub(super) struct KeyedApp(pub(super) SendingApp);
+
+impl FromRequestParts<Doors> for AuthenticatedSubscriber {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
+        let presented = header(&parts.headers, &["x-api-secret"]).ok_or_else(|| {
+            invalid_api_secret("Put the API secret into the header X-Api-Secret.")
+        })?;
+        let presented = doors.accounts.present_api_secret(presented);
+        let found = match &presented {
+            Some(key) => doors.accounts.subscriber_by_api_secret(key).await,
+            None => Err(AuthenticateError::Wrong),
+        };
+        match (found, presented) {
+            (Ok(subscriber), Some(presented)) => {
+                count_call(parts, doors, subscriber.id.0)?;
+                Ok(Self {
+                    subscriber,
+                    presented,
+                })
+            }
+            (Err(AuthenticateError::Database(error)), _) => Err(Problem::database(&error)),
+            _ => {
+                doors.accounts.slow_down(peer(parts)).await;
+                Err(invalid_api_secret("The API secret is not in use."))
+            }
+        }
+    }
+}
+
+impl FromRequestParts<Doors> for OwnedApp {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
+        let caller = AuthenticatedSubscriber::from_request_parts(parts, doors).await?;
+        let Path(pushable_key) = Path::<String>::from_request_parts(parts, doors)
+            .await
+            .map_err(|_| no_such_app())?;
+        // Postgres holds no NUL.
+        if pushable_key.contains('\0') {
+            return Err(no_such_app());
+        }
+        doors
+            .accounts
+            .own_app(caller.subscriber.id, &pushable_key)
+            .await
+            .map_err(|error| Problem::database(&error))?
+            .map(Self)
+            .ok_or_else(no_such_app)
+    }
+}
+
+impl FromRequestParts<Doors> for KeyedApp {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
+        let wrong = |detail| Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail);
+        let presented = header(&parts.headers, &["x-send-key", "x-api-key"])
+            .ok_or_else(|| wrong("Put the app's send key into the header X-Send-Key."))?;
+        let found = match doors.accounts.present(presented) {
+            Some(key) => doors.accounts.app_by_send_key(&key).await,
+            None => Err(AuthenticateError::Wrong),
+        };
+        match found {
+            Ok(app) => {
+                count_call(parts, doors, app.id.0)?;
+                Ok(Self(app))
+            }
+            Err(AuthenticateError::Database(error)) => Err(Problem::database(&error)),
+            Err(AuthenticateError::Wrong) => {
+                doors.accounts.slow_down(peer(parts)).await;
+                Err(wrong("The send key is not in use."))
+            }
+        }
+    }
+}
+
+/// The first of these headers that is there; one that isn't ASCII can't be any key.
+fn header<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {
+    names
+        .iter()
+        .find_map(|name| headers.get(*name))
+        .map(|value| value.to_str().unwrap_or_default())
+}
+
+fn count_call(parts: &Parts, doors: &Doors, owner: Uuid) -> Result<(), Problem> {
+    let decision = doors.accounts.count_call(owner);
+    if let Some(slot) = parts.extensions.get::<RateSlot>() {
+        // A request is counted once.
+        let _ = slot.set(decision);
+    }
+    match decision.retry_after {
+        None => Ok(()),
+        Some(_) => Err(Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limited",
+            "Too many requests with this key; slow down.",
+        )),
+    }
+}
+
+/// Who is calling; a connection without an address (a test's) counts as this machine.
+pub(super) fn peer(parts: &Parts) -> IpAddr {
+    parts
+        .extensions
+        .get::<ConnectInfo<SocketAddr>>()
+        .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| info.0.ip())
+}
+
+fn invalid_api_secret(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "invalid_api_secret", detail)
+}
+
+/// The same for an app that isn't there and for another subscriber's.
+pub(super) fn no_such_app() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "app_not_found",
+        "You have no app with this pushable key.",
+    )
+}

@@ -1,0 +1,128 @@
+//! The interface's description: `OpenAPI` 3.1, made from the handlers' types.
+
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, Header, OpenApi as Description, Ref, RefOr};
+use utoipa::{Modify, OpenApi};
+
+/// What stands over the operations.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Mailgate",
+        description = "An email gateway that sends through the end users' own connected OAuth mailboxes. \
+            Errors are `application/problem+json` (RFC 9457) with a `code` that stays; every response \
+            has an `X-Request-Id`. A path that isn't there is 404 `not_found`, a method that a path \
+            doesn't take 405 `method_not_allowed`."
+    ),
+    tags(
+        (name = "Send", description = "Sending mail, with the app's send key"),
+        (name = "Apps", description = "Your apps, with the API secret"),
+        (name = "Subscriber", description = "You, with the API secret"),
+        (name = "Operator", description = "Sign-up, for a page of the operator's own"),
+        (name = "Health", description = "For balancers"),
+    ),
+    modifiers(&Credentials)
+)]
+pub(super) struct Document;
+
+struct Credentials;
+
+impl Modify for Credentials {
+    fn modify(&self, document: &mut Description) {
+        let components = document.components.get_or_insert_default();
+        for (name, header, description) in [
+            (
+                "api_secret",
+                "X-Api-Secret",
+                "The subscriber's API secret, `sk_…`",
+            ),
+            ("send_key", "X-Send-Key", "The app's send key, `sek_…`"),
+            (
+                "send_key_as_api_key",
+                "X-Api-Key",
+                "The app's send key, where older clients put it",
+            ),
+            (
+                "operator_token",
+                "X-Operator-Token",
+                "The operator's own token",
+            ),
+        ] {
+            let value = ApiKeyValue::with_description(header, description);
+            components.add_security_scheme(name, SecurityScheme::ApiKey(ApiKey::Header(value)));
+        }
+    }
+}
+
+/// Adds what every operation may answer, and the headers that answers have, so that no handler has to
+/// repeat them.
+pub(super) fn say_what_all_answer(document: &mut Description) {
+    for path in document.paths.paths.values_mut() {
+        let operations = [
+            &mut path.get,
+            &mut path.put,
+            &mut path.post,
+            &mut path.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            say_failures(operation);
+            say_headers(operation);
+        }
+    }
+}
+
+/// Failures of the gateway's own. An operation that says more of one of them has its own words.
+fn say_failures(operation: &mut Operation) {
+    for (status, description) in [
+        ("500", "`internal_error`"),
+        ("504", "`timeout`: the request took too long"),
+    ] {
+        operation
+            .responses
+            .responses
+            .entry(status.to_owned())
+            .or_insert_with(|| RefOr::T(problem(description)));
+    }
+}
+
+fn say_headers(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else {
+            continue;
+        };
+        let mut say = |name: &str, header: Header| {
+            response.headers.insert(name.to_owned(), RefOr::T(header));
+        };
+        say(
+            "X-Request-Id",
+            header(Type::String, "The request's name in the gateway's log."),
+        );
+        if matches!(status.as_str(), "429" | "503") {
+            say(
+                "Retry-After",
+                header(Type::Integer, "Seconds after which to try again."),
+            );
+        }
+    }
+}
+
+fn header(kind: Type, description: &str) -> Header {
+    HeaderBuilder::new()
+        .schema(Some(ObjectBuilder::new().schema_type(kind)))
+        .description(Some(description))
+        .build()
+}
+
+fn problem(description: &str) -> Response {
+    let body = ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name("ProblemBody")))
+        .build();
+    ResponseBuilder::new()
+        .description(description)
+        .content("application/problem+json", body)
+        .build()
+}

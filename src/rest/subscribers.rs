@@ -1,0 +1,138 @@
+//! Sign-up, for a page of the operator's own.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use secrecy::ExposeSecret;
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use utoipa::ToSchema;
+
+use super::Doors;
+use super::app_fields::checked_text;
+use super::authority::peer;
+use super::field::Field;
+use super::problem::{FieldError, Problem, ProblemBody};
+use super::request::{json_body, parse};
+use crate::accounts::CreateError;
+use crate::types::email_address::EmailAddress;
+
+/// Somebody who has the operator token.
+pub(super) struct Operator;
+
+impl FromRequestParts<Doors> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
+        let Some(token) = &doors.operator_token else {
+            return Err(Problem::new(
+                StatusCode::NOT_FOUND,
+                "not_found",
+                "Sign-up by REST is off: the operator has set no http.operator_token.",
+            ));
+        };
+        let presented = parts
+            .headers
+            .get("x-operator-token")
+            .map(HeaderValue::as_bytes)
+            .unwrap_or_default();
+        if bool::from(presented.ct_eq(token.expose_secret().as_bytes())) {
+            return Ok(Self);
+        }
+        doors.accounts.slow_down(peer(parts)).await;
+        Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "invalid_operator_token",
+            "Put the operator token into the header X-Operator-Token.",
+        ))
+    }
+}
+
+/// A new subscriber.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct CreateSubscriberRequest {
+    /// Display name.
+    #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    label: Field<String>,
+    /// Contact address.
+    #[schema(value_type = String, required, max_length = 254, format = "idn-email", example = "owner@example.com")]
+    #[serde(default)]
+    email: Field<String>,
+}
+
+/// A new subscriber, with its secret.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CreatedSubscriber {
+    /// `sub_…`
+    subscriber_id: String,
+    /// Display name.
+    label: String,
+    /// Contact address.
+    email: String,
+    /// `sk_…`: the credential of all operations but `POST /send`.
+    api_secret: String,
+}
+
+/// Creates a subscriber. Needs the operator token.
+#[utoipa::path(
+    post,
+    path = "/subscribers",
+    operation_id = "create_subscriber",
+    tag = "Operator",
+    security(("operator_token" = [])),
+    request_body = CreateSubscriberRequest,
+    responses(
+        (status = 201, body = CreatedSubscriber),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_operator_token`"),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`not_found`: sign-up by REST is off"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large`"),
+        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn create(
+    State(doors): State<Doors>,
+    _: Operator,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<CreatedSubscriber>), Problem> {
+    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let request: CreateSubscriberRequest = parse(&body)?;
+    let mut errors = Vec::new();
+    let label = request.label.required("label", &mut errors);
+    let label = checked_text("label", label, &mut errors);
+    let email = request.email.required("email", &mut errors);
+    let email = email.and_then(|email| {
+        let parsed = EmailAddress::parse(&email).ok();
+        if parsed.is_none() {
+            errors.push(FieldError {
+                field: "email",
+                detail: "must be one email address".to_owned(),
+            });
+        }
+        parsed
+    });
+    let (Some(label), Some(email)) = (label, email) else {
+        return Err(Problem::fields(errors));
+    };
+    let created = doors
+        .accounts
+        .sign_up(&label, &email)
+        .await
+        .map_err(|error| match error {
+            CreateError::Database(error) => Problem::database(&error),
+            error => Problem::internal(&error),
+        })?;
+    let answer = CreatedSubscriber {
+        subscriber_id: created.id.to_string(),
+        label,
+        email: email.to_string(),
+        api_secret: created.api_secret.expose().to_owned(),
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}

@@ -1,0 +1,257 @@
+//! What the document has to say: every route, field and error code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use reqwest::{Method, StatusCode};
+use serde_json::Value;
+
+use super::{document, operations, start, text};
+use crate::support::gateway::Gateway;
+
+/// The specification's tables Apps, Subscriber and Send, and what is beside them.
+const SPECIFIED: [(&str, &str); 14] = [
+    ("GET", "/apps"),
+    ("POST", "/apps"),
+    ("GET", "/apps/{pushable_key}"),
+    ("PUT", "/apps/{pushable_key}"),
+    ("DELETE", "/apps/{pushable_key}"),
+    ("GET", "/apps/{pushable_key}/send-key"),
+    ("POST", "/apps/{pushable_key}/reset-send-key"),
+    ("POST", "/apps/{pushable_key}/reset-pushable-key"),
+    ("GET", "/me"),
+    ("POST", "/me/reset-api-secret"),
+    ("POST", "/send"),
+    ("POST", "/subscribers"),
+    ("GET", "/healthz"),
+    ("GET", "/readyz"),
+];
+
+const METHODS: [Method; 6] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::PATCH,
+    Method::OPTIONS,
+];
+
+/// The Rust files of the REST interface, by name.
+fn sources() -> BTreeMap<String, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rest");
+    std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().display().to_string();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect()
+}
+
+/// Words between backticks that look like a code.
+fn codes(description: &str) -> BTreeSet<String> {
+    let is_code =
+        |word: &&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    let quoted = description.split('`').skip(1).step_by(2);
+    quoted.filter(is_code).map(str::to_owned).collect()
+}
+
+/// The failures that the document knows, as `(operation, status, code)`.
+fn failures(document: &Value) -> Vec<(String, String, String)> {
+    let mut failures = Vec::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let place = format!("{method} {path}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                if status.starts_with(['4', '5']) {
+                    let codes = codes(text(&response["description"]));
+                    assert!(!codes.is_empty(), "{place}: {status} has no code");
+                    let add = |code| (place.clone(), status.clone(), code);
+                    failures.extend(codes.into_iter().map(add));
+                }
+            }
+        }
+    }
+    failures
+}
+
+/// The `(status, code)` pairs of all `Problem::new` in the sources. A status or a code that isn't
+/// written out there couldn't be found in the document.
+fn made() -> BTreeSet<(String, String)> {
+    let mut made = BTreeSet::new();
+    for (file, source) in sources() {
+        // The type's own file calls itself so.
+        let own = if file == "problem.rs" {
+            "Self::new("
+        } else {
+            "Problem::new("
+        };
+        for call in source.split(own).skip(1) {
+            let mut arguments = call.splitn(3, ',').map(str::trim);
+            let status = arguments.next().unwrap();
+            let code = arguments.next().unwrap();
+            let name = status.rsplit_once("StatusCode::").map(|(_, name)| name);
+            let number = (400..600).find(|number| {
+                let status = StatusCode::from_u16(*number).unwrap();
+                let reason = status.canonical_reason().unwrap_or_default();
+                Some(reason.to_uppercase().replace([' ', '-'], "_").as_str()) == name
+            });
+            let code = code.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+            let (Some(number), Some(code)) = (number, code) else {
+                panic!("{file}: a status and a code are to be written out: {call:.80}");
+            };
+            made.insert((number.to_string(), code.to_owned()));
+        }
+    }
+    assert!(made.len() > 15, "{made:?}");
+    made
+}
+
+#[tokio::test]
+async fn every_route_is_in_the_document() {
+    let gateway = start().await;
+    let described = operations(&gateway).await;
+    let specified = SPECIFIED.map(|(method, path)| (method.to_owned(), path.to_owned()));
+    assert_eq!(described, BTreeSet::from(specified));
+    // `routes!` takes a handler's path and method from its description, so that a route that is made
+    // of it can't be missing. No route may be made without.
+    let sources = sources();
+    for (name, source) in &sources {
+        for other in [".route(", ".route_service(", ".nest(", ".nest_service("] {
+            assert!(!source.contains(other), "{name} has a {other}");
+        }
+    }
+    let handlers: usize = sources
+        .values()
+        .map(|source| source.matches("#[utoipa::path(").count())
+        .sum();
+    assert_eq!(
+        handlers,
+        described.len(),
+        "a handler that no route leads to"
+    );
+    gateway.stop().await;
+}
+
+async fn ask(gateway: &Gateway, method: Method, path: &str) -> (u16, Value) {
+    let path = path.replace("{pushable_key}", gateway.app.pushable_key.expose());
+    let url = format!("{}{path}", gateway.daemon.base_url);
+    let request = gateway.http.request(method, url);
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let body = response.text().await.unwrap();
+    (status, serde_json::from_str(&body).unwrap_or_default())
+}
+
+#[tokio::test]
+async fn every_path_takes_the_methods_that_are_described_and_no_other() {
+    let gateway = start().await;
+    let described = operations(&gateway).await;
+    let paths: BTreeSet<&String> = described.iter().map(|(_, path)| path).collect();
+    for path in paths {
+        for method in METHODS {
+            let (status, body) = ask(&gateway, method.clone(), path).await;
+            let place = format!("{method} {path}: {status} {body}");
+            if described.contains(&(method.to_string(), path.clone())) {
+                // Without a credential.
+                let expected = if path.ends_with('z') { 200 } else { 401 };
+                assert_eq!(status, expected, "{place}");
+            } else {
+                assert_eq!(status, 405, "{place}");
+                assert_eq!(body["code"], "method_not_allowed", "{place}");
+            }
+        }
+    }
+    let (status, body) = ask(&gateway, Method::GET, "/nothing").await;
+    assert_eq!((status, &body["code"]), (404, &Value::from("not_found")));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn every_operation_has_a_name_of_its_own_and_a_summary() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let mut names = BTreeSet::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let place = format!("{method} {path}");
+            let name = text(&operation["operationId"]);
+            assert!(names.insert(name.to_owned()), "{place}: {name} is taken");
+            assert!(!text(&operation["summary"]).is_empty(), "{place}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(!text(&parameter["description"]).is_empty(), "{place}");
+            }
+        }
+    }
+    gateway.stop().await;
+}
+
+/// Finds the properties without a description, at any depth; returns how many there are.
+fn check_properties(place: &str, schema: &Value) -> usize {
+    let mut count = 0;
+    if let Some(properties) = schema["properties"].as_object() {
+        for (name, property) in properties {
+            let description = property["description"].as_str().unwrap_or_default();
+            assert!(!description.is_empty(), "{place}.{name} has no description");
+            count += 1;
+        }
+    }
+    let inner: Vec<&Value> = match schema {
+        Value::Object(fields) => fields.values().collect(),
+        Value::Array(items) => items.iter().collect(),
+        _ => Vec::new(),
+    };
+    inner
+        .into_iter()
+        .fold(count, |count, inner| count + check_properties(place, inner))
+}
+
+#[tokio::test]
+async fn every_field_has_a_description() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let count: usize = schemas
+        .iter()
+        .map(|(name, schema)| check_properties(name, schema))
+        .sum();
+    assert!(count > 50, "{count}");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn every_error_code_is_in_the_document_with_its_status() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let failures = failures(&document);
+    for (method, path) in operations(&gateway).await {
+        let place = format!("{} {path}", method.to_lowercase());
+        // Nothing that a caller of these does can be wrong.
+        let is_health = path.ends_with('z');
+        assert!(
+            is_health
+                || failures
+                    .iter()
+                    .any(|(at, status, _)| *at == place && status < &"5".to_owned()),
+            "{place} never fails"
+        );
+    }
+    // What any path may answer stands in front.
+    let overall = text(&document["info"]["description"]);
+    let made = made();
+    for (status, code) in &made {
+        let is_described = failures
+            .iter()
+            .any(|(_, at, word)| at == status && word == code);
+        assert!(
+            is_described || overall.contains(&format!("{status} `{code}`")),
+            "{status} {code}"
+        );
+    }
+    for (place, status, code) in failures {
+        let is_made = made.contains(&(status.clone(), code.clone()));
+        assert!(is_made, "{place}: {status} {code} is never answered");
+    }
+    gateway.stop().await;
+}

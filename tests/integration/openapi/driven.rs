@@ -1,0 +1,243 @@
+//! schemathesis drives every operation from the document: no failure of the gateway's own, and no
+//! answer that the document doesn't know.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{OPERATOR_TOKEN, operations, start, text};
+use crate::support::gateway::Gateway;
+
+/// Longest that one run of schemathesis may take; it takes a tenth of it.
+const RUN_TIME: Duration = Duration::from_mins(3);
+
+/// Apps that a run may delete, or take the pushable keys of.
+const THROWAWAY_APPS: usize = 40;
+
+/// What the document can't say of valid data, each with its reason.
+const RULES: &str = r#"
+# Whether a host is valid is more than a pattern can say (IDNA, IPv4 in all its spellings), so these
+# take the addresses given here, and 422 is an answer to the ones that schemathesis makes up.
+[dictionaries.addresses]
+values = ["", "https://app.example/hook", "https://xn--bcher-kva.example:8443/?a=b#c", "https://192.0.2.7/"]
+[[operations]]
+include-name = ["POST /apps", "PUT /apps/{pushable_key}"]
+parameters."body.logo_url" = { dictionary = "addresses" }
+parameters."body.webhook_url" = { dictionary = "addresses" }
+parameters."body.callback_url" = { dictionary = "addresses" }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 409, 422]
+
+# A message that is right in itself is refused with 422 when the app has no such mailbox, and when it
+# has neither body nor html: no schema says the first.
+[[operations]]
+include-name = "POST /send"
+parameters."body.pk" = { dictionary = "sending", probability = 0.9 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 403, 422]
+"#;
+
+async fn post(gateway: &Gateway, path: &str, header: (&str, &str), body: Value) -> Value {
+    let url = format!("{}{path}", gateway.daemon.base_url);
+    let request = gateway.http.post(url).header(header.0, header.1);
+    let response = request.json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 201);
+    response.json().await.unwrap()
+}
+
+/// The API secret of a new subscriber.
+async fn sign_up(gateway: &Gateway) -> String {
+    let body = json!({ "label": "Driven", "email": "driven@example.com" });
+    let token = ("x-operator-token", OPERATOR_TOKEN);
+    let subscriber = post(gateway, "/subscribers", token, body).await;
+    text(&subscriber["api_secret"]).to_owned()
+}
+
+/// The pushable keys of new apps.
+async fn create_apps(gateway: &Gateway, api_secret: &str, count: usize) -> Vec<String> {
+    let mut keys = Vec::new();
+    for _ in 0..count {
+        let body = json!({ "name": "Driven" });
+        let app = post(gateway, "/apps", ("x-api-secret", api_secret), body).await;
+        keys.push(text(&app["pushable_key"]).to_owned());
+    }
+    keys
+}
+
+/// The credentials as schemathesis has them.
+fn credentials(gateway: &Gateway, api_secret: &str) -> String {
+    let send_key = gateway.app.send_key.expose();
+    format!(
+        "[auth.openapi]\n\
+         api_secret = {{ api_key = {api_secret:?} }}\n\
+         send_key = {{ api_key = {send_key:?} }}\n\
+         operator_token = {{ api_key = {OPERATOR_TOKEN:?} }}\n"
+    )
+}
+
+/// Which apps are there: those that stay, and those that a run may take away.
+async fn apps(gateway: &Gateway, api_secret: &str) -> String {
+    let lasting = create_apps(gateway, api_secret, 3).await;
+    let throwaway = create_apps(gateway, api_secret, THROWAWAY_APPS).await;
+    let mut configuration = String::new();
+    for (name, keys) in [
+        ("lasting", lasting),
+        ("throwaway", throwaway),
+        (
+            "sending",
+            vec![gateway.app.pushable_key.expose().to_owned()],
+        ),
+    ] {
+        writeln!(configuration, "[dictionaries.{name}]\nvalues = {keys:?}").unwrap();
+    }
+    for (method, path, dictionary) in [
+        ("GET", "/apps/{pushable_key}", "lasting"),
+        ("PUT", "/apps/{pushable_key}", "lasting"),
+        ("DELETE", "/apps/{pushable_key}", "throwaway"),
+        ("GET", "/apps/{pushable_key}/send-key", "lasting"),
+        ("POST", "/apps/{pushable_key}/reset-send-key", "lasting"),
+        (
+            "POST",
+            "/apps/{pushable_key}/reset-pushable-key",
+            "throwaway",
+        ),
+    ] {
+        // The rest of the time a key is made up.
+        write!(
+            configuration,
+            "[[operations]]\n\
+             include-name = \"{method} {path}\"\n\
+             parameters.\"path.pushable_key\" = {{ dictionary = \"{dictionary}\", probability = 0.8 }}\n"
+        )
+        .unwrap();
+    }
+    configuration + RULES
+}
+
+/// A request that schemathesis made, by the operation's path, and the answer's status.
+type Call = (String, String, u16);
+
+/// Runs schemathesis over the gateway's own document, with this configuration.
+async fn drive(gateway: &Gateway, configuration: &str, arguments: &[&str]) -> BTreeSet<Call> {
+    let program =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/python/bin/schemathesis");
+    assert!(
+        program.is_file(),
+        "{} is missing: run tests/peers/install",
+        program.display()
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("schemathesis.toml");
+    std::fs::write(&file, configuration).unwrap();
+    let child = tokio::process::Command::new(program)
+        .arg("--config-file")
+        .arg(&file)
+        .args(["--no-color", "run"])
+        .arg(format!("{}/openapi.json", gateway.daemon.base_url))
+        .args(["--checks=all", "--continue-on-failure"])
+        .args(["--report=har", "--report-har-path=calls.har"])
+        // The same requests each time, so that a failure can be repeated.
+        .args(["--seed=1", "--generation-database=none"])
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("schemathesis starts");
+    let output = tokio::time::timeout(RUN_TIME, child.wait_with_output())
+        .await
+        .expect("schemathesis ends in time")
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let report = std::fs::read(folder.path().join("calls.har")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let entries = report["log"]["entries"].as_array().unwrap();
+    entries
+        .iter()
+        .map(|entry| {
+            let url = text(&entry["request"]["url"]);
+            let path = url.strip_prefix(&gateway.daemon.base_url).unwrap_or(url);
+            let status = u16::try_from(entry["response"]["status"].as_u64().unwrap()).unwrap();
+            let method = text(&entry["request"]["method"]).to_owned();
+            (method, template(path), status)
+        })
+        .collect()
+}
+
+/// The path as the document has it.
+fn template(path: &str) -> String {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut parts: Vec<&str> = path.split('/').collect();
+    if parts.len() > 2 && parts[1] == "apps" {
+        parts[2] = "{pushable_key}";
+    }
+    parts.join("/")
+}
+
+fn succeeded(calls: &BTreeSet<Call>) -> BTreeSet<(String, String)> {
+    calls
+        .iter()
+        .filter(|(_, _, status)| (200..300).contains(status))
+        .map(|(method, path, _)| (method.clone(), path.clone()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_keeps_to_the_document_with_credentials() {
+    let gateway = start().await;
+    let api_secret = sign_up(&gateway).await;
+    let configuration = credentials(&gateway, &api_secret) + &apps(&gateway, &api_secret).await;
+    // It would take the credential from under the others, and has a run of its own.
+    let exclude = "--exclude-path=/me/reset-api-secret";
+    let calls = drive(&gateway, &configuration, &["--max-examples=40", exclude]).await;
+    let mut all = operations(&gateway).await;
+    all.remove(&("POST".to_owned(), "/me/reset-api-secret".to_owned()));
+    assert_eq!(
+        succeeded(&calls),
+        all,
+        "each succeeds, and nothing else does"
+    );
+    assert!(!gateway.arrived().await.is_empty());
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resetting_the_api_secret_keeps_to_the_document() {
+    let gateway = start().await;
+    let api_secret = sign_up(&gateway).await;
+    let configuration = credentials(&gateway, &api_secret);
+    let include = "--include-path=/me/reset-api-secret";
+    let calls = drive(&gateway, &configuration, &["--max-examples=5", include]).await;
+    let path = "/me/reset-api-secret".to_owned();
+    let of_reset = |status| ("POST".to_owned(), path.clone(), status);
+    assert!(calls.contains(&of_reset(200)), "{calls:?}");
+    assert!(calls.contains(&of_reset(401)), "the old one is worthless");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_keeps_to_the_document_without_credentials() {
+    let gateway = start().await;
+    let api_secret = sign_up(&gateway).await;
+    let configuration = apps(&gateway, &api_secret).await;
+    let calls = drive(&gateway, &configuration, &["--max-examples=20"]).await;
+    let open = ["/healthz", "/readyz"].map(|path| ("GET".to_owned(), path.to_owned()));
+    assert_eq!(succeeded(&calls), BTreeSet::from(open));
+    for (method, path) in operations(&gateway).await {
+        let refused = (method, path, 401);
+        let is_open = refused.1.ends_with('z');
+        assert!(is_open || calls.contains(&refused), "{refused:?}");
+    }
+    gateway.stop().await;
+}
