@@ -45,7 +45,10 @@ pub enum DaemonError {
     #[error(transparent)]
     Provider(#[from] ProviderError),
     /// An address to listen on.
-    #[error("{setting}: can't listen on {address}: {source}; give {setting} another address")]
+    #[error(
+        "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
+        environment_name(setting)
+    )]
     Listen {
         /// The setting.
         setting: &'static str,
@@ -54,6 +57,11 @@ pub enum DaemonError {
         /// Why not.
         source: std::io::Error,
     },
+}
+
+/// The name that a setting has in the environment.
+fn environment_name(setting: &str) -> String {
+    format!("MAILGATE__{}", setting.replace('.', "__").to_uppercase())
 }
 
 /// A gateway that runs.

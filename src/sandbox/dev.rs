@@ -294,6 +294,8 @@ fn screen(
     ));
     line(format_args!("  app_id    {}", demo.app.slug));
     line(format_args!("  send_key  {send_key}"));
+    line(format_args!("  secret    {}", demo.api_secret()));
+    line(format_args!("  API       {base_url}/docs"));
     line(format_args!("  All of it {}\n", announcement.display()));
     line(format_args!("Send by REST:\n"));
     line(format_args!(

@@ -279,16 +279,7 @@ impl Connection {
             }
             replies
         };
-        // A refusal for good outweighs a passing one: a later attempt would end the same way.
-        let refusal = replies
-            .iter()
-            .find(|reply| reply.is_permanent())
-            .or_else(|| {
-                replies
-                    .iter()
-                    .find(|reply| !matches!(reply.code, 250..=252))
-            });
-        if let Some(refusal) = refusal.cloned() {
+        if let Some(refusal) = refusal_among(&replies).cloned() {
             return Ok(self.refused(refusal).await);
         }
         self.send(b"DATA\r\n").await?;
@@ -414,6 +405,18 @@ async fn encrypt<S: AsyncRead + AsyncWrite + Unpin>(
         .map_err(failed)
 }
 
+/// What a pipelined MAIL and its RCPTs were refused with. Behind a refused MAIL each RCPT is only out
+/// of order; among refused recipients a refusal for good outweighs a passing one, since a later
+/// attempt would end the same way.
+fn refusal_among(replies: &[Reply]) -> Option<&Reply> {
+    let is_refusal = |reply: &&Reply| !matches!(reply.code, 250..=252);
+    let (mail, recipients) = replies.split_first()?;
+    Some(mail)
+        .filter(is_refusal)
+        .or_else(|| recipients.iter().find(|reply| reply.is_permanent()))
+        .or_else(|| recipients.iter().find(is_refusal))
+}
+
 /// Nothing was said to the server yet.
 fn own_refusal(text: &str) -> Envelope {
     Envelope::Refused {
@@ -445,6 +448,28 @@ fn stuff_dots(bytes: &[u8], mut at_line_start: bool, stuffed: &mut Vec<u8>) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_refusal_that_counts() {
+        for (codes, expected) in [
+            (vec![250, 250, 251], None),
+            (vec![451, 503, 503], Some(451)),
+            (vec![421], Some(421)),
+            (vec![550, 503], Some(550)),
+            (vec![250, 451, 250], Some(451)),
+            (vec![250, 451, 550], Some(550)),
+            (vec![250, 354], Some(354)),
+        ] {
+            let replies: Vec<Reply> = codes
+                .into_iter()
+                .map(|code| Reply {
+                    code,
+                    lines: Vec::new(),
+                })
+                .collect();
+            assert_eq!(refusal_among(&replies).map(|reply| reply.code), expected);
+        }
+    }
 
     #[test]
     fn dots_are_stuffed_at_any_split() {
