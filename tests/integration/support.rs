@@ -3,5 +3,6 @@
 
 pub mod database;
 pub mod gateway;
+pub mod log_guard;
 pub mod smtp_client;
 pub mod stand_in;
