@@ -13,7 +13,7 @@ export CARGO_TERM_PROGRESS_WHEN ?= never
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
-	@exec cargo run --quiet --locked -- dev
+	@exec cargo run --quiet --locked -- dev $(ARGS)
 
 test: compiler postgres
 	@tests/peers/install

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use self::http::HttpLimits;
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, ShowError};
 use crate::config::{Limits, Settings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
@@ -41,6 +41,9 @@ pub enum DaemonError {
     /// The log's partitions.
     #[error(transparent)]
     Partitions(#[from] PartitionError),
+    /// Its sealing keys.
+    #[error("seal.keys: these are not the keys of this database: {0}")]
+    SealKeys(#[from] ShowError),
     /// A mail provider.
     #[error(transparent)]
     Provider(#[from] ProviderError),
@@ -147,6 +150,7 @@ pub async fn start(
         Arc::clone(&clock),
         &limits,
     );
+    accounts.check_seal_keys().await?;
     let mailboxes = Mailboxes::new(
         pool.clone(),
         seal_keys,
@@ -202,8 +206,9 @@ pub async fn start(
 
     tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
     look_after_storage(
-        &pool,
         &accounts,
+        &mailboxes,
+        &pool,
         clock,
         settings.log_retention_days,
         shutdown,
@@ -240,13 +245,15 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
 
 /// The loops that only look at the database.
 fn look_after_storage(
-    pool: &PgPool,
     accounts: &Accounts,
+    mailboxes: &Mailboxes,
+    pool: &PgPool,
     clock: SharedClock,
     retention_days: u32,
     shutdown: &Shutdown,
 ) {
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
     tracker.spawn(workers::end_sessions(
         pool.clone(),
         accounts.clone(),

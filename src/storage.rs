@@ -2,6 +2,7 @@
 //! on floor 2.
 
 pub mod apps;
+pub mod deleted_apps;
 pub mod end_users;
 pub mod mailboxes;
 pub mod partitions;

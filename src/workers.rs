@@ -1,11 +1,13 @@
 //! Floor 3: the loops that look for due work and call a domain function.
 
 mod certificate;
+mod deleted_apps;
 mod partitions;
 mod retry;
 mod sessions;
 
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
+pub use deleted_apps::run as remove_traces;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::run as retry;
 pub use sessions::run as end_sessions;

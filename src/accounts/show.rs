@@ -4,7 +4,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Accounts;
 use crate::storage::apps;
-use crate::storage::subscribers::Subscriber;
+use crate::storage::subscribers::{self, Subscriber};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::seal::UnsealError;
 use crate::types::secrets::{ApiSecret, PushableKey, SendKey};
@@ -41,6 +41,23 @@ pub struct AppCredentials {
 }
 
 impl Accounts {
+    /// Opens one stored secret, if there is any: with other sealing keys than the database's own,
+    /// every key would look like a wrong one.
+    ///
+    /// # Errors
+    ///
+    /// [`ShowError`].
+    pub async fn check_seal_keys(&self) -> Result<(), ShowError> {
+        let newest = {
+            let mut connection = self.pool.acquire().await?;
+            subscribers::newest(&mut connection).await?
+        };
+        if let Some(subscriber) = newest {
+            self.api_secret(&subscriber)?;
+        }
+        Ok(())
+    }
+
     /// The credentials of an app as they are now; `None` when there is no such app.
     ///
     /// # Errors

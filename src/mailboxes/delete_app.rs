@@ -3,13 +3,21 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
 
 use super::{Mailboxes, token};
 use crate::providers::mail::MailProviders;
-use crate::storage::{apps, mailboxes, spool};
+use crate::storage::{apps, deleted_apps, mailboxes, spool};
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
+
+/// Log rows that are removed together.
+const BATCH: i64 = 1_000;
+
+/// How long a message may have been on its way when its app was deleted.
+const LATE: TimeDelta = TimeDelta::hours(2);
 
 impl Mailboxes {
     /// Deletes an app; `false` when it was gone. Returns before the grants are revoked.
@@ -25,6 +33,7 @@ impl Mailboxes {
         let grants = mailboxes::grants(&mut transaction, app).await?;
         spool::delete_waiting(&mut transaction, app).await?;
         apps::delete(&mut transaction, app).await?;
+        deleted_apps::insert(&mut transaction, app, self.clock.now()).await?;
         apps::announce_deleted(&mut transaction, app).await?;
         transaction.commit().await?;
         tracing::info!(app_id = %app, mailboxes = grants.len(), "an app was deleted");
@@ -41,6 +50,28 @@ impl Mailboxes {
             self.tracker.spawn(revoke(providers, tokens));
         }
         Ok(true)
+    }
+}
+
+impl Mailboxes {
+    /// Removes the log rows of deleted apps, batch by batch, until there are none or `stop`. Several
+    /// replicas may do it at once.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn remove_traces(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        for app in deleted_apps::list(&mut connection).await? {
+            while !stop.is_cancelled() {
+                if deleted_apps::remove_logs(&mut connection, app, BATCH).await? == 0 {
+                    let before = self.clock.now() - LATE;
+                    deleted_apps::forget(&mut connection, app, before).await?;
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -124,7 +124,7 @@ pub(super) struct QueuedResponse {
         (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request` or `no_mailbox`"),
         (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection broke after the message was out, and it may have arrived"),
         (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`: nothing was sent"),
         (status = 504, body = ProblemBody, content_type = "application/problem+json", description = "`timeout`: it may still go through"),
     )
@@ -326,7 +326,19 @@ fn answer(outcome: Outcome, to: String) -> Result<Response, Problem> {
             };
             Ok((StatusCode::ACCEPTED, Json(queued)).into_response())
         }
-        Outcome::Rejected { receipt, failure } => Err(Problem::new(
+        Outcome::Rejected {
+            receipt,
+            failure,
+            may_have_arrived: true,
+        } => Err(Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "outcome_unknown",
+            failure.to_string(),
+        )
+        .with_log_id(receipt.id)),
+        Outcome::Rejected {
+            receipt, failure, ..
+        } => Err(Problem::new(
             StatusCode::BAD_GATEWAY,
             "provider_rejected",
             failure.to_string(),

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use secrecy::ExposeSecret;
 use serde_json::json;
 use toml::{Table, Value};
 
@@ -47,6 +48,11 @@ pub enum DevError {
     /// The database.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
+    /// Another database is set, where a demo account has no place.
+    #[error(
+        "database.url: mailgate dev has a database of its own and touches no other; take MAILGATE__DATABASE__URL out of the environment, or database.url out of the file"
+    )]
+    ForeignDatabase,
     /// The database went away.
     #[error("the private Postgres has ended: {0}")]
     PostgresDied(String),
@@ -124,6 +130,9 @@ async fn with_database(
     .await?;
     let preset = preset(&database.url(DATABASE), &home.seal_key()?, files);
     let settings = load(options, preset, &provider.plugins(&files.ca))?;
+    if settings.database.url.expose_secret() != database.url(DATABASE) {
+        return Err(DevError::ForeignDatabase);
+    }
     let shutdown = Shutdown::default();
     let run = serve(home, database, files, &provider, settings, clock, &shutdown).await;
     let finished = shutdown.finish().await;
@@ -154,7 +163,10 @@ async fn serve(
     let path = home.announce(&announcement)?;
     println!("{}", screen(&daemon, &demo, provider, &smtp_host, &path));
     tokio::select! {
-        requested = shutdown.requested() => requested.map_err(DevError::from),
+        requested = shutdown.requested() => {
+            eprintln!("Ending: finishing what is in hand …");
+            requested.map_err(DevError::from)
+        }
         how = database.died() => Err(DevError::PostgresDied(how)),
     }
 }
@@ -299,7 +311,7 @@ fn screen(
     line(format_args!("  All of it {}\n", announcement.display()));
     line(format_args!("Send by REST:\n"));
     line(format_args!(
-        "  curl {base_url}/send -H 'X-Send-Key: {send_key}' -H 'Content-Type: application/json' \
+        "  curl -w '\\n' {base_url}/send -H 'X-Send-Key: {send_key}' -H 'Content-Type: application/json' \
          -d '{{\"pk\":\"{pk}\",\"to\":\"bob@example.com\",\"subject\":\"Hello\",\"body\":\"It works.\"}}'\n"
     ));
     if let Some(address) = daemon.starttls_address {

@@ -47,6 +47,8 @@ pub enum Outcome {
         receipt: Receipt,
         /// Why not.
         failure: Failure,
+        /// It was out when the connection broke, and may have arrived.
+        may_have_arrived: bool,
     },
 }
 
@@ -148,6 +150,7 @@ impl Sending {
             plugin: mailbox.plugin,
             message_id,
         };
+        let may_have_arrived = matches!(verdict, Verdict::Unknown(_));
         let settled = self.settle(verdict, 1);
         let names = Names {
             id,
@@ -164,7 +167,11 @@ impl Sending {
             Settled::Failed(failure) => {
                 self.close(id, LogStatus::FailedPerm, Some(failure.to_string()))
                     .await;
-                Ok(Outcome::Rejected { receipt, failure })
+                Ok(Outcome::Rejected {
+                    receipt,
+                    failure,
+                    may_have_arrived,
+                })
             }
             Settled::Again {
                 failure,

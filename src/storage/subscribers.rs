@@ -135,6 +135,23 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     Ok(rows.into_iter().map(Subscriber::from).collect())
 }
 
+/// The subscriber that signed up last.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
+                created_at
+         FROM subscribers ORDER BY id DESC LIMIT 1",
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Subscriber::from))
+}
+
 /// Replaces the API secret. With `presented` only while one of those digests is still the one in use,
 /// so that of two callers who renew the same secret one learns that it was renewed. `false`: nothing
 /// was replaced.

@@ -17,7 +17,7 @@ h1{font-size:1.4rem;margin:.5rem 0 1rem}h2{font-size:1.05rem;margin:1.5rem 0 .5r
 a{color:var(--accent)}small,.soft{color:var(--soft)}\
 .card{display:block;background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.8rem 1rem;margin:.6rem 0}\
 ul{list-style:none;margin:0;padding:0}\
-dl{display:grid;grid-template-columns:minmax(5rem,max-content) 1fr;gap:.2rem .8rem;margin:0}dt{color:var(--soft)}dd{margin:0}\
+dl{display:grid;grid-template-columns:minmax(5rem,max-content) 1fr;gap:.2rem .8rem;margin:0}dt{color:var(--soft)}@media(max-width:32rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}dd{margin:0}\
 pre{white-space:pre-wrap;font:.9rem/1.45 ui-monospace,monospace;margin:0}\
 code{font-family:ui-monospace,monospace}\
 label{display:block;margin:.2rem 0}\

@@ -45,6 +45,11 @@ async fn a_deleted_app_leaves_nothing_behind() {
         refreshed(&gateway, &refresh).await["error"],
         "invalid_grant"
     );
+    gateway
+        .eventually("the log rows' end", async |gateway| {
+            gateway.logged().await.is_empty()
+        })
+        .await;
     gateway.stop().await;
 }
 

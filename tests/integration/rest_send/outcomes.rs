@@ -127,7 +127,7 @@ async fn a_permanent_failure_is_the_providers() {
 async fn an_unknown_end_is_told_as_such() {
     let gateway = Gateway::start().await;
     let answer = send(&gateway, json!({ "to": "drop@example.com" })).await;
-    assert_eq!(answer.problem(), (502, "provider_rejected"));
+    assert_eq!(answer.problem(), (502, "outcome_unknown"));
     let detail = answer.body["detail"].as_str().unwrap();
     assert!(detail.contains("may have arrived"), "{detail}");
     assert_eq!(answer.body["log_id"], newest_log_id(&gateway).await);

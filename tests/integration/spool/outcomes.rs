@@ -30,7 +30,7 @@ async fn an_unknown_outcome_is_a_failure_that_says_so() {
         stand_in.submission.once(Stage::Content, answer.clone());
         let (status, body) = stand_in::send(&gateway, "bob@example.com").await;
         assert_eq!(status, 502, "{answer:?}: {body}");
-        assert_eq!(body["code"], "provider_rejected");
+        assert_eq!(body["code"], "outcome_unknown");
         let detail = body["detail"].as_str().unwrap();
         assert!(detail.contains(MAY_HAVE_ARRIVED), "{answer:?}: {detail}");
         assert_eq!(stand_in.submission.messages().len(), number, "{answer:?}");

@@ -1,0 +1,81 @@
+//! The table `deleted_apps`, and the log rows of what it names.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::AppId;
+
+/// Notes that an app's log rows are to be removed.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn insert(
+    connection: &mut PgConnection,
+    app: AppId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO deleted_apps (app_id, deleted_at) VALUES ($1, $2)
+         ON CONFLICT DO NOTHING",
+        app.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The apps whose traces are still to be removed.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Error> {
+    let ids: Vec<Uuid> = sqlx::query_scalar!("SELECT app_id FROM deleted_apps ORDER BY deleted_at")
+        .fetch_all(connection)
+        .await?;
+    Ok(ids.into_iter().map(AppId).collect())
+}
+
+/// Removes up to `limit` log rows of an app; answers how many there were.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove_logs(
+    connection: &mut PgConnection,
+    app: AppId,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM email_logs
+         WHERE id IN (SELECT id FROM email_logs WHERE app_id = $1 ORDER BY id LIMIT $2)",
+        app.0,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
+
+/// Forgets apps that were deleted before `before`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(
+    connection: &mut PgConnection,
+    app: AppId,
+    before: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM deleted_apps WHERE app_id = $1 AND deleted_at < $2",
+        app.0,
+        before,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
