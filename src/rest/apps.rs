@@ -41,10 +41,7 @@ pub(super) struct Page {
     params(Page),
     responses(
         (status = 200, body = Apps),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
         (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn list(
@@ -107,13 +104,6 @@ pub(super) async fn list(
     request_body = CreateAppRequest,
     responses(
         (status = 201, body = CreatedApp),
-        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large`"),
-        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn create(
@@ -156,10 +146,6 @@ pub(super) async fn create(
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = AppDetail),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn show(
@@ -188,15 +174,7 @@ pub(super) async fn show(
     request_body = ChangeAppRequest,
     responses(
         (status = 200, body = ChangedApp),
-        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
         (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`would_orphan_mailboxes`"),
-        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large`"),
-        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn change(
@@ -237,10 +215,6 @@ pub(super) async fn change(
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = DeletedApp),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn delete(
@@ -268,10 +242,6 @@ pub(super) async fn delete(
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = SendKeyShown),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn send_key(
@@ -298,10 +268,6 @@ pub(super) async fn send_key(
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = SendKeyShown),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn reset_send_key(
@@ -327,10 +293,6 @@ pub(super) async fn reset_send_key(
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = PushableKeyShown),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn reset_pushable_key(

@@ -4,7 +4,7 @@ use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, Header, OpenApi as Description, Ref, RefOr};
 use utoipa::{Modify, OpenApi};
 
@@ -75,12 +75,34 @@ pub(super) fn say_what_all_answer(document: &mut Description) {
     }
 }
 
-/// Failures of the gateway's own. An operation that says more of one of them has its own words.
+/// Failures that follow from what an operation takes. One that says more of a status has its own words.
 fn say_failures(operation: &mut Operation) {
-    for (status, description) in [
+    let mut failures = vec![
         ("500", "`internal_error`"),
         ("504", "`timeout`: the request took too long"),
-    ] {
+    ];
+    let api_secret = SecurityRequirement::new("api_secret", Vec::<String>::new());
+    if (operation.security.iter().flatten()).any(|security| *security == api_secret) {
+        failures.extend([
+            ("401", "`invalid_api_secret`"),
+            ("429", "`rate_limited`"),
+            ("503", "`unavailable`"),
+        ]);
+    }
+    if (operation.parameters.iter().flatten()).any(
+        |parameter| matches!(parameter, RefOr::T(parameter) if parameter.name == "pushable_key"),
+    ) {
+        failures.push(("404", "`app_not_found`"));
+    }
+    if operation.request_body.is_some() {
+        failures.extend([
+            ("400", "`malformed_json` or `incomplete_body`"),
+            ("413", "`payload_too_large`"),
+            ("415", "`unsupported_media_type`"),
+            ("422", "`invalid_request`"),
+        ]);
+    }
+    for (status, description) in failures {
         operation
             .responses
             .responses

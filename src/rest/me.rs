@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::Doors;
 use super::authority::AuthenticatedSubscriber;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::time::iso8601;
 use crate::accounts::RenewError;
 use crate::types::subscription::SubscriptionStatus;
@@ -51,9 +51,6 @@ pub(super) struct RenewedApiSecret {
     security(("api_secret" = [])),
     responses(
         (status = 200, body = Me),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn me(
@@ -86,9 +83,6 @@ pub(super) async fn me(
     security(("api_secret" = [])),
     responses(
         (status = 200, body = RenewedApiSecret),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_api_secret`"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
 pub(super) async fn reset_api_secret(

@@ -115,12 +115,10 @@ pub(super) struct QueuedResponse {
     responses(
         (status = 200, body = SentResponse, description = "The provider has the message"),
         (status = 202, body = QueuedResponse, description = "A passing failure: the gateway tries again"),
-        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
         (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_send_key`"),
         (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`"),
         (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`"),
         (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large` or `message_too_large`"),
-        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
         (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request` or `no_mailbox`"),
         (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),

@@ -86,12 +86,8 @@ pub(super) struct CreatedSubscriber {
     request_body = CreateSubscriberRequest,
     responses(
         (status = 201, body = CreatedSubscriber),
-        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`malformed_json` or `incomplete_body`"),
         (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_operator_token`"),
         (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`not_found`: sign-up by REST is off"),
-        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large`"),
-        (status = 415, body = ProblemBody, content_type = "application/problem+json", description = "`unsupported_media_type`"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
         (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
     )
 )]
