@@ -13,10 +13,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use secrecy::SecretString;
 use toml::Table;
 
-pub use plugins::{ClientAuthentication, PluginSettings, SubmissionTls};
+pub use plugins::{
+    ClientAuthentication, Endpoint, PluginSettings, ProviderKind, SubmissionTls, TransportKind,
+};
 use reader::Reader;
 
 use crate::types::plugin::Plugin;
@@ -137,6 +140,17 @@ pub struct SendingSettings {
     pub oauth: Duration,
 }
 
+/// What is done for connected mailboxes without being asked.
+#[derive(Debug, Clone)]
+pub struct MailboxSettings {
+    /// After how long an unused token is refreshed.
+    pub refresh_idle: TimeDelta,
+    /// The time between two looks for replies.
+    pub replies_every: Duration,
+    /// How long after its last message a mailbox is looked into.
+    pub replies_window: TimeDelta,
+}
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -192,6 +206,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How mail leaves.
     pub sending: SendingSettings,
+    /// What is done for connected mailboxes.
+    pub mailboxes: MailboxSettings,
     /// The mail providers that are on.
     pub plugins: Vec<PluginSettings>,
     /// What `mailgate dev` adds.
@@ -236,6 +252,8 @@ pub struct OperatorSettings {
     pub limits: Limits,
     /// How providers are called.
     pub sending: SendingSettings,
+    /// What is done for connected mailboxes.
+    pub mailboxes: MailboxSettings,
     /// The mail providers that are on.
     pub plugins: Vec<PluginSettings>,
     /// The gateway's name.
@@ -257,6 +275,7 @@ pub fn load_operator(
         Some(OperatorSettings {
             database,
             limits: read_limits(reader),
+            mailboxes: read_mailboxes(reader),
             plugins,
             smtp_host: reader.text("smtp.host"),
             seal_keys: seal_keys?,
@@ -363,6 +382,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         metrics_listen: reader.listen_address("metrics.listen"),
         log_filter,
         limits: read_limits(reader),
+        mailboxes: read_mailboxes(reader),
         plugins,
         seal_keys: seal_keys?,
         http_listen: http_listen?,
@@ -423,6 +443,14 @@ fn read_limits(reader: &mut Reader<'_>) -> Limits {
             1,
             1_000_000,
         ),
+    }
+}
+
+fn read_mailboxes(reader: &mut Reader<'_>) -> MailboxSettings {
+    MailboxSettings {
+        refresh_idle: TimeDelta::days(reader.number("mailboxes.refresh_idle_days", 1, 365)),
+        replies_every: reader.seconds("mailboxes.replies_seconds"),
+        replies_window: TimeDelta::days(reader.number("mailboxes.replies_days", 1, 365)),
     }
 }
 

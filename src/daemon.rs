@@ -157,6 +157,7 @@ pub async fn start(
         Arc::clone(&clock),
         Arc::clone(&providers),
         tracker.clone(),
+        Arc::new(settings.mailboxes),
     );
     let (journal, journal_task) = journal(pool.clone());
     tracker.spawn(journal_task.run());

@@ -7,7 +7,7 @@
 //! | 5 | `sandbox` | what `mailgate dev` adds |
 //! | 4 | `daemon` `operator` | builds and spawns all of it; the operator's commands |
 //! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
-//! | 2 | `sending` → `mailboxes` → `accounts` | the domain, in this order |
+//! | 2 | `sending` → `mailboxes` → `webhooks` → `accounts` | the domain, in this order |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
 //! | 0 | `telemetry` `shutdown` → `config` → `types` | no domain |
 //!
@@ -27,4 +27,5 @@ pub mod smtp;
 pub mod storage;
 pub mod telemetry;
 pub mod types;
+pub mod webhooks;
 pub mod workers;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 use tokio_util::task::TaskTracker;
 
-use crate::config::PluginSettings;
+use crate::config::{MailboxSettings, PluginSettings};
 use crate::providers::mail::MailProviders;
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
@@ -31,6 +31,7 @@ pub struct Mailboxes {
     providers: Arc<MailProviders>,
     flights: Arc<Flights>,
     tracker: TaskTracker,
+    settings: Arc<MailboxSettings>,
 }
 
 impl Mailboxes {
@@ -43,6 +44,7 @@ impl Mailboxes {
         clock: SharedClock,
         providers: Arc<MailProviders>,
         tracker: TaskTracker,
+        settings: Arc<MailboxSettings>,
     ) -> Self {
         Self {
             pool,
@@ -51,6 +53,7 @@ impl Mailboxes {
             providers,
             flights: Arc::default(),
             tracker,
+            settings,
         }
     }
     /// The settings of a provider, where it is on.

@@ -131,6 +131,7 @@ pub async fn run(
                 clock,
                 Arc::new(providers),
                 tracker.clone(),
+                Arc::new(settings.mailboxes),
             );
             // Each app the way its subscriber would delete it, so that its grants are revoked.
             for app in accounts.apps(id, None, 0).await? {

@@ -9,3 +9,4 @@ pub mod partitions;
 pub mod pool;
 pub mod spool;
 pub mod subscribers;
+pub mod webhook_messages;

@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod email_address;
+pub mod event;
 pub mod ids;
 pub mod log_status;
 pub mod message;

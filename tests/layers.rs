@@ -14,6 +14,7 @@ const ROWS: &[&[&str]] = &[
     &["telemetry", "shutdown"],
     &["storage", "providers"],
     &["accounts"],
+    &["webhooks"],
     &["mailboxes"],
     &["sending"],
     &["rest", "smtp", "workers"],

@@ -25,11 +25,46 @@ pub enum SubmissionTls {
     Implicit,
 }
 
+/// Whose ways a provider has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// Google.
+    Google,
+    /// Microsoft.
+    Microsoft,
+    /// Anybody's with OAuth 2.
+    Generic,
+}
+
+/// How mail leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportKind {
+    /// SMTP with XOAUTH2; mail is read by IMAP.
+    Smtp,
+    /// Gmail's REST interface.
+    GmailApi,
+    /// Microsoft Graph.
+    Graph,
+}
+
+/// A server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Its name, which its certificate must carry.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+}
+
 /// One mail provider, complete.
 #[derive(Debug, Clone)]
 pub struct PluginSettings {
     /// Which of the two it is.
     pub plugin: Plugin,
+    /// Whose ways it has.
+    pub kind: ProviderKind,
+    /// What people call it.
+    pub label: String,
     /// The OAuth client.
     pub client_id: String,
     /// The OAuth client's secret; empty for a public client.
@@ -42,116 +77,174 @@ pub struct PluginSettings {
     pub token_url: String,
     /// RFC 7009; empty where the provider has none.
     pub revoke_url: String,
-    /// Answers the account's address as JSON.
+    /// Answers the account's address as JSON; empty where the id token tells it.
     pub userinfo_url: String,
     /// Scopes asked for, all of them needed.
     pub scopes: Vec<String>,
-    /// The submission server's name, which its certificate must carry.
-    pub smtp_host: String,
-    /// Its port.
-    pub smtp_port: u16,
+    /// How mail leaves.
+    pub transport: TransportKind,
+    /// Base address of the provider's REST interface, without a slash at its end; empty with SMTP.
+    pub api_base_url: String,
+    /// The submission server; its host is empty with another transport.
+    pub smtp: Endpoint,
     /// How the connection is encrypted.
     pub smtp_tls: SubmissionTls,
+    /// Where mail is read with the SMTP transport, by TLS from the first byte.
+    pub imap: Option<Endpoint>,
+    /// The provider puts a copy of what is submitted by SMTP into the mailbox's sent mail.
+    pub keeps_sent_mail: bool,
     /// Further root certificates for this provider (PEM).
     pub ca_file: Option<PathBuf>,
     /// Submissions at once for one mailbox.
     pub concurrency: usize,
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Google,
-    Microsoft,
-    Generic,
-}
-
 struct Defaults {
+    label: &'static str,
     authorize_url: &'static str,
     token_url: &'static str,
     revoke_url: &'static str,
     userinfo_url: &'static str,
     scopes: &'static [&'static str],
+    api_base_url: &'static str,
     smtp_host: &'static str,
+    imap_host: &'static str,
+    keeps_sent_mail: bool,
 }
 
 const GOOGLE: Defaults = Defaults {
+    label: "Google",
     authorize_url: "https://accounts.google.com/o/oauth2/v2/auth",
     token_url: "https://oauth2.googleapis.com/token",
     revoke_url: "https://oauth2.googleapis.com/revoke",
     userinfo_url: "https://openidconnect.googleapis.com/v1/userinfo",
     scopes: &["openid", "email", "https://mail.google.com/"],
+    api_base_url: "",
     smtp_host: "smtp.gmail.com",
+    imap_host: "imap.gmail.com",
+    keeps_sent_mail: true,
 };
 
-const MICROSOFT: Defaults = Defaults {
-    authorize_url: "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
-    token_url: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
-    revoke_url: "",
-    userinfo_url: "https://graph.microsoft.com/oidc/userinfo",
+/// Gmail's REST interface asks for sending alone, which needs no audit of restricted scopes.
+const GOOGLE_API: Defaults = Defaults {
     scopes: &[
         "openid",
         "email",
+        "https://www.googleapis.com/auth/gmail.send",
+    ],
+    api_base_url: "https://gmail.googleapis.com",
+    ..GOOGLE
+};
+
+const MICROSOFT: Defaults = Defaults {
+    label: "Microsoft",
+    authorize_url: "https://login.microsoftonline.com/common/oauth2/v2.0/authorize",
+    token_url: "https://login.microsoftonline.com/common/oauth2/v2.0/token",
+    revoke_url: "",
+    // A token for SMTP opens no other of Microsoft's services; the id token names the account.
+    userinfo_url: "",
+    scopes: &[
+        "openid",
+        "email",
+        "profile",
         "offline_access",
         "https://outlook.office.com/SMTP.Send",
+        "https://outlook.office.com/IMAP.AccessAsUser.All",
     ],
+    api_base_url: "",
     smtp_host: "smtp.office365.com",
+    imap_host: "outlook.office365.com",
+    keeps_sent_mail: true,
+};
+
+const MICROSOFT_GRAPH: Defaults = Defaults {
+    scopes: &[
+        "openid",
+        "email",
+        "profile",
+        "offline_access",
+        "https://graph.microsoft.com/User.Read",
+        "https://graph.microsoft.com/Mail.Send",
+        "https://graph.microsoft.com/Mail.ReadWrite",
+    ],
+    api_base_url: "https://graph.microsoft.com",
+    ..MICROSOFT
 };
 
 const GENERIC: Defaults = Defaults {
+    label: "",
     authorize_url: "",
     token_url: "",
     revoke_url: "",
     userinfo_url: "",
     scopes: &["openid", "email", "offline_access"],
+    api_base_url: "",
     smtp_host: "",
+    imap_host: "",
+    keeps_sent_mail: false,
 };
+
+impl Defaults {
+    const fn of(kind: ProviderKind, transport: TransportKind) -> &'static Self {
+        match (kind, transport) {
+            (ProviderKind::Google, TransportKind::GmailApi) => &GOOGLE_API,
+            (ProviderKind::Google, _) => &GOOGLE,
+            (ProviderKind::Microsoft, TransportKind::Graph) => &MICROSOFT_GRAPH,
+            (ProviderKind::Microsoft, _) => &MICROSOFT,
+            (ProviderKind::Generic, _) => &GENERIC,
+        }
+    }
+}
 
 /// Submission with STARTTLS (RFC 6409 §3.1), and with implicit TLS (RFC 8314 §7.3).
 const STARTTLS_PORT: u16 = 587;
 const IMPLICIT_TLS_PORT: u16 = 465;
 
+/// IMAP with implicit TLS (RFC 8314 §3.2).
+const IMAP_PORT: u16 = 993;
+
+/// What a plugin of kind generic lacks.
+const REQUIRED: &str = "is required for a plugin of kind generic";
+
 /// Reads one plugin's section; `None` where it is off.
 pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSettings> {
     let name = |key: &str| format!("plugins.{plugin}.{key}");
     let client_id = reader.text(&name("client_id"));
+    let is_on = !client_id.is_empty();
     let kind = reader.choice(
         &name("kind"),
         &[
-            ("google", Kind::Google),
-            ("microsoft", Kind::Microsoft),
-            ("generic", Kind::Generic),
+            ("google", ProviderKind::Google),
+            ("microsoft", ProviderKind::Microsoft),
+            ("generic", ProviderKind::Generic),
         ],
     )?;
-    let defaults = match kind {
-        Kind::Google => GOOGLE,
-        Kind::Microsoft => MICROSOFT,
-        Kind::Generic => GENERIC,
-    };
+    let transport = reader.choice(
+        &name("transport"),
+        &[
+            ("smtp", TransportKind::Smtp),
+            ("gmail_api", TransportKind::GmailApi),
+            ("graph", TransportKind::Graph),
+        ],
+    )?;
+    let defaults = Defaults::of(kind, transport);
     let client_authentication = reader.choice(
         &name("client_auth"),
         &[
             ("post", ClientAuthentication::Post),
             ("basic", ClientAuthentication::Basic),
         ],
-    );
-    reader.choice(&name("transport"), &[("smtp", ())]);
-    let smtp_tls = if reader.text(&name("smtp_tls")).is_empty() {
-        Some(SubmissionTls::StartTls)
+    )?;
+    let keeps_sent_mail = if reader.text(&name("keeps_sent_mail")).is_empty() {
+        defaults.keeps_sent_mail
     } else {
-        reader.choice(
-            &name("smtp_tls"),
-            &[
-                ("starttls", SubmissionTls::StartTls),
-                ("implicit", SubmissionTls::Implicit),
-            ],
-        )
+        reader.choice(&name("keeps_sent_mail"), &[("yes", true), ("no", false)])?
     };
-    let (client_authentication, smtp_tls) = (client_authentication?, smtp_tls?);
-    let is_on = !client_id.is_empty();
+    let by_smtp = transport == TransportKind::Smtp;
     let mut url = |key: &str, default: &str, required: bool| {
         let given = reader.url(&name(key));
         if given.is_empty() && default.is_empty() && required && is_on {
-            reader.problem(&name(key), "is required for a plugin of kind generic");
+            reader.problem(&name(key), REQUIRED);
         }
         if given.is_empty() {
             default.to_owned()
@@ -162,32 +255,34 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let authorize_url = url("authorize_url", defaults.authorize_url, true);
     let token_url = url("token_url", defaults.token_url, true);
     let revoke_url = url("revoke_url", defaults.revoke_url, false);
-    let userinfo_url = url("userinfo_url", defaults.userinfo_url, true);
+    let api_base_url = api_base(
+        transport,
+        &url("api_base_url", defaults.api_base_url, !by_smtp),
+    );
+    let own_userinfo = match kind {
+        ProviderKind::Microsoft if !by_smtp => format!("{api_base_url}/v1.0/me"),
+        _ => defaults.userinfo_url.to_owned(),
+    };
+    let userinfo_url = url(
+        "userinfo_url",
+        &own_userinfo,
+        kind != ProviderKind::Microsoft,
+    );
     let mut scopes = reader.texts(&name("scopes"));
     if scopes.is_empty() {
-        scopes = defaults
-            .scopes
-            .iter()
-            .map(|&scope| scope.to_owned())
-            .collect();
+        scopes = defaults.scopes.iter().map(ToString::to_string).collect();
     }
-    let mut smtp_host = reader.text(&name("smtp_host"));
-    if smtp_host.is_empty() {
-        defaults.smtp_host.clone_into(&mut smtp_host);
-        if smtp_host.is_empty() && is_on {
-            reader.problem(
-                &name("smtp_host"),
-                "is required for a plugin of kind generic",
-            );
-        }
-    }
-    let smtp_port = match (reader.number(&name("smtp_port"), 0, u16::MAX), smtp_tls) {
-        (0, SubmissionTls::StartTls) => STARTTLS_PORT,
-        (0, SubmissionTls::Implicit) => IMPLICIT_TLS_PORT,
-        (port, _) => port,
+    let (smtp, smtp_tls) = read_smtp(reader, &name, defaults, by_smtp && is_on)?;
+    let imap = read_imap(reader, &name, defaults, by_smtp);
+    let label = match (reader.text(&name("label")), defaults.label) {
+        (given, _) if !given.is_empty() => given,
+        (_, "") => host(&authorize_url),
+        (_, label) => label.to_owned(),
     };
     let settings = PluginSettings {
         plugin,
+        kind,
+        label,
         client_id,
         client_secret: SecretString::from(reader.text(&name("client_secret"))),
         client_authentication,
@@ -196,11 +291,81 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         revoke_url,
         userinfo_url,
         scopes,
-        smtp_host,
-        smtp_port,
+        transport,
+        api_base_url,
+        smtp,
         smtp_tls,
+        imap,
+        keeps_sent_mail,
         ca_file: reader.path(&name("ca_file")),
         concurrency: reader.number(&name("limits.concurrency"), 1, 1_000),
     };
     is_on.then_some(settings)
+}
+
+fn read_smtp(
+    reader: &mut Reader<'_>,
+    name: &impl Fn(&str) -> String,
+    defaults: &Defaults,
+    required: bool,
+) -> Option<(Endpoint, SubmissionTls)> {
+    let tls = if reader.text(&name("smtp_tls")).is_empty() {
+        SubmissionTls::StartTls
+    } else {
+        reader.choice(
+            &name("smtp_tls"),
+            &[
+                ("starttls", SubmissionTls::StartTls),
+                ("implicit", SubmissionTls::Implicit),
+            ],
+        )?
+    };
+    let mut host = reader.text(&name("smtp_host"));
+    if host.is_empty() {
+        defaults.smtp_host.clone_into(&mut host);
+        if host.is_empty() && required {
+            reader.problem(&name("smtp_host"), REQUIRED);
+        }
+    }
+    let port = match (reader.number(&name("smtp_port"), 0, u16::MAX), tls) {
+        (0, SubmissionTls::StartTls) => STARTTLS_PORT,
+        (0, SubmissionTls::Implicit) => IMPLICIT_TLS_PORT,
+        (port, _) => port,
+    };
+    Some((Endpoint { host, port }, tls))
+}
+
+fn read_imap(
+    reader: &mut Reader<'_>,
+    name: &impl Fn(&str) -> String,
+    defaults: &Defaults,
+    by_smtp: bool,
+) -> Option<Endpoint> {
+    let mut host = reader.text(&name("imap_host"));
+    if host.is_empty() {
+        defaults.imap_host.clone_into(&mut host);
+    }
+    let port = match reader.number(&name("imap_port"), 0, u16::MAX) {
+        0 => IMAP_PORT,
+        port => port,
+    };
+    (by_smtp && !host.is_empty()).then_some(Endpoint { host, port })
+}
+
+/// Without a slash, and without the version that some write behind the host.
+fn api_base(transport: TransportKind, url: &str) -> String {
+    let base = url.trim_end_matches('/');
+    let version = match transport {
+        TransportKind::Smtp => return String::new(),
+        TransportKind::GmailApi => "/gmail/v1",
+        TransportKind::Graph => "/v1.0",
+    };
+    base.strip_suffix(version).unwrap_or(base).to_owned()
+}
+
+fn host(url: &str) -> String {
+    url::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned))
+        .unwrap_or_default()
 }

@@ -143,9 +143,9 @@ fn a_generic_plugin_needs_its_addresses_and_the_kinds_have_theirs() {
     environment.push(("MAILGATE__PLUGINS__PLUGIN_A__CLIENT_ID", "c"));
     environment.push(("MAILGATE__PLUGINS__PLUGIN_B__CLIENT_ID", "c"));
     let settings = load_with(&environment, None).unwrap();
-    assert_eq!(settings.plugins[0].smtp_host, "smtp.gmail.com");
-    assert_eq!(settings.plugins[0].smtp_port, 587);
-    assert_eq!(settings.plugins[1].smtp_host, "smtp.office365.com");
+    assert_eq!(settings.plugins[0].smtp.host, "smtp.gmail.com");
+    assert_eq!(settings.plugins[0].smtp.port, 587);
+    assert_eq!(settings.plugins[1].smtp.host, "smtp.office365.com");
     environment.push(("MAILGATE__PLUGINS__PLUGIN_A__KIND", "generic"));
     let problems = load_with(&environment, None).unwrap_err().join("\n");
     for key in ["authorize_url", "token_url", "userinfo_url", "smtp_host"] {

@@ -79,7 +79,7 @@ impl Mailboxes {
             .refresh_token
             .as_ref()
             .ok_or(ConnectError::NoRefreshToken)?;
-        let email = provider.oauth.address(&tokens.access_token).await?;
+        let email = provider.oauth.address(&tokens).await?;
         let email = EmailAddress::parse(&email).map_err(|_| ConnectError::NoAddress)?;
         let scopes = tokens
             .scopes

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use super::Mailboxes;
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
-use crate::providers::mail::smtp::Account;
+use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::{self, Mailbox};
+use crate::types::event::DisconnectReason;
 use crate::types::ids::CredentialId;
 use crate::types::plugin::Plugin;
 use crate::types::seal::{SealError, SealKeys, UnsealError};
@@ -114,6 +115,7 @@ impl Mailboxes {
                     credential: mailbox.id,
                     address: mailbox.email.clone(),
                     generation: mailbox.token_generation,
+                    scopes: Arc::clone(&mailbox.scopes),
                     access_token: self.seal_keys.unseal(&access_context(mailbox.id), sealed)?,
                 }))
             }
@@ -183,6 +185,7 @@ impl Mailboxes {
                     credential: id,
                     address: mailbox.email.clone(),
                     generation,
+                    scopes: Arc::clone(&mailbox.scopes),
                     access_token: tokens.access_token,
                 }))
             }
@@ -190,7 +193,7 @@ impl Mailboxes {
                 let mut connection = self.pool.acquire().await?;
                 let now = self.clock.now();
                 let generation = mailbox.token_generation;
-                let reason = "invalid_grant";
+                let reason = DisconnectReason::InvalidGrant;
                 if mailboxes::disconnect(&mut connection, id, generation, reason, now).await? {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);

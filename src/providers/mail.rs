@@ -1,20 +1,28 @@
 //! Mail providers: one file per transport, and their OAuth endpoints.
 
 pub mod oauth;
+pub mod reader;
+pub mod received;
 pub mod smtp;
+pub mod transport;
 pub mod verdict;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{PluginSettings, SendingSettings};
+use reqwest::Client;
+use rustls::ClientConfig;
+
+use crate::config::{PluginSettings, SendingSettings, TransportKind};
 use crate::providers::tls::{self, ClientTlsError};
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 
 use oauth::OAuthClient;
+use reader::MailReader;
 use smtp::SmtpTransport;
+use transport::MailTransport;
 
 /// One provider's ways in.
 #[derive(Debug)]
@@ -23,8 +31,10 @@ pub struct MailProvider {
     pub settings: PluginSettings,
     /// Tokens.
     pub oauth: OAuthClient,
-    /// Mail.
-    pub transport: SmtpTransport,
+    /// How mail leaves.
+    pub transport: Arc<dyn MailTransport>,
+    /// How mailboxes are read, where they can be.
+    pub reader: Option<Arc<dyn MailReader>>,
 }
 
 /// The providers that are on.
@@ -71,15 +81,17 @@ impl MailProviders {
             let plugin = settings.plugin;
             let tls = tls::client(settings.ca_file.as_deref())
                 .map_err(|source| ProviderError::Tls { plugin, source })?;
-            let oauth = OAuthClient::new(settings, &tls, sending.oauth, Arc::clone(clock))
+            let http = http_client(settings, sending, &tls)
                 .map_err(|source| ProviderError::Http { plugin, source })?;
-            let transport = SmtpTransport::new(settings, tls, sending, hello);
+            let oauth = OAuthClient::new(settings, http, sending.oauth, Arc::clone(clock));
+            let (transport, reader) = ways(settings, sending, tls, hello);
             by_plugin.insert(
                 plugin,
                 MailProvider {
                     settings: settings.clone(),
                     oauth,
                     transport,
+                    reader,
                 },
             );
         }
@@ -90,6 +102,13 @@ impl MailProviders {
     #[must_use]
     pub fn get(&self, plugin: Plugin) -> Option<&MailProvider> {
         self.by_plugin.get(&plugin)
+    }
+
+    /// The providers that are on, in order.
+    pub fn all(&self) -> impl Iterator<Item = &MailProvider> {
+        Plugin::ALL
+            .into_iter()
+            .filter_map(|plugin| self.get(plugin))
     }
 
     /// The longest that one attempt may take: a submission, a refused token, the refresh with its
@@ -109,4 +128,47 @@ impl MailProviders {
             provider.transport.drop_idle_connections();
         }
     }
+}
+
+/// How mail leaves by way of a provider, and how it is read.
+fn ways(
+    settings: &PluginSettings,
+    sending: &SendingSettings,
+    tls: Arc<ClientConfig>,
+    hello: &str,
+) -> (Arc<dyn MailTransport>, Option<Arc<dyn MailReader>>) {
+    match settings.transport {
+        TransportKind::Smtp | TransportKind::GmailApi | TransportKind::Graph => {
+            let transport = SmtpTransport::new(settings, tls, sending, hello);
+            (Arc::new(transport), None)
+        }
+    }
+}
+
+/// One HTTP client for a provider's OAuth endpoints and REST interface. Each request bounds itself.
+fn http_client(
+    settings: &PluginSettings,
+    sending: &SendingSettings,
+    tls: &ClientConfig,
+) -> Result<Client, reqwest::Error> {
+    let mut http = Client::builder();
+    // A proxy of the environment can't reach this machine for us.
+    if is_loopback(&settings.token_url) {
+        http = http.no_proxy();
+    }
+    http.tls_backend_preconfigured(tls.clone())
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(sending.connect)
+        .pool_idle_timeout(sending.idle_connection)
+        .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+fn is_loopback(address: &str) -> bool {
+    url::Url::parse(address).is_ok_and(|url| match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    })
 }

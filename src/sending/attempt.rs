@@ -2,7 +2,7 @@
 
 use super::Sending;
 use crate::mailboxes::{Mailbox, TokenError};
-use crate::providers::mail::smtp::Recipients;
+use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 

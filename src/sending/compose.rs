@@ -9,7 +9,7 @@ use lettre::message::{Mailbox, MultiPart, SinglePart};
 use lettre::{Address, Message as Builder};
 
 use super::prepared::{Prepared, Summary};
-use crate::providers::mail::smtp::Recipients;
+use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;

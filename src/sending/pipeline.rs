@@ -79,7 +79,10 @@ pub enum SendError {
 /// How one attempt leaves its message.
 #[derive(Debug)]
 pub(super) enum Settled {
-    Sent,
+    Sent {
+        /// The Message-ID that the provider gave it.
+        message_id: Option<String>,
+    },
     Failed(Failure),
     Again {
         failure: Failure,
@@ -160,13 +163,15 @@ impl Sending {
         };
         report(&settled, names, started.elapsed());
         match settled {
-            Settled::Sent => {
-                self.close(id, LogStatus::Sent, None).await;
-                Ok(Outcome::Sent(receipt))
+            Settled::Sent { message_id } => {
+                self.close(Closing::sent(id, message_id.clone())).await;
+                Ok(Outcome::Sent(Receipt {
+                    message_id: message_id.or(receipt.message_id),
+                    ..receipt
+                }))
             }
             Settled::Failed(failure) => {
-                self.close(id, LogStatus::FailedPerm, Some(failure.to_string()))
-                    .await;
+                self.close(Closing::failed(id, failure.to_string())).await;
                 Ok(Outcome::Rejected {
                     receipt,
                     failure,
@@ -200,7 +205,7 @@ impl Sending {
     /// What a verdict means for a message whose `attempts`th attempt it was.
     pub(super) fn settle(&self, verdict: Verdict, attempts: i32) -> Settled {
         let (failure, retry_after) = match verdict {
-            Verdict::Sent => return Settled::Sent,
+            Verdict::Sent { message_id } => return Settled::Sent { message_id },
             Verdict::Permanent(failure) | Verdict::TokenRefused(failure) => {
                 return Settled::Failed(failure);
             }
@@ -232,18 +237,13 @@ impl Sending {
     /// Writes the end of a message. What the provider answered stands whatever the database says, so
     /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
     /// is written or the process ends.
-    pub(super) async fn close(&self, id: LogId, status: LogStatus, error_message: Option<String>) {
-        let closing = Closing {
-            id,
-            status,
-            error_message,
-        };
+    pub(super) async fn close(&self, closing: Closing) {
         if self.try_close(&closing, WRITE_ATTEMPTS).await {
             return;
         }
         tracing::error!(
-            log_id = %id,
-            status = status.as_str(),
+            log_id = %closing.id,
+            status = closing.status.as_str(),
             "the end of a message could not be written yet; it is tried again"
         );
         let sending = self.clone();
@@ -342,7 +342,7 @@ pub(super) struct Names {
 /// The one line that the log has of an attempt.
 pub(super) fn report(settled: &Settled, names: Names, took: Duration) {
     let (outcome, error) = match settled {
-        Settled::Sent => (LogStatus::Sent, None),
+        Settled::Sent { .. } => (LogStatus::Sent, None),
         Settled::Failed(failure) => (LogStatus::FailedPerm, Some(failure.to_string())),
         Settled::Again { failure, .. } => (LogStatus::FailedTemp, Some(failure.to_string())),
     };

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::providers::mail::smtp::Recipients;
+use crate::providers::mail::transport::Recipients;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
 

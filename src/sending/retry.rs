@@ -9,11 +9,10 @@ use super::Sending;
 use super::gate::{Blocked, admit};
 use super::pipeline::{Names, Settled, UNVERIFIABLE, report};
 use crate::config::Unverifiable;
-use crate::providers::mail::smtp::Recipients;
+use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::storage::spool::{Claimed, Deferral};
+use crate::storage::spool::{Claimed, Closing, Deferral};
 use crate::storage::{apps, spool};
-use crate::types::log_status::LogStatus;
 
 /// Stored messages that one process tries at once.
 pub(super) const PLACES: usize = 32;
@@ -91,8 +90,7 @@ impl Sending {
             } else {
                 // Without its bytes the message can't be sent again, and its sender has had no answer.
                 let text = format!("{UNVERIFIABLE} ({why})");
-                self.close(claimed.id, LogStatus::FailedPerm, Some(text))
-                    .await;
+                self.close(Closing::failed(claimed.id, text)).await;
             }
         }
         Ok(count)
@@ -155,10 +153,12 @@ impl Sending {
         };
         report(&settled, names, took);
         match settled {
-            Settled::Sent => self.close(claimed.id, LogStatus::Sent, None).await,
+            Settled::Sent { message_id } => {
+                self.close(Closing::sent(claimed.id, message_id)).await;
+            }
             Settled::Failed(failure) => {
-                let text = Some(failure.to_string());
-                self.close(claimed.id, LogStatus::FailedPerm, text).await;
+                self.close(Closing::failed(claimed.id, failure.to_string()))
+                    .await;
             }
             Settled::Again {
                 failure,

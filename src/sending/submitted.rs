@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use mail_parser::{Header, HeaderName, HeaderValue, MessageParser};
 
 use super::prepared::{Prepared, Summary};
-use crate::providers::mail::smtp::Recipients;
+use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;

@@ -1,9 +1,12 @@
 //! The table `mailboxes`: choosing one for a send, its tokens, and its end.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::types::event::DisconnectReason;
 use crate::types::ids::{AppId, CredentialId, UserKey};
 use crate::types::plugin::Plugin;
 
@@ -18,6 +21,8 @@ pub struct Mailbox {
     pub plugin: Plugin,
     /// Its address, as the provider spells it.
     pub email: String,
+    /// What its user has granted.
+    pub scopes: Arc<[String]>,
     /// The refresh token, sealed.
     pub refresh_token_sealed: Option<Vec<u8>>,
     /// The access token, sealed.
@@ -34,6 +39,7 @@ struct Row {
     user_key: Uuid,
     plugin: String,
     email: String,
+    scopes: Vec<String>,
     refresh_token_sealed: Option<Vec<u8>>,
     access_token_sealed: Option<Vec<u8>>,
     access_token_expires_at: Option<DateTime<Utc>>,
@@ -52,6 +58,7 @@ impl TryFrom<Row> for Mailbox {
                 .parse()
                 .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
             email: row.email,
+            scopes: row.scopes.into(),
             refresh_token_sealed: row.refresh_token_sealed,
             access_token_sealed: row.access_token_sealed,
             access_token_expires_at: row.access_token_expires_at,
@@ -73,8 +80,8 @@ pub async fn find_first(
 ) -> Result<Option<Mailbox>, sqlx::Error> {
     sqlx::query_as!(
         Row,
-        "SELECT id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
-                access_token_expires_at, token_generation
+        "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
+                access_token_sealed, access_token_expires_at, token_generation
          FROM mailboxes
          WHERE app_id = $1 AND status = 'active' AND ($2::text IS NULL OR plugin = $2)
          ORDER BY connected_at, id
@@ -108,7 +115,7 @@ pub async fn find_for_user(
              UNION
              SELECT user_key FROM end_users WHERE app_id = $1 AND user_key = $3
          )
-         SELECT id, user_key AS "user_key!", plugin, email, refresh_token_sealed,
+         SELECT id, user_key AS "user_key!", plugin, email, scopes, refresh_token_sealed,
                 access_token_sealed, access_token_expires_at, token_generation
          FROM users JOIN mailboxes USING (user_key)
          WHERE status = 'active' AND ($4::text IS NULL OR plugin = $4)
@@ -137,8 +144,8 @@ pub async fn find_by_address(
 ) -> Result<Option<Mailbox>, sqlx::Error> {
     sqlx::query_as!(
         Row,
-        "SELECT id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
-                access_token_expires_at, token_generation
+        "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
+                access_token_sealed, access_token_expires_at, token_generation
          FROM mailboxes
          WHERE app_id = $1 AND email_lookup = $2 AND status = 'active'
          ORDER BY connected_at, id
@@ -163,8 +170,8 @@ pub async fn find_active(
 ) -> Result<Option<Mailbox>, sqlx::Error> {
     sqlx::query_as!(
         Row,
-        "SELECT id, user_key, plugin, email, refresh_token_sealed, access_token_sealed,
-                access_token_expires_at, token_generation
+        "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
+                access_token_sealed, access_token_expires_at, token_generation
          FROM mailboxes WHERE id = $1 AND status = 'active'",
         id.0,
     )
@@ -318,7 +325,7 @@ pub async fn disconnect(
     connection: &mut PgConnection,
     id: CredentialId,
     generation: i64,
-    reason: &str,
+    reason: DisconnectReason,
     now: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let ended = sqlx::query!(
@@ -329,7 +336,7 @@ pub async fn disconnect(
          WHERE id = $1 AND token_generation = $2 AND status = 'active'",
         id.0,
         generation,
-        reason,
+        reason.as_str(),
         now,
     )
     .execute(connection)

@@ -60,6 +60,32 @@ pub struct Closing {
     pub status: LogStatus,
     /// Why it failed.
     pub error_message: Option<String>,
+    /// The Message-ID that the provider gave it instead of its own.
+    pub message_id: Option<String>,
+}
+
+impl Closing {
+    /// The provider has it.
+    #[must_use]
+    pub fn sent(id: LogId, message_id: Option<String>) -> Self {
+        Self {
+            id,
+            status: LogStatus::Sent,
+            error_message: None,
+            message_id,
+        }
+    }
+
+    /// It will not be sent.
+    #[must_use]
+    pub fn failed(id: LogId, error_message: String) -> Self {
+        Self {
+            id,
+            status: LogStatus::FailedPerm,
+            error_message: Some(error_message),
+            message_id: None,
+        }
+    }
 }
 
 /// A message that is tried again.
@@ -213,27 +239,33 @@ pub async fn close(connection: &mut PgConnection, closings: &[Closing]) -> Resul
         .iter()
         .map(|closing| closing.error_message.clone())
         .collect();
+    let message_ids: Vec<Option<String>> = closings
+        .iter()
+        .map(|closing| closing.message_id.clone())
+        .collect();
     sqlx::query!(
         "WITH closing AS (
-             SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[])
-                 AS closing (id, status, error_message)
+             SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[])
+                 AS closing (id, status, error_message, given_message_id)
          ), taken AS (
              DELETE FROM spool USING closing WHERE spool.id = closing.id
-             RETURNING spool.*, closing.status, closing.error_message
+             RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id
          )
          INSERT INTO email_logs
              (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
               subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
               sent_at)
          SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-                subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-                opened_at
+                subject, plugin, status, error_message, coalesce(given_message_id, message_id),
+                size_bytes, has_attachments, opened_at
          FROM taken
          ON CONFLICT (id) DO UPDATE
-         SET status = EXCLUDED.status, error_message = EXCLUDED.error_message",
+         SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
+             message_id = EXCLUDED.message_id",
         &ids,
         &statuses,
         &errors as &[Option<String>],
+        &message_ids as &[Option<String>],
     )
     .execute(connection)
     .await?;

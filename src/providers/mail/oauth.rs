@@ -1,13 +1,17 @@
 //! The OAuth 2 endpoints of a provider (RFC 6749, 7009): tokens for a code, new tokens for a refresh
-//! token, the account's address, revocation.
+//! token, revocation. Where a user is sent is in [`authorize`], whose account it is in [`account`].
+
+mod account;
+mod authorize;
 
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::{Client, Response, StatusCode};
-use rustls::ClientConfig;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
+
+pub use authorize::AuthorizationRequest;
 
 use crate::config::{ClientAuthentication, PluginSettings};
 use crate::types::clock::SharedClock;
@@ -32,6 +36,8 @@ pub struct Tokens {
     pub expires_at: DateTime<Utc>,
     /// What was granted, where it is told.
     pub scopes: Option<Vec<String>>,
+    /// Who the account is (`OpenID` Connect), where it is told.
+    pub id_token: Option<SecretString>,
 }
 
 /// Why there is no token.
@@ -53,6 +59,9 @@ pub enum OAuthError {
     /// No answer.
     #[error("the provider's OAuth endpoint can't be reached: {0}")]
     Unreachable(String),
+    /// The account has an address that the provider has not checked.
+    #[error("the provider doesn't vouch for the account's address")]
+    Unverified,
     /// An answer of no known form.
     #[error("the provider's OAuth endpoint answers nonsense: {0}")]
     Nonsense(&'static str),
@@ -65,6 +74,7 @@ struct TokenAnswer {
     #[serde(default)]
     expires_in: Option<Seconds>,
     scope: Option<String>,
+    id_token: Option<SecretString>,
 }
 
 /// Some providers write the number as a text.
@@ -92,14 +102,6 @@ struct ErrorAnswer {
     error_description: String,
 }
 
-#[derive(Deserialize)]
-struct UserInfo {
-    email: Option<String>,
-    mail: Option<String>,
-    #[serde(rename = "userPrincipalName")]
-    user_principal_name: Option<String>,
-}
-
 /// A provider's OAuth endpoints.
 #[derive(Debug)]
 pub struct OAuthClient {
@@ -110,34 +112,20 @@ pub struct OAuthClient {
 }
 
 impl OAuthClient {
-    /// A client that trusts what `tls` trusts and waits `limit` for each answer.
-    ///
-    /// # Errors
-    ///
-    /// When the HTTP client can't be built.
+    /// A client that waits `limit` for each answer.
+    #[must_use]
     pub fn new(
         settings: &PluginSettings,
-        tls: &ClientConfig,
+        http: Client,
         limit: Duration,
         clock: SharedClock,
-    ) -> Result<Self, reqwest::Error> {
-        let mut http = Client::builder();
-        // A proxy of the environment can't reach this machine for us.
-        if is_loopback(&settings.token_url) {
-            http = http.no_proxy();
-        }
-        let http = http
-            .tls_backend_preconfigured(tls.clone())
-            .redirect(reqwest::redirect::Policy::none())
-            .timeout(limit)
-            .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             http,
             settings: settings.clone(),
             limit,
             clock,
-        })
+        }
     }
 
     /// How long one answer may take.
@@ -222,6 +210,7 @@ impl OAuthClient {
             scopes: answer
                 .scope
                 .map(|scope| scope.split_whitespace().map(str::to_owned).collect()),
+            id_token: answer.id_token,
         })
     }
 
@@ -249,48 +238,13 @@ impl OAuthClient {
             }
         }
         request
+            .timeout(self.limit)
             .header("accept", "application/json")
             .form(&form)
             .send()
             .await
             .map_err(unreachable)
     }
-
-    /// The address of the account behind an access token.
-    ///
-    /// # Errors
-    ///
-    /// [`OAuthError`].
-    pub async fn address(&self, access_token: &SecretString) -> Result<String, OAuthError> {
-        let response = self
-            .http
-            .get(&self.settings.userinfo_url)
-            .bearer_auth(access_token.expose_secret())
-            .header("accept", "application/json")
-            .send()
-            .await
-            .map_err(unreachable)?;
-        let status = response.status();
-        let body = read(response).await?;
-        if !status.is_success() {
-            return Err(refusal(status, &body));
-        }
-        let info: UserInfo = serde_json::from_slice(&body)
-            .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))?;
-        info.email
-            .or(info.mail)
-            .or(info.user_principal_name)
-            .ok_or(OAuthError::Nonsense("the account's data has no address"))
-    }
-}
-
-fn is_loopback(address: &str) -> bool {
-    url::Url::parse(address).is_ok_and(|url| match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    })
 }
 
 fn unreachable(error: reqwest::Error) -> OAuthError {

@@ -7,14 +7,15 @@ mod reply;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use rustls::ClientConfig;
-use secrecy::SecretString;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, SendingSettings};
+use crate::providers::mail::transport::{Account, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::types::ids::CredentialId;
 use crate::types::message::Message;
 
 use connection::{Connection, Content, Endpoint, Envelope, StageError};
@@ -32,28 +33,6 @@ const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
 /// Authentication credentials invalid (RFC 4954 §6).
 const CREDENTIALS_INVALID: &str = "5.7.8";
-
-/// The mailbox that a message goes out from, opened by an access token.
-#[derive(Debug, Clone)]
-pub struct Account {
-    /// The mailbox.
-    pub credential: CredentialId,
-    /// Its address: log-in name and envelope sender.
-    pub address: String,
-    /// Which of the mailbox's access tokens this is.
-    pub generation: i64,
-    /// The access token.
-    pub access_token: SecretString,
-}
-
-/// Whom a message goes to.
-#[derive(Debug, Clone)]
-pub struct Recipients {
-    /// Their addresses.
-    pub addresses: Vec<String>,
-    /// An address or a header isn't ASCII.
-    pub smtputf8: bool,
-}
 
 /// A provider's submission server, with connections kept between messages.
 pub struct SmtpTransport {
@@ -84,8 +63,8 @@ impl SmtpTransport {
     ) -> Self {
         Self {
             endpoint: Endpoint {
-                host: settings.smtp_host.clone(),
-                port: settings.smtp_port,
+                host: settings.smtp.host.clone(),
+                port: settings.smtp.port,
                 tls: settings.smtp_tls,
                 hello: hello.to_owned(),
                 connect: sending.connect,
@@ -98,9 +77,7 @@ impl SmtpTransport {
         }
     }
 
-    /// Submits a message once. Waits for a place where the mailbox has as many submissions under way
-    /// as it may have. All of it takes [`Self::longest`] at most.
-    pub async fn submit(
+    async fn submit_once(
         &self,
         account: &Account,
         recipients: &Recipients,
@@ -122,12 +99,6 @@ impl SmtpTransport {
             Ok((connection, envelope)) => self.finish(connection, envelope, account, message).await,
             Err(verdict) => verdict,
         }
-    }
-
-    /// The longest that [`Self::submit`] may take.
-    #[must_use]
-    pub fn longest(&self) -> Duration {
-        self.preparation + self.endpoint.data + LAST_REPLY
     }
 
     /// A connection that has taken the envelope, or refused it; or what came of trying to get one.
@@ -192,14 +163,28 @@ impl SmtpTransport {
         }
         // 250 alone is success; anything else that isn't a refusal leaves the outcome open.
         match reply.code {
-            250 => Verdict::Sent,
+            250 => Verdict::sent(),
             400.. => refused(&reply),
             _ => Verdict::Unknown(reply.failure()),
         }
     }
+}
 
-    /// Closes connections that nobody has used for a while.
-    pub fn drop_idle_connections(&self) {
+impl MailTransport for SmtpTransport {
+    fn submit<'a>(
+        &'a self,
+        account: &'a Account,
+        recipients: &'a Recipients,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Verdict> {
+        self.submit_once(account, recipients, message).boxed()
+    }
+
+    fn longest(&self) -> Duration {
+        self.preparation + self.endpoint.data + LAST_REPLY
+    }
+
+    fn drop_idle_connections(&self) {
         self.idle.drop_expired();
     }
 }
@@ -288,7 +273,7 @@ mod tests {
                 } => "wait",
                 Verdict::Permanent(_) => "permanent",
                 Verdict::TokenRefused(_) => "token",
-                Verdict::Sent | Verdict::Unknown(_) => "wrong",
+                Verdict::Sent { .. } | Verdict::Unknown(_) => "wrong",
             };
             assert_eq!(verdict, expected, "{code} {text}");
         }
@@ -311,7 +296,7 @@ mod tests {
                 Verdict::Temporary { .. } => "temporary",
                 Verdict::Permanent(_) => "permanent",
                 Verdict::TokenRefused(_) => "token",
-                Verdict::Sent | Verdict::Unknown(_) => "wrong",
+                Verdict::Sent { .. } | Verdict::Unknown(_) => "wrong",
             };
             assert_eq!(verdict, expected, "{code} {text}");
         }

@@ -36,7 +36,10 @@ impl Display for Failure {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The provider has the message.
-    Sent,
+    Sent {
+        /// The Message-ID that the provider gave it instead of its own, angle brackets included.
+        message_id: Option<String>,
+    },
     /// Not now; the provider has not got it.
     Temporary {
         /// Why.
@@ -53,6 +56,12 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The provider has the message as it is.
+    #[must_use]
+    pub fn sent() -> Self {
+        Self::Sent { message_id: None }
+    }
+
     /// A passing failure with no time of its own.
     #[must_use]
     pub fn temporary(failure: Failure) -> Self {

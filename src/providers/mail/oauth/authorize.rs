@@ -1,0 +1,64 @@
+//! Where a user is sent to grant access (RFC 6749 §4.1.1, PKCE by RFC 7636 §4.3).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::OAuthClient;
+use crate::config::ProviderKind;
+
+/// What an authorization request says beside the client's own data.
+#[derive(Debug, Clone, Copy)]
+pub struct AuthorizationRequest<'a> {
+    /// Where the code is to be brought.
+    pub redirect_uri: &'a str,
+    /// Comes back with it.
+    pub state: &'a str,
+    /// The secret that the code will be exchanged with; its digest is told.
+    pub code_verifier: &'a str,
+    /// The account that the user is expected to choose.
+    pub login_hint: Option<&'a str>,
+}
+
+impl OAuthClient {
+    /// The provider's page for this request; `None` where the settings' address can't be read.
+    #[must_use]
+    pub fn authorization_url(&self, request: &AuthorizationRequest<'_>) -> Option<Url> {
+        let mut url = Url::parse(&self.settings.authorize_url).ok()?;
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(request.code_verifier));
+        {
+            let mut query = url.query_pairs_mut();
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &self.settings.client_id)
+                .append_pair("redirect_uri", request.redirect_uri)
+                .append_pair("scope", &self.settings.scopes.join(" "))
+                .append_pair("state", request.state)
+                .append_pair("code_challenge", &challenge)
+                .append_pair("code_challenge_method", "S256");
+            match self.settings.kind {
+                // Without consent asked for, Google gives a refresh token the first time only.
+                ProviderKind::Google => {
+                    query
+                        .append_pair("access_type", "offline")
+                        .append_pair("prompt", "consent");
+                }
+                ProviderKind::Microsoft => {
+                    query.append_pair("response_mode", "query");
+                    if request.login_hint.is_none() {
+                        query.append_pair("prompt", "select_account");
+                    }
+                }
+                // OpenID Connect Core §11: offline access takes consent.
+                ProviderKind::Generic => {
+                    query.append_pair("prompt", "consent");
+                }
+            }
+            if let Some(hint) = request.login_hint {
+                query.append_pair("login_hint", hint);
+            }
+        }
+        Some(url)
+    }
+}

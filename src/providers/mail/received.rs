@@ -1,0 +1,155 @@
+//! What is read of a message that has come in: the headers that tell a reply.
+
+use std::collections::BTreeSet;
+
+use mail_parser::{HeaderName, HeaderValue, MessageParser};
+
+/// Message-IDs of one message that are looked at; a long thread names the latest ones last.
+const REFERENCES: usize = 50;
+
+/// Characters of a Message-ID, an address or a subject that are kept.
+const LENGTH: usize = 998;
+
+/// The headers that [`Received::parse`] needs, for whoever asks for single ones.
+pub const HEADERS: [&str; 9] = [
+    "Message-ID",
+    "In-Reply-To",
+    "References",
+    "From",
+    "To",
+    "Subject",
+    "Auto-Submitted",
+    "Return-Path",
+    "Precedence",
+];
+
+/// A message that has come in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Its Message-ID, with the angle brackets.
+    pub message_id: Option<String>,
+    /// The messages that it answers: In-Reply-To first, then References from the last one on; with
+    /// the angle brackets, each once.
+    pub answers: Vec<String>,
+    /// The From address; empty where there is none.
+    pub from: String,
+    /// The first To address; empty where there is none.
+    pub to: String,
+    /// The subject, decoded.
+    pub subject: String,
+    /// No person wrote it: Auto-Submitted says so (RFC 3834 §5), or it is a bounce.
+    pub automatic: bool,
+}
+
+impl Received {
+    /// Reads a block of header lines; what follows an empty line is ignored.
+    #[must_use]
+    pub fn parse(headers: &[u8]) -> Self {
+        let Some(parsed) = MessageParser::new().parse_headers(headers) else {
+            return Self::default();
+        };
+        let ids = |name: HeaderName<'_>| -> Vec<String> {
+            match parsed.header(name) {
+                Some(HeaderValue::Text(id)) => vec![bracketed(id)],
+                Some(HeaderValue::TextList(ids)) => ids.iter().map(|id| bracketed(id)).collect(),
+                _ => Vec::new(),
+            }
+        };
+        let mut seen = BTreeSet::new();
+        let answers = ids(HeaderName::InReplyTo)
+            .into_iter()
+            .chain(ids(HeaderName::References).into_iter().rev())
+            .filter(|id| seen.insert(id.clone()))
+            .take(REFERENCES)
+            .collect();
+        let first = |address: Option<&mail_parser::Address<'_>>| {
+            address
+                .and_then(mail_parser::Address::first)
+                .and_then(|address| address.address.as_deref())
+                .map(kept)
+                .unwrap_or_default()
+        };
+        Self {
+            message_id: parsed.message_id().map(bracketed),
+            answers,
+            from: first(parsed.from()),
+            to: first(parsed.to()),
+            subject: parsed.subject().map(kept).unwrap_or_default(),
+            automatic: is_automatic(&parsed),
+        }
+    }
+}
+
+fn is_automatic(parsed: &mail_parser::Message<'_>) -> bool {
+    parsed.headers_raw().any(|(name, value)| {
+        let value = value.trim().to_ascii_lowercase();
+        let word = value.split([';', ' ', '(']).next().unwrap_or_default();
+        match name.trim().to_ascii_lowercase().as_str() {
+            "auto-submitted" => word != "no",
+            "return-path" => value == "<>",
+            "precedence" => word == "auto_reply",
+            _ => false,
+        }
+    })
+}
+
+fn bracketed(id: &str) -> String {
+    format!("<{}>", kept(id.trim_matches(['<', '>', ' '])))
+}
+
+/// Nothing that a database or a log line can't hold.
+fn kept(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_control())
+        .take(LENGTH)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply() {
+        let received = Received::parse(
+            b"Return-Path: <bob@example.org>\r\nMessage-ID: <r1@example.org>\r\n\
+              From: Bob <bob@example.org>\r\nTo: Ada <ada@example.com>, x@example.com\r\n\
+              Subject: =?utf-8?q?Re:_Gr=C3=BC=C3=9Fe?=\r\nIn-Reply-To: <m2@example.com>\r\n\
+              References: <m1@example.com>\r\n <m2@example.com>\r\n\r\nBody: no",
+        );
+        assert_eq!(
+            received,
+            Received {
+                message_id: Some("<r1@example.org>".to_owned()),
+                answers: vec!["<m2@example.com>".to_owned(), "<m1@example.com>".to_owned()],
+                from: "bob@example.org".to_owned(),
+                to: "ada@example.com".to_owned(),
+                subject: "Re: Grüße".to_owned(),
+                automatic: false,
+            }
+        );
+    }
+
+    #[test]
+    fn what_no_person_wrote() {
+        for (headers, automatic) in [
+            ("Subject: x", false),
+            ("Auto-Submitted: no", false),
+            ("Auto-Submitted: NO (really)", false),
+            ("Auto-Submitted: auto-replied", true),
+            ("auto-submitted:\r\n auto-generated; owner-email=x", true),
+            ("Return-Path: <>", true),
+            ("Precedence: auto_reply", true),
+            ("Precedence: list", false),
+        ] {
+            let received = Received::parse(format!("{headers}\r\n\r\n").as_bytes());
+            assert_eq!(received.automatic, automatic, "{headers}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_something() {
+        assert_eq!(Received::parse(b""), Received::default());
+        assert_eq!(Received::parse(b"\r\n\r\n"), Received::default());
+    }
+}
