@@ -66,3 +66,5 @@ CREATE TABLE webhook_messages (
 );
 
 CREATE INDEX webhook_messages_by_app ON webhook_messages (app_id, id);
+
+UPDATE mailboxes SET refresh_due_at = connected_at WHERE status = 'active';

@@ -206,7 +206,7 @@ pub async fn start(
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
-    look_after_storage(
+    look_after(
         &accounts,
         &mailboxes,
         &pool,
@@ -244,8 +244,8 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
     Ok(acceptor)
 }
 
-/// The loops that only look at the database.
-fn look_after_storage(
+/// The loops that nobody waits for.
+fn look_after(
     accounts: &Accounts,
     mailboxes: &Mailboxes,
     pool: &PgPool,
@@ -254,6 +254,12 @@ fn look_after_storage(
     shutdown: &Shutdown,
 ) {
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    tracker.spawn(workers::replies(
+        mailboxes.clone(),
+        tracker.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
     tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
     tracker.spawn(workers::end_sessions(
         pool.clone(),

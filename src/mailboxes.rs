@@ -4,6 +4,8 @@
 mod choose;
 mod connect;
 mod delete_app;
+mod idle;
+mod replies;
 mod token;
 
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use crate::types::seal::SealKeys;
 
 pub use crate::storage::mailboxes::{ConnectedUser, Mailbox};
 pub use connect::{ConnectError, Connected, NewConnection};
+pub use replies::PLACES as REPLY_PLACES;
+use replies::Senders;
 use token::Flights;
 pub use token::TokenError;
 
@@ -30,6 +34,7 @@ pub struct Mailboxes {
     clock: SharedClock,
     providers: Arc<MailProviders>,
     flights: Arc<Flights>,
+    senders: Arc<Senders>,
     tracker: TaskTracker,
     settings: Arc<MailboxSettings>,
 }
@@ -52,6 +57,7 @@ impl Mailboxes {
             clock,
             providers,
             flights: Arc::default(),
+            senders: Arc::default(),
             tracker,
             settings,
         }

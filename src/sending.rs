@@ -10,6 +10,7 @@ pub mod prepared;
 mod retry;
 mod spooled;
 pub mod submitted;
+mod verify;
 
 use std::sync::Arc;
 

@@ -7,6 +7,7 @@ pub mod end_users;
 pub mod mailboxes;
 pub mod partitions;
 pub mod pool;
+pub mod replies;
 pub mod spool;
 pub mod subscribers;
 pub mod webhook_messages;

@@ -2,12 +2,14 @@
 
 mod certificate;
 mod deleted_apps;
+mod mailboxes;
 mod partitions;
 mod retry;
 mod sessions;
 
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use deleted_apps::run as remove_traces;
+pub use mailboxes::{refresh_idle, replies};
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::run as retry;
 pub use sessions::run as end_sessions;

@@ -115,6 +115,7 @@ impl Mailboxes {
                 refresh_token,
             )?),
             tokens.expires_at,
+            now + self.settings.refresh_idle,
         )
         .await?;
         transaction.commit().await?;

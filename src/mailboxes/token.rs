@@ -251,7 +251,17 @@ impl Mailboxes {
         let mut connection = self.pool.acquire().await?;
         let (id, refreshed) = (mailbox.id, Some(mailbox.token_generation));
         let expires_at = tokens.expires_at;
-        mailboxes::store_tokens(&mut connection, id, refreshed, access, rotated, expires_at).await
+        let due = self.clock.now() + self.settings.refresh_idle;
+        mailboxes::store_tokens(
+            &mut connection,
+            id,
+            refreshed,
+            access,
+            rotated,
+            expires_at,
+            due,
+        )
+        .await
     }
 
     /// Asks for new tokens; an `invalid_grant` is confirmed by a second question, since providers
@@ -268,7 +278,15 @@ impl Mailboxes {
             match provider.oauth.refresh(&refresh_token).await {
                 Ok(tokens) => return Ok(tokens),
                 Err(OAuthError::InvalidGrant(_)) => {}
-                Err(error) => return Err(TokenError::Unavailable(error.to_string())),
+                Err(error) => {
+                    metrics::counter!(
+                        "mailgate_token_refresh_failures_total",
+                        "plugin" => mailbox.plugin.as_str(),
+                        "reason" => error.reason(),
+                    )
+                    .increment(1);
+                    return Err(TokenError::Unavailable(error.to_string()));
+                }
             }
         }
         Err(TokenError::Disconnected)

@@ -77,7 +77,7 @@ pub(super) struct ConnectedMailbox {
     /// ISO 8601, UTC: the last time it was connected.
     #[schema(format = DateTime)]
     pub(super) connected_at: String,
-    /// Whether replies to its mail are looked for.
+    /// Whether replies to its mail are looked for: only where its grant lets the gateway read it.
     pub(super) reply_tracking: bool,
 }
 
@@ -153,17 +153,16 @@ impl AppFieldsShown {
 }
 
 impl ConnectedMailbox {
-    pub(super) fn new(user: ConnectedUser) -> Self {
+    pub(super) fn new(user: ConnectedUser, reply_tracking: bool) -> Self {
         Self {
             user_key: user.user_key.to_string(),
             email: user.email,
-            plugin: user.plugin,
+            plugin: user.plugin.to_string(),
             credential_id: user.id.to_string(),
             user_id: user.user_id,
             status: user.status,
             connected_at: iso8601(user.connected_at),
-            // No transport reads mail yet.
-            reply_tracking: false,
+            reply_tracking,
         }
     }
 }

@@ -159,7 +159,13 @@ pub(super) async fn show(
         .map_err(|error| Problem::database(&error))?;
     Ok(Json(AppDetail {
         app: AppFieldsShown::new(app),
-        users: users.into_iter().map(ConnectedMailbox::new).collect(),
+        users: users
+            .into_iter()
+            .map(|user| {
+                let is_read = doors.mailboxes.tracks_replies(user.plugin, &user.scopes);
+                ConnectedMailbox::new(user, is_read)
+            })
+            .collect(),
     }))
 }
 

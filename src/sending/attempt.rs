@@ -1,20 +1,82 @@
-//! One attempt: token → submit → verdict.
+//! One attempt: token → submit → verdict; where the verdict is unknown, a look into the sent mail.
+
+use std::time::Duration;
 
 use super::Sending;
+use super::verify::Presence;
 use crate::mailboxes::{Mailbox, TokenError};
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 
+/// Pauses before the looks at a message whose outcome is unknown: providers were seen to answer 504
+/// and to deliver all the same, a little later.
+const LOOKS: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+];
+
+/// A message, and where it goes out from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Submission<'a> {
+    pub(super) mailbox: &'a Mailbox,
+    pub(super) recipients: &'a Recipients,
+    pub(super) message: &'a Message,
+    /// Its Message-ID header, with the angle brackets.
+    pub(super) message_id: Option<&'a str>,
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub(super) enum Attempted {
+    /// What the provider said.
+    Told(Verdict),
+    /// It was out when the connection broke, and a later look into the sent mail will tell whether it
+    /// arrived.
+    Untold(Failure),
+}
+
 impl Sending {
     /// Submits a message once. A token that the provider refuses is refreshed, and the submission
     /// tried once more: nothing has gone out before.
-    pub(super) async fn attempt(
-        &self,
-        mailbox: &Mailbox,
-        recipients: &Recipients,
-        message: &Message,
-    ) -> Verdict {
+    pub(super) async fn attempt(&self, submission: Submission<'_>) -> Attempted {
+        let verdict = self.submit(submission).await;
+        if let Verdict::Sent { .. } = verdict {
+            self.mailboxes.note_sent(submission.mailbox);
+        }
+        let Verdict::Unknown(failure) = verdict else {
+            return Attempted::Told(verdict);
+        };
+        let mut presence = Presence::Unknowable;
+        for pause in LOOKS {
+            tokio::time::sleep(pause).await;
+            presence = self
+                .look_up(submission.mailbox, submission.message_id)
+                .await;
+            match presence {
+                Presence::Sent => {
+                    tracing::info!(credential_id = %submission.mailbox.id, "a message whose connection broke was found among the sent ones");
+                    self.mailboxes.note_sent(submission.mailbox);
+                    return Attempted::Told(Verdict::sent());
+                }
+                Presence::Unknowable => break,
+                Presence::Absent | Presence::NotNow => {}
+            }
+        }
+        match presence {
+            Presence::Unknowable => Attempted::Told(Verdict::Unknown(failure)),
+            _ => Attempted::Untold(failure),
+        }
+    }
+
+    async fn submit(&self, submission: Submission<'_>) -> Verdict {
+        let Submission {
+            mailbox,
+            recipients,
+            message,
+            ..
+        } = submission;
         let Some(provider) = self.providers.get(mailbox.plugin) else {
             return Verdict::temporary(Failure::own(format!("{} is not set up", mailbox.plugin)));
         };

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
+use super::attempt::{Attempted, Submission};
 use super::prepared::Prepared;
 use crate::config::Unverifiable;
 use crate::mailboxes::Mailbox;
@@ -87,6 +88,8 @@ pub(super) enum Settled {
     Again {
         failure: Failure,
         next_attempt_at: DateTime<Utc>,
+        /// It may be at the provider already.
+        outcome_unknown: bool,
     },
 }
 
@@ -146,15 +149,22 @@ impl Sending {
             .open(opening)
             .await
             .map_err(|_| SendError::NotTaken)?;
-        let verdict = self.attempt(mailbox, &recipients, &message).await;
+        let attempted = self
+            .attempt(Submission {
+                mailbox,
+                recipients: &recipients,
+                message: &message,
+                message_id: message_id.as_deref(),
+            })
+            .await;
         let receipt = Receipt {
             id,
             from: mailbox.email.clone(),
             plugin: mailbox.plugin,
             message_id,
         };
-        let may_have_arrived = matches!(verdict, Verdict::Unknown(_));
-        let settled = self.settle(verdict, 1);
+        let may_have_arrived = matches!(attempted, Attempted::Told(Verdict::Unknown(_)));
+        let settled = self.settle(attempted, 1);
         let names = Names {
             id,
             app,
@@ -181,12 +191,14 @@ impl Sending {
             Settled::Again {
                 failure,
                 next_attempt_at,
+                outcome_unknown,
             } => {
                 let deferral = Deferral {
                     id,
                     attempts: 1,
                     error_message: failure.to_string(),
                     next_attempt_at,
+                    outcome_unknown,
                 };
                 self.store(&deferral, Some(&message)).await.map_err(|error| {
                     tracing::error!(log_id = %id, %error, "a message that failed could not be stored: its sender is told to keep it");
@@ -202,26 +214,32 @@ impl Sending {
         }
     }
 
-    /// What a verdict means for a message whose `attempts`th attempt it was.
-    pub(super) fn settle(&self, verdict: Verdict, attempts: i32) -> Settled {
-        let (failure, retry_after) = match verdict {
-            Verdict::Sent { message_id } => return Settled::Sent { message_id },
-            Verdict::Permanent(failure) | Verdict::TokenRefused(failure) => {
+    /// What an attempt means for a message whose `attempts`th it was.
+    pub(super) fn settle(&self, attempted: Attempted, attempts: i32) -> Settled {
+        let (failure, retry_after, outcome_unknown) = match attempted {
+            Attempted::Told(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
+            Attempted::Told(Verdict::Permanent(failure) | Verdict::TokenRefused(failure)) => {
                 return Settled::Failed(failure);
             }
-            Verdict::Unknown(failure) if self.settings.unverifiable == Unverifiable::Fail => {
-                return Settled::Failed(Failure::own(format!("{UNVERIFIABLE} ({failure})")));
-            }
-            Verdict::Unknown(failure) => (failure, None),
-            Verdict::Temporary {
+            Attempted::Told(Verdict::Unknown(failure)) => match self.settings.unverifiable {
+                Unverifiable::Fail => {
+                    return Settled::Failed(Failure::own(format!("{UNVERIFIABLE} ({failure})")));
+                }
+                Unverifiable::Retry => (failure, None, false),
+            },
+            Attempted::Told(Verdict::Temporary {
                 failure,
                 retry_after,
-            } => (failure, retry_after),
+            }) => (failure, retry_after, false),
+            Attempted::Untold(failure) => (failure, None, true),
         };
         let scheduled = usize::try_from(attempts)
             .ok()
             .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?));
         match scheduled {
+            None if outcome_unknown => {
+                Settled::Failed(Failure::own(format!("{UNVERIFIABLE} ({failure})")))
+            }
             None => Settled::Failed(failure),
             Some(wait) => {
                 let wait = jittered(*wait).max(retry_after.unwrap_or_default());
@@ -229,6 +247,7 @@ impl Sending {
                     failure,
                     next_attempt_at: self.clock.now()
                         + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1)),
+                    outcome_unknown,
                 }
             }
         }

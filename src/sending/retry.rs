@@ -6,9 +6,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::Sending;
+use super::attempt::{Attempted, Submission};
 use super::gate::{Blocked, admit};
 use super::pipeline::{Names, Settled, UNVERIFIABLE, report};
-use crate::config::Unverifiable;
+use super::verify::Presence;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::spool::{Claimed, Closing, Deferral};
@@ -26,9 +27,16 @@ const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
 /// How long a message waits again that the database did not give out.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 
+/// How long a message that nobody has an answer for is looked up, before it counts as failed.
+const LOOKED_UP: TimeDelta = TimeDelta::days(1);
+
+/// What is told of a message whose submission was cut off.
+const CUT_OFF: &str =
+    "the gateway stopped, or the connection broke, while the message was being submitted";
+
 /// What came of taking up a stored message.
 enum Tried {
-    Attempted(Verdict),
+    Attempted(Attempted),
     /// Nothing was sent: the app may not at the moment.
     Blocked(Blocked),
 }
@@ -80,27 +88,59 @@ impl Sending {
         for claimed in abandoned {
             let stored = {
                 let mut connection = self.pool.acquire().await?;
-                spool::has_chunks(&mut connection, claimed.id).await?
+                let stored = spool::has_chunks(&mut connection, claimed.id).await?;
+                if stored {
+                    spool::put_back(&mut connection, claimed.id, now).await?;
+                }
+                stored
             };
             tracing::warn!(log_id = %claimed.id, stored, "a message was left behind by a process that died");
-            let why = Failure::own("the gateway stopped while the message was being submitted");
-            if stored && self.settings.unverifiable == Unverifiable::Retry {
-                let verdict = Verdict::Unknown(why);
-                self.end_attempt(&claimed, verdict, Duration::ZERO).await;
-            } else {
-                // Without its bytes the message can't be sent again, and its sender has had no answer.
-                let text = format!("{UNVERIFIABLE} ({why})");
-                self.close(Closing::failed(claimed.id, text)).await;
+            if !stored {
+                // Only closing fails, and that is when no place is needed any more.
+                let place = Arc::clone(&self.retries).acquire_owned().await.ok();
+                let sending = self.clone();
+                self.tracker.spawn(async move {
+                    let _place = place;
+                    sending.end_unanswered(claimed).await;
+                });
             }
         }
         Ok(count)
     }
 
+    /// Ends a message whose bytes died with their process: its sender has had no answer, and it can't
+    /// be sent again.
+    async fn end_unanswered(&self, claimed: Claimed) {
+        let presence = match self.mailboxes.active(claimed.credential).await {
+            Ok(Some(mailbox)) => self.look_up(&mailbox, claimed.message_id.as_deref()).await,
+            Ok(None) => Presence::Unknowable,
+            Err(error) => {
+                tracing::error!(log_id = %claimed.id, %error, "a mailbox can't be read");
+                Presence::NotNow
+            }
+        };
+        let closing = match presence {
+            Presence::Sent => Closing::sent(claimed.id, None),
+            Presence::Absent => Closing::failed(
+                claimed.id,
+                "The gateway stopped before the message was sent, and had not answered for it"
+                    .to_owned(),
+            ),
+            // Its lease brings it back.
+            Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => return,
+            Presence::NotNow | Presence::Unknowable => {
+                Closing::failed(claimed.id, format!("{UNVERIFIABLE} ({CUT_OFF})"))
+            }
+        };
+        self.close(closing).await;
+    }
+
     async fn retry(&self, claimed: Claimed) {
         let started = std::time::Instant::now();
         match self.try_again(&claimed).await {
-            Ok(Tried::Attempted(verdict)) => {
-                self.end_attempt(&claimed, verdict, started.elapsed()).await;
+            Ok(Tried::Attempted(attempted)) => {
+                self.end_attempt(&claimed, attempted, started.elapsed())
+                    .await;
             }
             Ok(Tried::Blocked(blocked)) => {
                 self.put_back(&claimed, &blocked.to_string(), BLOCKED_WAIT)
@@ -115,7 +155,8 @@ impl Sending {
     }
 
     async fn try_again(&self, claimed: &Claimed) -> Result<Tried, sqlx::Error> {
-        let failed = |text: &str| Ok(Tried::Attempted(Verdict::Permanent(Failure::own(text))));
+        let told = |verdict| Ok(Tried::Attempted(Attempted::Told(verdict)));
+        let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
         let status = {
             let mut connection = self.pool.acquire().await?;
             apps::subscription_status(&mut connection, claimed.app).await?
@@ -131,6 +172,18 @@ impl Sending {
         let Some(mailbox) = self.mailboxes.active(claimed.credential).await? else {
             return failed("The mailbox is no longer connected");
         };
+        let message_id = claimed.message_id.as_deref();
+        if claimed.outcome_unknown {
+            match self.look_up(&mailbox, message_id).await {
+                Presence::Sent => return told(Verdict::sent()),
+                Presence::Absent => {}
+                Presence::NotNow => {
+                    let why = Failure::own("its sent mail can't be looked into at the moment");
+                    return Ok(Tried::Attempted(Attempted::Untold(why)));
+                }
+                Presence::Unknowable => return told(Verdict::Unknown(Failure::own(CUT_OFF))),
+            }
+        }
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };
@@ -138,13 +191,24 @@ impl Sending {
             addresses: claimed.recipients.clone(),
             smtputf8: claimed.smtputf8,
         };
-        let verdict = self.attempt(&mailbox, &recipients, &message).await;
-        Ok(Tried::Attempted(verdict))
+        {
+            let mut connection = self.pool.acquire().await?;
+            spool::mark_submitting(&mut connection, claimed.id).await?;
+        }
+        let attempted = self
+            .attempt(Submission {
+                mailbox: &mailbox,
+                recipients: &recipients,
+                message: &message,
+                message_id,
+            })
+            .await;
+        Ok(Tried::Attempted(attempted))
     }
 
-    async fn end_attempt(&self, claimed: &Claimed, verdict: Verdict, took: Duration) {
+    async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, took: Duration) {
         let attempts = claimed.attempts + 1;
-        let settled = self.settle(verdict, attempts);
+        let settled = self.settle(attempted, attempts);
         let names = Names {
             id: claimed.id,
             app: claimed.app,
@@ -163,12 +227,14 @@ impl Sending {
             Settled::Again {
                 failure,
                 next_attempt_at,
+                outcome_unknown,
             } => {
                 self.keep(&Deferral {
                     id: claimed.id,
                     attempts,
                     error_message: failure.to_string(),
                     next_attempt_at,
+                    outcome_unknown,
                 })
                 .await;
             }
@@ -182,6 +248,7 @@ impl Sending {
             attempts: claimed.attempts,
             error_message: why.to_owned(),
             next_attempt_at: self.clock.now() + wait,
+            outcome_unknown: claimed.outcome_unknown,
         })
         .await;
     }

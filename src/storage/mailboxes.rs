@@ -1,5 +1,7 @@
 //! The table `mailboxes`: choosing one for a send, its tokens, and its end.
 
+pub mod due;
+
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -283,7 +285,7 @@ pub async fn release_refresh(
 }
 
 /// Stores new tokens of an active mailbox, gives the right to refresh back, and answers the new
-/// generation. Without `refresh_token_sealed` the old one stays. With `refreshed`, the generation that
+/// generation; `refresh_due_at` is when the next ones are got though nobody asks. Without `refresh_token_sealed` the old one stays. With `refreshed`, the generation that
 /// was refreshed, only while that is still the stored one: `None` when the mailbox was connected anew
 /// or ended, or somebody else's refresh came first.
 ///
@@ -297,12 +299,13 @@ pub async fn store_tokens(
     access_token_sealed: &[u8],
     refresh_token_sealed: Option<&[u8]>,
     expires_at: DateTime<Utc>,
+    refresh_due_at: DateTime<Utc>,
 ) -> Result<Option<i64>, sqlx::Error> {
     sqlx::query_scalar!(
         "UPDATE mailboxes
          SET access_token_sealed = $3, refresh_token_sealed = coalesce($4, refresh_token_sealed),
              access_token_expires_at = $5, token_generation = token_generation + 1,
-             refresh_lease_until = NULL
+             refresh_lease_until = NULL, refresh_due_at = $6
          WHERE id = $1 AND status = 'active' AND ($2::bigint IS NULL OR token_generation = $2)
          RETURNING token_generation",
         id.0,
@@ -310,6 +313,7 @@ pub async fn store_tokens(
         access_token_sealed,
         refresh_token_sealed,
         expires_at,
+        refresh_due_at,
     )
     .fetch_optional(connection)
     .await
@@ -355,10 +359,12 @@ pub struct ConnectedUser {
     pub user_id: Option<String>,
     /// Its address.
     pub email: String,
-    /// `plugin_a` or `plugin_b`.
-    pub plugin: String,
+    /// The provider.
+    pub plugin: Plugin,
     /// `active` or `disconnected`.
     pub status: String,
+    /// What its user has granted.
+    pub scopes: Vec<String>,
     /// When it was connected, the last time.
     pub connected_at: DateTime<Utc>,
 }
@@ -373,7 +379,7 @@ pub async fn list(
     app: AppId,
 ) -> Result<Vec<ConnectedUser>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT mailboxes.id, user_key, user_id, email, plugin, status, connected_at
+        "SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at
          FROM mailboxes JOIN end_users USING (user_key)
          WHERE mailboxes.app_id = $1
          ORDER BY connected_at, mailboxes.id",
@@ -381,18 +387,23 @@ pub async fn list(
     )
     .fetch_all(connection)
     .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| ConnectedUser {
-            id: CredentialId(row.id),
-            user_key: UserKey(row.user_key),
-            user_id: row.user_id,
-            email: row.email,
-            plugin: row.plugin,
-            status: row.status,
-            connected_at: row.connected_at,
+    rows.into_iter()
+        .map(|row| {
+            Ok(ConnectedUser {
+                id: CredentialId(row.id),
+                user_key: UserKey(row.user_key),
+                user_id: row.user_id,
+                email: row.email,
+                plugin: row
+                    .plugin
+                    .parse()
+                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                status: row.status,
+                scopes: row.scopes,
+                connected_at: row.connected_at,
+            })
         })
-        .collect())
+        .collect()
 }
 
 /// Whether mailboxes of users with a name of the app's own are connected.

@@ -99,6 +99,8 @@ pub struct Deferral {
     pub error_message: String,
     /// When to try again.
     pub next_attempt_at: DateTime<Utc>,
+    /// It may be at the provider already.
+    pub outcome_unknown: bool,
 }
 
 /// A spool row that a worker has claimed.
@@ -118,6 +120,12 @@ pub struct Claimed {
     pub smtputf8: bool,
     /// Attempts that have failed so far.
     pub attempts: i32,
+    /// The Message-ID header.
+    pub message_id: Option<String>,
+    /// It may be at the provider already.
+    pub outcome_unknown: bool,
+    /// When the gateway took it.
+    pub opened_at: DateTime<Utc>,
 }
 
 /// A claimed row as it lies there.
@@ -129,6 +137,9 @@ struct ClaimedRow {
     recipients: Vec<String>,
     smtputf8: bool,
     attempts: i32,
+    message_id: Option<String>,
+    outcome_unknown: bool,
+    opened_at: DateTime<Utc>,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -146,6 +157,9 @@ impl TryFrom<ClaimedRow> for Claimed {
             recipients: row.recipients,
             smtputf8: row.smtputf8,
             attempts: row.attempts,
+            message_id: row.message_id,
+            outcome_unknown: row.outcome_unknown,
+            opened_at: row.opened_at,
         })
     }
 }
@@ -285,7 +299,8 @@ pub async fn defer(
     let logged = sqlx::query!(
         "WITH kept AS (
              UPDATE spool
-             SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL
+             SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
+                 outcome_unknown = $5
              WHERE id = $1
              RETURNING *
          )
@@ -302,6 +317,7 @@ pub async fn defer(
         deferral.attempts,
         deferral.error_message,
         deferral.next_attempt_at,
+        deferral.outcome_unknown,
     )
     .execute(connection)
     .await?;
@@ -372,7 +388,8 @@ pub async fn claim_due(
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts",
+         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts, message_id,
+                   outcome_unknown, opened_at",
         now,
         lease_until,
         limit,
@@ -403,7 +420,8 @@ pub async fn claim_abandoned(
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts",
+         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts, message_id,
+                   outcome_unknown, opened_at",
         now,
         lease_until,
         limit,
@@ -411,6 +429,43 @@ pub async fn claim_abandoned(
     .fetch_all(connection)
     .await?;
     rows.into_iter().map(Claimed::try_from).collect()
+}
+
+/// Says that a claimed message is about to be submitted: whatever becomes of its process, it may be at
+/// the provider from now on.
+///
+/// # Errors
+///
+/// What the database said; the message must not be submitted then.
+pub async fn mark_submitting(connection: &mut PgConnection, id: LogId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE spool SET outcome_unknown = true WHERE id = $1",
+        id.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Puts a message whose process died back into the queue, at once; nothing of it is changed but that.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn put_back(
+    connection: &mut PgConnection,
+    id: LogId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE spool SET state = 'deferred', next_attempt_at = $2, lease_until = NULL
+         WHERE id = $1",
+        id.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// The oldest message that is in the gateway's hands: its log row is still to be written or to change.

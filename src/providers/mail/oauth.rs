@@ -67,6 +67,21 @@ pub enum OAuthError {
     Nonsense(&'static str),
 }
 
+impl OAuthError {
+    /// What a metric calls it: never a word of the provider's own choice.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::InvalidGrant(_) => "invalid_grant",
+            Self::Refused { error, .. } if error == "invalid_client" => "invalid_client",
+            Self::Refused { status: 500.., .. } => "provider_error",
+            Self::Refused { .. } => "refused",
+            Self::Unreachable(_) => "unreachable",
+            Self::Unverified | Self::Nonsense(_) => "nonsense",
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct TokenAnswer {
     access_token: SecretString,

@@ -1,0 +1,343 @@
+//! Replies: mailboxes that have sent lately are looked into, and whatever answers a logged message is
+//! told to its app, once.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sha2::{Digest, Sha256};
+
+use super::{Mailboxes, TokenError};
+use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
+use crate::providers::mail::received::Received;
+use crate::storage::mailboxes::Mailbox;
+use crate::storage::mailboxes::due::{self, ReplyLook};
+use crate::storage::replies;
+use crate::types::event::Event;
+use crate::types::ids::{AppId, CredentialId};
+use crate::types::plugin::Plugin;
+use crate::webhooks::{Emission, emit};
+
+/// Mailboxes that one process looks into at once.
+pub const PLACES: usize = 16;
+
+/// Questions that one look asks at most; what is left waits for the next one.
+const ROUNDS: usize = 5;
+
+/// How long one look may take. Another replica looks when it is over.
+const LONGEST: Duration = Duration::from_mins(5);
+
+/// A message is noted again for its mailbox after this long.
+const NOTED: TimeDelta = TimeDelta::hours(1);
+
+/// A mailbox that may not be read, though its grant says so, is left alone for this long.
+const FORBIDDEN: TimeDelta = TimeDelta::days(1);
+
+/// Replies that are forgotten together.
+const FORGOTTEN: i64 = 1_000;
+
+/// Which mailboxes have sent, as far as the database is still to hear of it.
+#[derive(Debug, Default)]
+pub(super) struct Senders {
+    noted: Mutex<Noted>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    at: HashMap<CredentialId, DateTime<Utc>>,
+    waiting: HashSet<CredentialId>,
+}
+
+impl Senders {
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A look that failed.
+#[derive(Debug, thiserror::Error)]
+enum LookError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+    #[error("it took longer than {} s", LONGEST.as_secs())]
+    TimedOut,
+}
+
+impl Mailboxes {
+    /// Whether replies to what a mailbox sends are looked for: its provider can be read, and what was
+    /// granted lets us.
+    #[must_use]
+    pub fn tracks_replies(&self, plugin: Plugin, scopes: &[String]) -> bool {
+        self.reader(plugin, scopes).is_some()
+    }
+
+    /// The way of reading a mailbox, where its user has granted that.
+    #[must_use]
+    pub fn reader(&self, plugin: Plugin, scopes: &[String]) -> Option<&dyn MailReader> {
+        self.providers
+            .get(plugin)?
+            .reader
+            .as_deref()
+            .filter(|reader| reader.may_read(scopes))
+    }
+
+    /// A message went out from a mailbox: replies are looked for from now on.
+    pub fn note_sent(&self, mailbox: &Mailbox) {
+        if !self.tracks_replies(mailbox.plugin, &mailbox.scopes) {
+            return;
+        }
+        let now = self.clock.now();
+        let mut noted = self.senders.noted();
+        if noted.at.get(&mailbox.id).is_none_or(|at| *at + NOTED < now) {
+            noted.at.insert(mailbox.id, now);
+            noted.waiting.insert(mailbox.id);
+        }
+    }
+
+    /// Tells the database which mailboxes have sent.
+    ///
+    /// # Errors
+    ///
+    /// What the database said; it is told again the next time.
+    pub async fn store_senders(&self) -> Result<(), sqlx::Error> {
+        let now = self.clock.now();
+        let waiting: Vec<CredentialId> = {
+            let mut noted = self.senders.noted();
+            noted.at.retain(|_, at| *at + NOTED >= now);
+            noted.waiting.drain().collect()
+        };
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let written = async {
+            let mut connection = self.pool.acquire().await?;
+            due::note_sent(&mut connection, &waiting, now).await
+        };
+        let written = written.await;
+        if written.is_err() {
+            self.senders.noted().waiting.extend(waiting);
+        }
+        written
+    }
+
+    /// Claims mailboxes that are due for a look.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn claim_reply_looks(&self, places: usize) -> Result<Vec<ReplyLook>, sqlx::Error> {
+        let now = self.clock.now();
+        let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(10));
+        let limit = i64::try_from(places).unwrap_or(i64::MAX);
+        let mut connection = self.pool.acquire().await?;
+        due::claim_reply_looks(&mut connection, now, now + lease, limit).await
+    }
+
+    /// Looks into a claimed mailbox, tells of what it finds, and says when the next look is due.
+    pub async fn look_for_replies(&self, look: ReplyLook) {
+        let id = look.mailbox.id;
+        let now = self.clock.now();
+        let since = now - self.settings.replies_window;
+        let lately = look.last_sent_at.is_some_and(|at| at > since);
+        let reader = self.reader(look.mailbox.plugin, &look.mailbox.scopes);
+        let next = match reader.filter(|_| lately) {
+            None => None,
+            Some(reader) => {
+                let looked = tokio::time::timeout(LONGEST, self.look(reader, look, since))
+                    .await
+                    .unwrap_or(Err(LookError::TimedOut));
+                if let Err(error) = &looked {
+                    metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
+                    tracing::warn!(credential_id = %id, %error, "replies can't be looked for");
+                }
+                Some(self.clock.now() + self.wait_after(looked.as_ref().err()))
+            }
+        };
+        let put_off = async {
+            let mut connection = self.pool.acquire().await?;
+            due::put_off_reply_look(&mut connection, id, next).await
+        };
+        if let Err(error) = put_off.await {
+            // The lease brings the mailbox back.
+            tracing::warn!(credential_id = %id, %error, "the next look for replies can't be set");
+        }
+    }
+
+    fn wait_after(&self, error: Option<&LookError>) -> TimeDelta {
+        let usual = self.settings.replies_every;
+        let wait = match error {
+            None => usual,
+            Some(LookError::Read(ReadError::Forbidden(_))) => return FORBIDDEN,
+            Some(LookError::Read(ReadError::Unavailable { retry_after, .. })) => {
+                (usual * 5).max(retry_after.unwrap_or_default())
+            }
+            Some(_) => usual * 5,
+        };
+        TimeDelta::from_std(wait).unwrap_or(FORBIDDEN)
+    }
+
+    async fn look(
+        &self,
+        reader: &dyn MailReader,
+        look: ReplyLook,
+        since: DateTime<Utc>,
+    ) -> Result<(), LookError> {
+        let ReplyLook {
+            app,
+            mailbox,
+            mut cursor,
+            ..
+        } = look;
+        for _ in 0..ROUNDS {
+            let new = self
+                .ask_reader(reader, &mailbox, cursor.as_deref(), since)
+                .await?;
+            let more = new.more;
+            cursor = Some(new.cursor.clone());
+            self.tell_replies(app, &mailbox, new).await?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A token that the provider refuses is refreshed once.
+    async fn ask_reader(
+        &self,
+        reader: &dyn MailReader,
+        mailbox: &Mailbox,
+        cursor: Option<&str>,
+        since: DateTime<Utc>,
+    ) -> Result<NewMail, LookError> {
+        let account = self.account(mailbox, None).await?;
+        match reader.new_mail(&account, cursor, since).await {
+            Err(ReadError::TokenRefused(_)) => {
+                let account = self.account(mailbox, Some(account.generation)).await?;
+                Ok(reader.new_mail(&account, cursor, since).await?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+
+    /// The events, what keeps them from being told again, and the place where the next look begins: in
+    /// one transaction.
+    async fn tell_replies(
+        &self,
+        app: AppId,
+        mailbox: &Mailbox,
+        new: NewMail,
+    ) -> Result<(), sqlx::Error> {
+        let written_by_others: Vec<Received> = new
+            .messages
+            .into_iter()
+            .filter(|received| {
+                !received.automatic
+                    && !received.answers.is_empty()
+                    && !received.from.eq_ignore_ascii_case(&mailbox.email)
+            })
+            .collect();
+        let named: Vec<String> = written_by_others
+            .iter()
+            .flat_map(|received| received.answers.iter().cloned())
+            .collect();
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await?;
+        if !named.is_empty() {
+            let answered: HashMap<_, _> = replies::answered(&mut transaction, mailbox.id, &named)
+                .await?
+                .into_iter()
+                .collect();
+            let found: HashMap<String, Emission> = written_by_others
+                .into_iter()
+                .filter_map(|received| {
+                    let original = received
+                        .answers
+                        .iter()
+                        .find(|id| answered.contains_key(*id))?
+                        .clone();
+                    let log = answered.get(&original).copied();
+                    let key = key_of(&received);
+                    let event = Event::EmailReply {
+                        message_id: original,
+                        from_address: received.from,
+                        to_address: mailbox.email.clone(),
+                        subject: received.subject,
+                    };
+                    Some((key, Emission { app, event, log }))
+                })
+                .collect();
+            let keys: Vec<String> = found.keys().cloned().collect();
+            let fresh = replies::insert(&mut transaction, mailbox.id, &keys, now).await?;
+            let emissions: Vec<Emission> = fresh
+                .iter()
+                .filter_map(|key| found.get(key).cloned())
+                .collect();
+            emit(&mut transaction, &emissions, now).await?;
+            if !emissions.is_empty() {
+                tracing::info!(credential_id = %mailbox.id, replies = emissions.len(), "replies were found");
+            }
+        }
+        due::store_reply_cursor(&mut transaction, mailbox.id, &new.cursor).await?;
+        transaction.commit().await
+    }
+
+    /// Forgets replies that no look can come across any more.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn forget_replies(&self) -> Result<(), sqlx::Error> {
+        let before = self.clock.now() - self.settings.replies_window * 2 - TimeDelta::days(2);
+        let mut connection = self.pool.acquire().await?;
+        while replies::forget(&mut connection, before, FORGOTTEN).await? > 0 {}
+        Ok(())
+    }
+}
+
+/// What tells a reply from every other: its Message-ID, or where it has none, what it is.
+fn key_of(received: &Received) -> String {
+    if let Some(id) = &received.message_id {
+        return id.clone();
+    }
+    let mut digest = Sha256::new();
+    for part in [&received.from, &received.subject]
+        .into_iter()
+        .chain(&received.answers)
+    {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    let mut key = String::from("no-message-id:");
+    for byte in digest.finalize() {
+        // Writing to a text can't fail.
+        let _ = write!(key, "{byte:02x}");
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_without_an_id_differ_by_what_they_are() {
+        let reply = Received {
+            from: "bob@example.org".to_owned(),
+            answers: vec!["<m@example.com>".to_owned()],
+            ..Received::default()
+        };
+        let other = Received {
+            subject: "x".to_owned(),
+            ..reply.clone()
+        };
+        assert_eq!(key_of(&reply), key_of(&reply.clone()));
+        assert_ne!(key_of(&reply), key_of(&other));
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether a message that was out when its connection broke has arrived: its mailbox's sent mail says
+//! so, by Message-ID.
+
+use std::time::Duration;
+
+use super::Sending;
+use crate::mailboxes::Mailbox;
+use crate::providers::mail::reader::ReadError;
+
+/// How long a provider may take for one answer about its sent mail.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// What the mailbox's sent mail says of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It is there.
+    Sent,
+    /// It is not there, and would be if it had been sent.
+    Absent,
+    /// The mailbox could be looked into, but not now.
+    NotNow,
+    /// Nobody can tell.
+    Unknowable,
+}
+
+impl Sending {
+    /// Looks for a message in the sent mail of its mailbox.
+    pub(super) async fn look_up(&self, mailbox: &Mailbox, message_id: Option<&str>) -> Presence {
+        let reader = self.mailboxes.reader(mailbox.plugin, &mailbox.scopes);
+        let (Some(reader), Some(message_id)) = (reader, message_id) else {
+            return Presence::Unknowable;
+        };
+        let mut refused = None;
+        loop {
+            let account = match self.mailboxes.account(mailbox, refused).await {
+                Ok(account) => account,
+                Err(error) => {
+                    tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
+                    return Presence::NotNow;
+                }
+            };
+            let found = tokio::time::timeout(LONGEST, reader.find_sent(&account, message_id))
+                .await
+                .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")));
+            let error = match found {
+                Ok(true) => return Presence::Sent,
+                Ok(false) if reader.keeps_sent_mail() => return Presence::Absent,
+                Ok(false) => return Presence::Unknowable,
+                Err(ReadError::TokenRefused(_)) if refused.is_none() => {
+                    refused = Some(account.generation);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
+            return match error {
+                ReadError::Forbidden(_) => Presence::Unknowable,
+                ReadError::TokenRefused(_) | ReadError::Unavailable { .. } => Presence::NotNow,
+            };
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Mailboxes that something is due for: a look for replies, a refresh of an unused token.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Mailbox, Row};
+use crate::types::ids::{AppId, CredentialId};
+
+/// A mailbox that is to be looked into for replies.
+#[derive(Debug, Clone)]
+pub struct ReplyLook {
+    /// Whose it is.
+    pub app: AppId,
+    /// The mailbox.
+    pub mailbox: Mailbox,
+    /// When a message last went out from it, within an hour or so.
+    pub last_sent_at: Option<DateTime<Utc>>,
+    /// Where the look begins.
+    pub cursor: Option<String>,
+}
+
+/// Says that messages went out from these mailboxes, so that replies are looked for.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn note_sent(
+    connection: &mut PgConnection,
+    ids: &[CredentialId],
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    // Whoever holds a row notes the same or ends the mailbox; it is noted again with a later message.
+    sqlx::query!(
+        "WITH noted AS (
+             SELECT id FROM mailboxes WHERE id = ANY($1) AND status = 'active'
+             FOR UPDATE SKIP LOCKED
+         )
+         UPDATE mailboxes
+         SET last_sent_at = $2, replies_due_at = coalesce(replies_due_at, $2)
+         FROM noted WHERE mailboxes.id = noted.id",
+        &ids,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Claims up to `limit` mailboxes whose look for replies is due, until `lease_until`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_reply_looks(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<ReplyLook>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "UPDATE mailboxes SET replies_due_at = $2
+         WHERE id IN (
+             SELECT id FROM mailboxes
+             WHERE status = 'active' AND replies_due_at <= $1
+             ORDER BY replies_due_at
+             LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
+                   access_token_sealed, access_token_expires_at, token_generation, last_sent_at,
+                   replies_cursor",
+        now,
+        lease_until,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let mailbox = Row {
+                id: row.id,
+                user_key: row.user_key,
+                plugin: row.plugin,
+                email: row.email,
+                scopes: row.scopes,
+                refresh_token_sealed: row.refresh_token_sealed,
+                access_token_sealed: row.access_token_sealed,
+                access_token_expires_at: row.access_token_expires_at,
+                token_generation: row.token_generation,
+            };
+            Ok(ReplyLook {
+                app: AppId(row.app_id),
+                mailbox: Mailbox::try_from(mailbox)?,
+                last_sent_at: row.last_sent_at,
+                cursor: row.replies_cursor,
+            })
+        })
+        .collect()
+}
+
+/// Says where the next look for replies begins.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn store_reply_cursor(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    cursor: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET replies_cursor = $2 WHERE id = $1",
+        id.0,
+        cursor,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Says when the next look for replies is due; `None`: not before the next message.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn put_off_reply_look(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    due: Option<DateTime<Utc>>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET replies_due_at = $2 WHERE id = $1",
+        id.0,
+        due,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Claims up to `limit` mailboxes whose token has not been used for so long that it is refreshed, and
+/// puts their next refresh off to `again_at`, for when this one doesn't succeed.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_idle_refreshes(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    again_at: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Mailbox>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        "UPDATE mailboxes SET refresh_due_at = $2
+         WHERE id IN (
+             SELECT id FROM mailboxes
+             WHERE status = 'active' AND refresh_due_at <= $1
+             ORDER BY refresh_due_at
+             LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
+                   access_token_expires_at, token_generation",
+        now,
+        again_at,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Mailbox::try_from).collect()
+}

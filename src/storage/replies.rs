@@ -1,0 +1,77 @@
+//! The table `replies`, and which logged messages are answered.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::types::ids::{CredentialId, LogId};
+
+/// The messages of a mailbox that have these Message-IDs.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn answered(
+    connection: &mut PgConnection,
+    credential: CredentialId,
+    message_ids: &[String],
+) -> Result<Vec<(String, LogId)>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT message_id AS "message_id!", id FROM email_logs
+           WHERE credential_id = $1 AND message_id = ANY($2)"#,
+        credential.0,
+        message_ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (row.message_id, LogId(row.id)))
+        .collect())
+}
+
+/// Notes replies by their own Message-IDs, and answers those that were not noted before.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn insert(
+    connection: &mut PgConnection,
+    credential: CredentialId,
+    message_ids: &[String],
+    now: DateTime<Utc>,
+) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "INSERT INTO replies (credential_id, message_id, seen_at)
+         SELECT DISTINCT $1::uuid, message_id, $3::timestamptz FROM unnest($2::text[]) AS reply (message_id)
+         ON CONFLICT DO NOTHING
+         RETURNING message_id",
+        credential.0,
+        message_ids,
+        now,
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Forgets up to `limit` replies that were noted before `before`; answers how many.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(
+    connection: &mut PgConnection,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let forgotten = sqlx::query!(
+        "DELETE FROM replies WHERE (credential_id, message_id) IN (
+             SELECT credential_id, message_id FROM replies
+             WHERE seen_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+        before,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(forgotten.rows_affected())
+}
