@@ -18,7 +18,8 @@ use secrecy::SecretString;
 use toml::Table;
 
 pub use plugins::{
-    ClientAuthentication, Endpoint, PluginSettings, ProviderKind, SubmissionTls, TransportKind,
+    ClientAuthentication, Endpoint, MailboxLimits, PluginSettings, ProviderKind, SubmissionTls,
+    TransportKind,
 };
 use reader::Reader;
 

@@ -159,7 +159,7 @@ pub async fn start(
         tracker.clone(),
         Arc::new(settings.mailboxes),
     );
-    let (journal, journal_task) = journal(pool.clone());
+    let (journal, journal_task) = journal(pool.clone(), Arc::clone(&clock));
     tracker.spawn(journal_task.run());
     let sending = Sending::new(
         pool.clone(),

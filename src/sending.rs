@@ -3,14 +3,19 @@
 
 mod attempt;
 pub mod compose;
+mod facts;
 mod gate;
+pub mod idempotency;
 pub mod journal;
+mod pace;
 mod pipeline;
 pub mod prepared;
 mod retry;
+mod settle;
 mod spooled;
 pub mod submitted;
 mod verify;
+mod write;
 
 use std::sync::Arc;
 
@@ -27,7 +32,24 @@ use crate::types::clock::SharedClock;
 
 pub use gate::{Blocked, admit};
 use journal::Journal;
-pub use pipeline::{Outcome, Receipt, SendError};
+pub use pipeline::{Answer, Outcome, Receipt};
+
+/// No outcome can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The gateway did not take the message: nothing was sent, and the caller may try again.
+    #[error("The gateway can't take the message at the moment")]
+    NotTaken,
+    /// Something went wrong in the gateway, and the message may be out.
+    #[error("Something went wrong in the gateway, and the message may have been sent")]
+    Unknown,
+    /// The message that the idempotency key stands for is still on its way.
+    #[error("A request with this Idempotency-Key is still being worked on")]
+    InFlight,
+    /// The idempotency key stands for another message.
+    #[error("The Idempotency-Key was used for another message")]
+    KeyOfAnother,
+}
 
 /// Sends mail.
 #[derive(Debug, Clone)]

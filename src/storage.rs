@@ -3,7 +3,11 @@
 
 pub mod apps;
 pub mod deleted_apps;
+pub mod email_counters;
+pub mod email_logs;
 pub mod end_users;
+pub mod idempotency_keys;
+pub mod mailbox_pace;
 pub mod mailboxes;
 pub mod partitions;
 pub mod pool;

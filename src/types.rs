@@ -6,6 +6,7 @@ pub mod event;
 pub mod ids;
 pub mod log_status;
 pub mod message;
+pub mod moment;
 pub mod neighbourhood;
 pub mod plugin;
 pub mod seal;

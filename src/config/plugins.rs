@@ -95,8 +95,19 @@ pub struct PluginSettings {
     pub keeps_sent_mail: bool,
     /// Further root certificates for this provider (PEM).
     pub ca_file: Option<PathBuf>,
-    /// Submissions at once for one mailbox.
+    /// What one mailbox may do.
+    pub limits: MailboxLimits,
+}
+
+/// What one mailbox of a provider may do.
+#[derive(Debug, Clone, Copy)]
+pub struct MailboxLimits {
+    /// Submissions at once.
     pub concurrency: usize,
+    /// Messages in a minute; 0: as many as there are.
+    pub per_minute: u32,
+    /// Messages in 24 hours; 0: as many as there are.
+    pub per_day: u32,
 }
 
 struct Defaults {
@@ -110,6 +121,8 @@ struct Defaults {
     smtp_host: &'static str,
     imap_host: &'static str,
     keeps_sent_mail: bool,
+    per_minute: u32,
+    per_day: u32,
 }
 
 const GOOGLE: Defaults = Defaults {
@@ -123,6 +136,8 @@ const GOOGLE: Defaults = Defaults {
     smtp_host: "smtp.gmail.com",
     imap_host: "imap.gmail.com",
     keeps_sent_mail: true,
+    per_minute: 150,
+    per_day: 2_000,
 };
 
 /// Gmail's REST interface asks for sending alone, which needs no audit of restricted scopes.
@@ -155,6 +170,8 @@ const MICROSOFT: Defaults = Defaults {
     smtp_host: "smtp.office365.com",
     imap_host: "outlook.office365.com",
     keeps_sent_mail: true,
+    per_minute: 30,
+    per_day: 10_000,
 };
 
 const MICROSOFT_GRAPH: Defaults = Defaults {
@@ -182,6 +199,8 @@ const GENERIC: Defaults = Defaults {
     smtp_host: "",
     imap_host: "",
     keeps_sent_mail: false,
+    per_minute: 0,
+    per_day: 0,
 };
 
 impl Defaults {
@@ -298,7 +317,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         imap,
         keeps_sent_mail,
         ca_file: reader.path(&name("ca_file")),
-        concurrency: reader.number(&name("limits.concurrency"), 1, 1_000),
+        limits: read_limits(reader, &name, defaults),
     };
     is_on.then_some(settings)
 }
@@ -333,6 +352,22 @@ fn read_smtp(
         (port, _) => port,
     };
     Some((Endpoint { host, port }, tls))
+}
+
+fn read_limits(
+    reader: &mut Reader<'_>,
+    name: &impl Fn(&str) -> String,
+    defaults: &Defaults,
+) -> MailboxLimits {
+    let mut or_default = |key: &str, default| match reader.number(&name(key), 0, u32::MAX) {
+        0 => default,
+        number => number,
+    };
+    MailboxLimits {
+        per_minute: or_default("limits.per_minute", defaults.per_minute),
+        per_day: or_default("limits.per_day", defaults.per_day),
+        concurrency: reader.number(&name("limits.concurrency"), 1, 1_000),
+    }
 }
 
 fn read_imap(

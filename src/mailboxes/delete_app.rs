@@ -65,6 +65,7 @@ impl Mailboxes {
         for app in deleted_apps::list(&mut connection).await? {
             while !stop.is_cancelled() {
                 if deleted_apps::remove_logs(&mut connection, app, BATCH).await? == 0 {
+                    deleted_apps::remove_counters(&mut connection, app).await?;
                     let before = self.clock.now() - LATE;
                     deleted_apps::forget(&mut connection, app, before).await?;
                     break;

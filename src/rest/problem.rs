@@ -30,6 +30,7 @@ pub(super) struct Problem {
     detail: String,
     errors: Vec<FieldError>,
     log_id: Option<LogId>,
+    replayed: bool,
 }
 
 /// What went wrong (RFC 9457).
@@ -66,6 +67,15 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             log_id: None,
+            replayed: false,
+        }
+    }
+
+    /// The caller was told the same before, under the same idempotency key.
+    pub(super) fn replayed(self) -> Self {
+        Self {
+            replayed: true,
+            ..self
         }
     }
 
@@ -134,8 +144,14 @@ impl Problem {
             CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(
+            self.code,
+            "idempotency_key_in_flight" | "unavailable" | "overloaded"
+        ) {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        }
+        if self.replayed {
+            headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
         }
         response
     }

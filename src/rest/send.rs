@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -16,8 +16,9 @@ use super::request::{LARGE, json_body, parse};
 use super::time::iso8601;
 use crate::accounts::SendingApp;
 use crate::sending::compose::{ComposeError, Fields, compose};
+use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::Prepared;
-use crate::sending::{Blocked, Outcome, Receipt, SendError, admit};
+use crate::sending::{Answer, Blocked, Outcome, Receipt, SendError, admit};
 use crate::types::email_address::EmailAddress;
 use crate::types::plugin::Plugin;
 
@@ -111,6 +112,7 @@ pub(super) struct QueuedResponse {
     path = "/send",
     tag = "Send",
     security(("send_key" = []), ("send_key_as_api_key" = [])),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Your own name for this request, kept for a day: asked again with the same body, the first answer comes again, with `Idempotent-Replayed: true`, and no second message is sent", min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$")),
     request_body = SendRequest,
     responses(
         (status = 200, body = SentResponse, description = "The provider has the message"),
@@ -118,8 +120,9 @@ pub(super) struct QueuedResponse {
         (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_send_key`"),
         (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`"),
         (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still being worked on"),
         (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large` or `message_too_large`"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request` or `no_mailbox`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`, `no_mailbox` or `idempotency_key_reused`"),
         (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
         (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection broke after the message was out, and it may have arrived"),
@@ -135,8 +138,14 @@ pub(super) async fn send(
 ) -> Result<Response, Problem> {
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
     let body = json_body(&headers, body, limit).await?;
+    let key = idempotency_key(&headers, &body)?;
     let request: SendRequest = off_thread(body.len(), move || parse(&body)).await?;
     let request = validate(request, &app)?;
+    if let Some(key) = &key
+        && let Some(answered) = (doors.sending.answer_to(app.id, key).await).map_err(not_sent)?
+    {
+        return answer(answered, request.fields.to.as_str().to_owned());
+    }
     admit(app.subscription_status).map_err(blocked)?;
     let mailbox = doors
         .mailboxes
@@ -147,19 +156,12 @@ pub(super) async fn send(
     let from = EmailAddress::parse(&mailbox.email).map_err(|_| no_mailbox())?;
     let to = request.fields.to.as_str().to_owned();
     let prepared = prepare(&doors, request.fields, from).await?;
-    let outcome = doors
+    let answered = doors
         .sending
-        .send(app.id, mailbox, prepared)
+        .send(app.id, mailbox, prepared, key)
         .await
-        .map_err(|error| match error {
-            SendError::NotTaken => Problem::unavailable(),
-            SendError::Unknown => Problem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "outcome_unknown",
-                format!("{error}."),
-            ),
-        })?;
-    answer(outcome, to)
+        .map_err(not_sent)?;
+    answer(answered, to)
 }
 
 fn validate(request: SendRequest, app: &SendingApp) -> Result<ValidRequest, Problem> {
@@ -299,7 +301,54 @@ async fn off_thread<T: Send + 'static>(
     })
 }
 
-fn answer(outcome: Outcome, to: String) -> Result<Response, Problem> {
+/// The caller's own name for the request, over the body to the byte.
+fn idempotency_key(headers: &HeaderMap, body: &[u8]) -> Result<Option<IdempotencyKey>, Problem> {
+    let mut named = headers.get_all("idempotency-key").iter();
+    let Some(only) = named.next() else {
+        return Ok(None);
+    };
+    let key = only.to_str().ok().and_then(read_key);
+    match (key, named.next()) {
+        (Some(key), None) => Ok(Some(IdempotencyKey::over(key, std::iter::once(body)))),
+        _ => Err(Problem::fields(vec![FieldError {
+            field: "Idempotency-Key",
+            detail: "must be given once, with 1 to 255 printable ASCII characters".to_owned(),
+        }])),
+    }
+}
+
+fn not_sent(error: SendError) -> Problem {
+    let text = format!("{error}.");
+    match error {
+        SendError::NotTaken => Problem::unavailable(),
+        SendError::Unknown => {
+            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", text)
+        }
+        SendError::InFlight => {
+            Problem::new(StatusCode::CONFLICT, "idempotency_key_in_flight", text)
+        }
+        SendError::KeyOfAnother => Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "idempotency_key_reused",
+            text,
+        ),
+    }
+}
+
+/// An answer that was given before says so.
+fn answer(answered: Answer, to: String) -> Result<Response, Problem> {
+    let mut response = outcome_response(answered.outcome, to);
+    if answered.replayed {
+        let headers = match &mut response {
+            Ok(response) => response.headers_mut(),
+            Err(problem) => return Err(problem.clone().replayed()),
+        };
+        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn outcome_response(outcome: Outcome, to: String) -> Result<Response, Problem> {
     let shown = |status, receipt: Receipt| SentResponse {
         status,
         from: receipt.from,

@@ -1,8 +1,3 @@
 //! Moments as the interface writes them.
 
-use chrono::{DateTime, SecondsFormat, Utc};
-
-/// ISO 8601 in UTC with milliseconds.
-pub(super) fn iso8601(moment: DateTime<Utc>) -> String {
-    moment.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
+pub(super) use crate::types::moment::iso8601;

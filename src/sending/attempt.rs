@@ -45,6 +45,13 @@ impl Sending {
         if let Verdict::Sent { .. } = verdict {
             self.mailboxes.note_sent(submission.mailbox);
         }
+        if let Verdict::Temporary {
+            retry_after: Some(wait),
+            ..
+        } = verdict
+        {
+            self.park(submission.mailbox, wait).await;
+        }
         let Verdict::Unknown(failure) = verdict else {
             return Attempted::Told(verdict);
         };

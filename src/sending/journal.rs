@@ -1,14 +1,23 @@
-//! The journal: one task that takes all waiting openings and closings and commits them together.
-//! While one commit runs the next batch gathers, so a lone message waits for one commit and a
-//! thousand share it.
+//! The journal: one task that takes all waiting openings and endings and commits them together, with
+//! the log rows, counters, idempotency keys and webhooks that belong to them. While one commit runs the
+//! next batch gathers, so a lone message waits for one commit and a thousand share it.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use serde_json::Value;
 use sqlx::{PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::storage::email_counters::{self, Sums};
+use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::spool::{self, Closing, Opening};
+use crate::types::clock::SharedClock;
+use crate::types::event::Event;
+use crate::types::ids::{AppId, LogId};
+use crate::types::log_status::LogStatus;
+use crate::webhooks::{Emission, emit};
 
 /// Entries that wait at most; past it, callers wait for a place.
 const WAITING: usize = 4_096;
@@ -24,14 +33,36 @@ const COMMIT: Duration = Duration::from_secs(15);
 #[error("the journal can't write to the database")]
 pub struct NotWritten;
 
+/// What came of an opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// The message is in the gateway's hands.
+    Here,
+    /// Its idempotency key stands for another message; nothing was written.
+    Twin,
+}
+
+/// How a message ended, and who is told.
+#[derive(Debug, Clone)]
+pub struct Ending {
+    /// The message's app.
+    pub app: AppId,
+    /// What the log says.
+    pub closing: Closing,
+    /// What the app's endpoints are told.
+    pub event: Event,
+    /// What its caller is told: the idempotency key, and the answer under it.
+    pub answer: Option<(String, Value)>,
+}
+
 enum Entry {
-    Open(Box<Opening>),
-    Close(Closing),
+    Open(Box<Opening>, Option<NewKey>),
+    Close(Box<Ending>),
 }
 
 struct Waiting {
     entry: Entry,
-    answer: oneshot::Sender<Result<(), NotWritten>>,
+    answer: oneshot::Sender<Result<Opened, NotWritten>>,
 }
 
 /// Writes entries; ends its task when the last copy of it is dropped.
@@ -44,30 +75,33 @@ pub struct Journal {
 #[derive(Debug)]
 pub struct JournalTask {
     pool: PgPool,
+    clock: SharedClock,
     entries: mpsc::Receiver<Waiting>,
 }
 
 /// A journal and the task that has to run for it.
 #[must_use]
-pub fn journal(pool: PgPool) -> (Journal, JournalTask) {
+pub fn journal(pool: PgPool, clock: SharedClock) -> (Journal, JournalTask) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (
         Journal { entries: sender },
         JournalTask {
             pool,
+            clock,
             entries: receiver,
         },
     )
 }
 
 impl Journal {
-    /// Says that a message is in the gateway's hands. Returns once that is committed.
+    /// Says that a message is in the gateway's hands, unless its idempotency key stands for another
+    /// one. Returns once that is committed.
     ///
     /// # Errors
     ///
     /// [`NotWritten`]; the message must not be submitted then.
-    pub async fn open(&self, opening: Opening) -> Result<(), NotWritten> {
-        self.write(Entry::Open(Box::new(opening))).await
+    pub async fn open(&self, opening: Opening, key: Option<NewKey>) -> Result<Opened, NotWritten> {
+        self.write(Entry::Open(Box::new(opening), key)).await
     }
 
     /// Says how a message ended. Returns once that is committed.
@@ -75,17 +109,55 @@ impl Journal {
     /// # Errors
     ///
     /// [`NotWritten`]; the message's spool row stands as it did.
-    pub async fn close(&self, closing: Closing) -> Result<(), NotWritten> {
-        self.write(Entry::Close(closing)).await
+    pub async fn close(&self, ending: Ending) -> Result<(), NotWritten> {
+        self.write(Entry::Close(Box::new(ending))).await.map(drop)
     }
 
-    async fn write(&self, entry: Entry) -> Result<(), NotWritten> {
+    async fn write(&self, entry: Entry) -> Result<Opened, NotWritten> {
         let (answer, written) = oneshot::channel();
         self.entries
             .send(Waiting { entry, answer })
             .await
             .map_err(|_| NotWritten)?;
         written.await.unwrap_or(Err(NotWritten))
+    }
+}
+
+/// The entries of one commit, by kind.
+#[derive(Default)]
+struct Batch {
+    openings: Vec<Opening>,
+    keys: Vec<NewKey>,
+    closings: Vec<Closing>,
+    emissions: Vec<Emission>,
+    answers: Vec<(AppId, String, Value)>,
+}
+
+impl Batch {
+    fn of(entries: &[Entry]) -> Self {
+        let mut batch = Self::default();
+        for entry in entries {
+            match entry {
+                Entry::Open(opening, key) => {
+                    batch.openings.push(Opening::clone(opening));
+                    batch.keys.extend(key.clone());
+                }
+                Entry::Close(ending) => {
+                    batch.closings.push(ending.closing.clone());
+                    batch.emissions.push(Emission {
+                        app: ending.app,
+                        event: ending.event.clone(),
+                        log: Some(ending.closing.id),
+                    });
+                    if let Some((key, answer)) = &ending.answer {
+                        batch
+                            .answers
+                            .push((ending.app, key.clone(), answer.clone()));
+                    }
+                }
+            }
+        }
+        batch
     }
 }
 
@@ -110,10 +182,16 @@ impl JournalTask {
 
     /// Commits a batch; where the database refuses it, each entry by itself, so that one that can't
     /// be written takes no other with it.
-    async fn commit(&self, entries: Vec<Entry>) -> Vec<Result<(), NotWritten>> {
+    async fn commit(&self, entries: Vec<Entry>) -> Vec<Result<Opened, NotWritten>> {
         let count = entries.len();
         match self.try_commit(&entries).await {
-            Ok(()) => vec![Ok(()); count],
+            Ok(twins) => entries
+                .iter()
+                .map(|entry| match entry {
+                    Entry::Open(opening, _) if twins.contains(&opening.id) => Ok(Opened::Twin),
+                    _ => Ok(Opened::Here),
+                })
+                .collect(),
             Err(sqlx::Error::Database(error)) if count > 1 => {
                 tracing::error!(%error, count, "a journal batch was refused; its entries are tried one by one");
                 let mut outcomes = Vec::with_capacity(count);
@@ -129,47 +207,92 @@ impl JournalTask {
         }
     }
 
-    async fn try_alone(&self, entry: Entry) -> Result<(), NotWritten> {
-        self.try_commit(&[entry]).await.map_err(|error| {
-            tracing::error!(%error, "a journal entry can't be written");
-            NotWritten
-        })
+    async fn try_alone(&self, entry: Entry) -> Result<Opened, NotWritten> {
+        match self.try_commit(&[entry]).await {
+            Ok(twins) if twins.is_empty() => Ok(Opened::Here),
+            Ok(_) => Ok(Opened::Twin),
+            Err(error) => {
+                tracing::error!(%error, "a journal entry can't be written");
+                Err(NotWritten)
+            }
+        }
     }
 
     /// Bounded, since a database host that has vanished never answers, and all sending waits here.
-    async fn try_commit(&self, entries: &[Entry]) -> Result<(), sqlx::Error> {
-        timeout(COMMIT, self.commit_now(entries))
+    /// Answers the openings whose keys stand for other messages.
+    async fn try_commit(&self, entries: &[Entry]) -> Result<HashSet<LogId>, sqlx::Error> {
+        timeout(COMMIT, self.commit_now(Batch::of(entries)))
             .await
             .unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
-    async fn commit_now(&self, entries: &[Entry]) -> Result<(), sqlx::Error> {
-        let mut openings = Vec::new();
-        let mut closings = Vec::new();
-        for entry in entries {
-            match entry {
-                Entry::Open(opening) => openings.push(Opening::clone(opening)),
-                Entry::Close(closing) => closings.push(closing.clone()),
-            }
-        }
+    async fn commit_now(&self, batch: Batch) -> Result<HashSet<LogId>, sqlx::Error> {
         // One statement needs no transaction of its own.
-        if closings.is_empty() {
-            return spool::open(&mut *self.pool.acquire().await?, &openings).await;
-        }
-        if openings.is_empty() {
-            return spool::close(&mut *self.pool.acquire().await?, &closings).await;
+        if batch.closings.is_empty() && batch.keys.is_empty() {
+            let mut connection = self.pool.acquire().await?;
+            spool::open(&mut connection, &batch.openings).await?;
+            return Ok(HashSet::new());
         }
         let mut transaction = self.pool.begin().await?;
-        write_both(&mut transaction, &openings, &closings).await?;
-        transaction.commit().await
+        let twins = self
+            .open(&mut transaction, batch.openings, batch.keys)
+            .await?;
+        if !batch.closings.is_empty() {
+            let closed = end(&mut transaction, &batch.closings).await?;
+            idempotency_keys::answer(&mut transaction, &batch.answers).await?;
+            // Of a message that had ended before, its endpoints were told then.
+            let emissions: Vec<Emission> = (batch.emissions.into_iter())
+                .filter(|emission| emission.log.is_some_and(|log| closed.contains(&log)))
+                .collect();
+            emit(&mut transaction, &emissions, self.clock.now()).await?;
+        }
+        transaction.commit().await?;
+        Ok(twins)
+    }
+
+    async fn open(
+        &self,
+        connection: &mut PgConnection,
+        mut openings: Vec<Opening>,
+        keys: Vec<NewKey>,
+    ) -> Result<HashSet<LogId>, sqlx::Error> {
+        let mut twins = HashSet::new();
+        if !keys.is_empty() {
+            let claimed = idempotency_keys::claim(connection, &keys, self.clock.now()).await?;
+            twins.extend(keys.iter().map(|key| key.log));
+            for log in claimed {
+                twins.remove(&log);
+            }
+            openings.retain(|opening| !twins.contains(&opening.id));
+        }
+        if !openings.is_empty() {
+            spool::open(connection, &openings).await?;
+        }
+        Ok(twins)
     }
 }
 
-async fn write_both(
+/// Writes endings and counts them; answers the messages that had not ended before.
+async fn end(
     connection: &mut PgConnection,
-    openings: &[Opening],
     closings: &[Closing],
-) -> Result<(), sqlx::Error> {
-    spool::open(connection, openings).await?;
-    spool::close(connection, closings).await
+) -> Result<HashSet<LogId>, sqlx::Error> {
+    let closed = spool::close(connection, closings).await?;
+    let status_of: std::collections::HashMap<LogId, LogStatus> = closings
+        .iter()
+        .map(|closing| (closing.id, closing.status))
+        .collect();
+    let mut sums = Sums::default();
+    for message in &closed {
+        let Some(status) = status_of.get(&message.id) else {
+            continue;
+        };
+        sums.add(message.app, message.opened_at, message.plugin, *status, 1);
+        if message.was_deferred {
+            let before = LogStatus::FailedTemp;
+            sums.add(message.app, message.opened_at, message.plugin, before, -1);
+        }
+    }
+    email_counters::add(connection, &sums).await?;
+    Ok(closed.into_iter().map(|message| message.id).collect())
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
 use super::attempt::{Attempted, Submission};
+use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
-use super::pipeline::{Names, Settled, UNVERIFIABLE, report};
+use super::pace::Pace;
+use super::settle::{Settled, UNVERIFIABLE};
 use super::verify::Presence;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::storage::spool::{Claimed, Closing, Deferral};
+use crate::storage::spool::{Attempt, Claimed, Deferral};
 use crate::storage::{apps, spool};
 
 /// Stored messages that one process tries at once.
@@ -34,11 +36,17 @@ const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
+/// What is told of a message that died with its process, and is not among the sent ones.
+const NOT_SENT: &str =
+    "The gateway stopped before the message was sent, and had not answered for it";
+
 /// What came of taking up a stored message.
 enum Tried {
     Attempted(Attempted),
     /// Nothing was sent: the app may not at the moment.
     Blocked(Blocked),
+    /// Nothing was sent: the mailbox has sent as much as it may.
+    Paced(DateTime<Utc>, &'static str),
 }
 
 impl Sending {
@@ -119,37 +127,40 @@ impl Sending {
                 Presence::NotNow
             }
         };
-        let closing = match presence {
-            Presence::Sent => Closing::sent(claimed.id, None),
-            Presence::Absent => Closing::failed(
-                claimed.id,
-                "The gateway stopped before the message was sent, and had not answered for it"
-                    .to_owned(),
-            ),
+        let facts = Facts::of(&claimed);
+        let ending = match presence {
+            Presence::Sent => facts.sent(None, None),
+            Presence::Absent => facts.failed(NOT_SENT.to_owned(), None),
             // Its lease brings it back.
             Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => return,
             Presence::NotNow | Presence::Unknowable => {
-                Closing::failed(claimed.id, format!("{UNVERIFIABLE} ({CUT_OFF})"))
+                facts.failed(format!("{UNVERIFIABLE} ({CUT_OFF})"), None)
             }
         };
-        self.close(closing).await;
+        self.close(ending).await;
     }
 
     async fn retry(&self, claimed: Claimed) {
-        let started = std::time::Instant::now();
+        let (started, at) = (std::time::Instant::now(), self.clock.now());
         match self.try_again(&claimed).await {
             Ok(Tried::Attempted(attempted)) => {
-                self.end_attempt(&claimed, attempted, started.elapsed())
-                    .await;
+                let attempt = Attempt {
+                    number: claimed.attempts + 1,
+                    at,
+                    milliseconds: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
+                };
+                self.end_attempt(&claimed, attempted, attempt).await;
             }
+            Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until).await,
             Ok(Tried::Blocked(blocked)) => {
-                self.put_back(&claimed, &blocked.to_string(), BLOCKED_WAIT)
-                    .await;
+                let until = self.clock.now() + BLOCKED_WAIT;
+                self.put_back(&claimed, &blocked.to_string(), until).await;
             }
             Err(error) => {
                 tracing::error!(log_id = %claimed.id, %error, "a stored message can't be read; it stays stored");
                 let why = "the gateway's database can't be read";
-                self.put_back(&claimed, why, UNREADABLE_WAIT).await;
+                let until = self.clock.now() + UNREADABLE_WAIT;
+                self.put_back(&claimed, why, until).await;
             }
         }
     }
@@ -184,6 +195,9 @@ impl Sending {
                 Presence::Unknowable => return told(Verdict::Unknown(Failure::own(CUT_OFF))),
             }
         }
+        if let Pace::Later { at, why } = self.pace(&mailbox).await {
+            return Ok(Tried::Paced(at, why));
+        }
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };
@@ -206,22 +220,17 @@ impl Sending {
         Ok(Tried::Attempted(attempted))
     }
 
-    async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, took: Duration) {
-        let attempts = claimed.attempts + 1;
-        let settled = self.settle(attempted, attempts);
-        let names = Names {
-            id: claimed.id,
-            app: claimed.app,
-            credential: claimed.credential,
-            plugin: claimed.plugin,
-        };
-        report(&settled, names, took);
+    async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {
+        let settled = self.settle(attempted, attempt.number);
+        let facts = Facts::of(claimed);
+        let took = Duration::from_millis(u64::try_from(attempt.milliseconds).unwrap_or_default());
+        report(&settled, &facts, took);
         match settled {
             Settled::Sent { message_id } => {
-                self.close(Closing::sent(claimed.id, message_id)).await;
+                self.close(facts.sent(message_id, Some(attempt))).await;
             }
             Settled::Failed(failure) => {
-                self.close(Closing::failed(claimed.id, failure.to_string()))
+                self.close(facts.failed(failure.to_string(), Some(attempt)))
                     .await;
             }
             Settled::Again {
@@ -229,32 +238,34 @@ impl Sending {
                 next_attempt_at,
                 outcome_unknown,
             } => {
-                self.keep(&Deferral {
+                let deferral = Deferral {
                     id: claimed.id,
-                    attempts,
+                    attempts: attempt.number,
                     error_message: failure.to_string(),
                     next_attempt_at,
                     outcome_unknown,
-                })
-                .await;
+                    attempt: Some(attempt),
+                };
+                self.keep(&facts, &deferral).await;
             }
         }
     }
 
     /// Puts a message back whose attempt did not take place.
-    async fn put_back(&self, claimed: &Claimed, why: &str, wait: TimeDelta) {
-        self.keep(&Deferral {
+    async fn put_back(&self, claimed: &Claimed, why: &str, until: DateTime<Utc>) {
+        let deferral = Deferral {
             id: claimed.id,
             attempts: claimed.attempts,
             error_message: why.to_owned(),
-            next_attempt_at: self.clock.now() + wait,
+            next_attempt_at: until,
             outcome_unknown: claimed.outcome_unknown,
-        })
-        .await;
+            attempt: None,
+        };
+        self.keep(&Facts::of(claimed), &deferral).await;
     }
 
-    async fn keep(&self, deferral: &Deferral) {
-        if let Err(error) = self.store(deferral, None).await {
+    async fn keep(&self, facts: &Facts, deferral: &Deferral) {
+        if let Err(error) = self.store(facts, deferral, None, None).await {
             // The row's lease brings it back.
             tracing::error!(log_id = %deferral.id, %error, "a stored message could not be put back");
         }

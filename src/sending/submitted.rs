@@ -1,6 +1,6 @@
 //! Takes a message as an SMTP client submitted it: who it is from, what its log row says, and the
-//! bytes that go out. These are the client's own, but for Bcc, which goes, and one Received header
-//! in front.
+//! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, and one
+//! Received header in front.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,16 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use mail_parser::{Header, HeaderName, HeaderValue, MessageParser};
 
+use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
 use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
+
+/// The header that names a submission.
+const IDEMPOTENCY_KEY: HeaderName<'static> =
+    HeaderName::Other(std::borrow::Cow::Borrowed("Idempotency-Key"));
 
 /// Bytes that a message's headers may take.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -28,6 +33,8 @@ const SUBJECT_LENGTH: usize = 998;
 pub struct Submitted {
     /// The one address of its one From header.
     pub from: EmailAddress,
+    /// What the client calls the submission, from a header that is taken off.
+    pub idempotency_key: Option<IdempotencyKey>,
     prepared: Prepared,
 }
 
@@ -37,6 +44,9 @@ pub enum SubmittedError {
     /// Not exactly one From header with exactly one address.
     #[error("the message has not exactly one From header with exactly one address")]
     From,
+    /// No key can be read from the Idempotency-Key header.
+    #[error("Idempotency-Key must stand there once, with 1 to 255 printable characters")]
+    IdempotencyKey,
     /// More headers than anybody reads.
     #[error("the message's headers take more than 1 MiB")]
     TooManyHeaders,
@@ -62,6 +72,7 @@ impl Submitted {
             .ok_or(SubmittedError::From)?;
         let headers = parsed.headers();
         let from = sole_sender(headers)?;
+        let idempotency_key = idempotency_key(headers, recipients, &content, &others)?;
         let to = addresses(headers, &HeaderName::To);
         let cc = addresses(headers, &HeaderName::Cc);
         let named: HashSet<String> = to
@@ -103,10 +114,11 @@ impl Submitted {
         };
         let message_id = parsed.message_id().map(|id| format!("<{}>", clean(id)));
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
-        pieces.extend(without_bcc(headers, &content));
+        pieces.extend(without_private_headers(headers, &content));
         pieces.extend(others);
         Ok(Self {
             from,
+            idempotency_key,
             prepared: Prepared {
                 id,
                 at,
@@ -207,12 +219,42 @@ fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Byte
     ))
 }
 
-fn without_bcc(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
+/// The key of a submission over its envelope and all of its content.
+fn idempotency_key(
+    headers: &[Header<'_>],
+    recipients: &[EmailAddress],
+    content: &Bytes,
+    others: &[Bytes],
+) -> Result<Option<IdempotencyKey>, SubmittedError> {
+    let mut named = (headers.iter()).filter(|header| is_named(header, &IDEMPOTENCY_KEY));
+    let Some(only) = named.next() else {
+        return Ok(None);
+    };
+    let value = content.get(only.offset_start as usize..only.offset_end as usize);
+    let key = value
+        .and_then(|value| std::str::from_utf8(value).ok())
+        .and_then(read_key)
+        .filter(|_| named.next().is_none())
+        .ok_or(SubmittedError::IdempotencyKey)?;
+    let envelope = recipients
+        .iter()
+        .flat_map(|recipient| [recipient.as_str().as_bytes(), b"\n"]);
+    let parts = envelope
+        .chain(std::iter::once(content.as_ref()))
+        .chain(others.iter().map(AsRef::as_ref));
+    Ok(Some(IdempotencyKey::over(key, parts)))
+}
+
+/// What the client tells the gateway alone: Bcc, and the key of its submission.
+fn without_private_headers(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
+    const PRIVATE: [HeaderName<'static>; 3] =
+        [HeaderName::Bcc, HeaderName::ResentBcc, IDEMPOTENCY_KEY];
     let mut pieces = Vec::new();
     let mut start = 0;
-    for header in headers.iter().filter(|header| {
-        is_named(header, &HeaderName::Bcc) || is_named(header, &HeaderName::ResentBcc)
-    }) {
+    for header in headers
+        .iter()
+        .filter(|header| PRIVATE.iter().any(|name| is_named(header, name)))
+    {
         let (field, end) = (header.offset_field as usize, header.offset_end as usize);
         if start <= field && field <= end && end <= content.len() {
             pieces.push(content.slice(start..field));

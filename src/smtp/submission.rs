@@ -157,7 +157,6 @@ impl Submission {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
             return Err(Reply::new(451, "4.7.0", &text));
         }
-        admit(app.subscription_status).map_err(blocked)?;
         let submitted = Submitted::read(
             pieces,
             &envelope.recipients,
@@ -168,23 +167,38 @@ impl Submission {
         .map_err(|error| match error {
             SubmittedError::From => not_authorized(),
             SubmittedError::TooManyHeaders => Reply::new(552, "5.3.4", &error.to_string()),
+            SubmittedError::IdempotencyKey => Reply::new(550, "5.6.0", &error.to_string()),
         })?;
+        let key = submitted.idempotency_key.clone();
+        if let Some(key) = &key {
+            let answer = self.sending.answer_to(app.id, key).await;
+            if let Some(answer) = answer.map_err(not_sent)? {
+                return Ok(reply(&answer.outcome));
+            }
+        }
+        admit(app.subscription_status).map_err(blocked)?;
         let mailbox = self
             .mailboxes
             .for_address(app.id, &submitted.from)
             .await
             .map_err(|error| unavailable(&error))?
             .ok_or_else(not_authorized)?;
-        let outcome = self
+        let answer = self
             .sending
-            .send(app.id, mailbox, submitted.into_prepared())
+            .send(app.id, mailbox, submitted.into_prepared(), key)
             .await
-            .map_err(|error| match error {
-                SendError::NotTaken => Reply::new(451, "4.3.0", &error.to_string()),
-                SendError::Unknown => Reply::new(554, "5.3.0", &error.to_string()),
-            })?;
-        Ok(reply(&outcome))
+            .map_err(not_sent)?;
+        Ok(reply(&answer.outcome))
     }
+}
+
+fn not_sent(error: SendError) -> Reply {
+    let (code, enhanced) = match error {
+        SendError::NotTaken | SendError::InFlight => (451, "4.3.0"),
+        SendError::Unknown => (554, "5.3.0"),
+        SendError::KeyOfAnother => (550, "5.6.0"),
+    };
+    Reply::new(code, enhanced, &error.to_string())
 }
 
 fn reply(outcome: &Outcome) -> Reply {

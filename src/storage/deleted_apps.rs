@@ -48,16 +48,37 @@ pub async fn remove_logs(
     connection: &mut PgConnection,
     app: AppId,
     limit: i64,
-) -> Result<u64, sqlx::Error> {
+) -> Result<usize, sqlx::Error> {
     let removed = sqlx::query!(
-        "DELETE FROM email_logs
-         WHERE id IN (SELECT id FROM email_logs WHERE app_id = $1 ORDER BY id LIMIT $2)",
+        "WITH removed AS (
+             DELETE FROM email_logs
+             WHERE id IN (SELECT id FROM email_logs WHERE app_id = $1 ORDER BY id LIMIT $2)
+             RETURNING id
+         ), forgotten AS (
+             DELETE FROM email_attempts USING removed WHERE log_id = removed.id
+         )
+         SELECT id FROM removed",
         app.0,
         limit,
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(removed.rows_affected())
+    Ok(removed.len())
+}
+
+/// Removes an app's counters and idempotency keys.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM email_counters WHERE app_id = $1", app.0)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query!("DELETE FROM idempotency_keys WHERE app_id = $1", app.0)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// Forgets apps that were deleted before `before`.

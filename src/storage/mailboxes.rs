@@ -33,6 +33,8 @@ pub struct Mailbox {
     pub access_token_expires_at: Option<DateTime<Utc>>,
     /// Goes up with each new access token.
     pub token_generation: i64,
+    /// The provider wants no more of it before then.
+    pub parked_until: Option<DateTime<Utc>>,
 }
 
 /// A row as it lies there.
@@ -46,6 +48,7 @@ struct Row {
     access_token_sealed: Option<Vec<u8>>,
     access_token_expires_at: Option<DateTime<Utc>>,
     token_generation: i64,
+    parked_until: Option<DateTime<Utc>>,
 }
 
 impl TryFrom<Row> for Mailbox {
@@ -65,6 +68,7 @@ impl TryFrom<Row> for Mailbox {
             access_token_sealed: row.access_token_sealed,
             access_token_expires_at: row.access_token_expires_at,
             token_generation: row.token_generation,
+            parked_until: row.parked_until,
         })
     }
 }
@@ -83,7 +87,7 @@ pub async fn find_first(
     sqlx::query_as!(
         Row,
         "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
-                access_token_sealed, access_token_expires_at, token_generation
+                access_token_sealed, access_token_expires_at, token_generation, parked_until
          FROM mailboxes
          WHERE app_id = $1 AND status = 'active' AND ($2::text IS NULL OR plugin = $2)
          ORDER BY connected_at, id
@@ -118,7 +122,7 @@ pub async fn find_for_user(
              SELECT user_key FROM end_users WHERE app_id = $1 AND user_key = $3
          )
          SELECT id, user_key AS "user_key!", plugin, email, scopes, refresh_token_sealed,
-                access_token_sealed, access_token_expires_at, token_generation
+                access_token_sealed, access_token_expires_at, token_generation, parked_until
          FROM users JOIN mailboxes USING (user_key)
          WHERE status = 'active' AND ($4::text IS NULL OR plugin = $4)
          ORDER BY connected_at, id
@@ -147,7 +151,7 @@ pub async fn find_by_address(
     sqlx::query_as!(
         Row,
         "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
-                access_token_sealed, access_token_expires_at, token_generation
+                access_token_sealed, access_token_expires_at, token_generation, parked_until
          FROM mailboxes
          WHERE app_id = $1 AND email_lookup = $2 AND status = 'active'
          ORDER BY connected_at, id
@@ -173,7 +177,7 @@ pub async fn find_active(
     sqlx::query_as!(
         Row,
         "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
-                access_token_sealed, access_token_expires_at, token_generation
+                access_token_sealed, access_token_expires_at, token_generation, parked_until
          FROM mailboxes WHERE id = $1 AND status = 'active'",
         id.0,
     )
@@ -346,6 +350,26 @@ pub async fn disconnect(
     .execute(connection)
     .await?;
     Ok(ended.rows_affected() == 1)
+}
+
+/// Lets nothing go out from a mailbox until then.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn park(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    until: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET parked_until = $2 WHERE id = $1",
+        id.0,
+        until,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// A mailbox as its app's subscriber sees it.

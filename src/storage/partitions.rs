@@ -1,4 +1,4 @@
-//! The daily partitions of `email_logs`. Their names and bounds are worked out here from dates, so
+//! The daily partitions of the log's tables. Their names and bounds are worked out here from dates, so
 //! these statements hold nothing that anybody sent.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
@@ -6,41 +6,59 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::types::ids::lowest_uuid_at;
 
-const PREFIX: &str = "email_logs_";
+/// The tables that lie in daily partitions, all by the `UUIDv7` of a log row.
+const TABLES: [&str; 2] = ["email_logs", "email_attempts"];
+
 const DATE: &str = "%Y%m%d";
 
-fn name(day: NaiveDate) -> String {
-    format!("{PREFIX}{}", day.format(DATE))
+fn name(table: &str, day: NaiveDate) -> String {
+    format!("{table}_{}", day.format(DATE))
 }
 
 fn midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
 }
 
-/// Makes the partition of a day (UTC) that has none. Only one process at a time may call it.
+/// Makes the partitions of a day (UTC), as far as there are none. Only one process at a time may call it.
 ///
-/// The table is attached and not made in place, since that would lock out every insert.
+/// A table is attached and not made in place, since that would lock out every insert.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn create(connection: &mut PgConnection, day: NaiveDate) -> Result<(), sqlx::Error> {
-    let name = name(day);
     let from = lowest_uuid_at(midnight(day));
     let to = lowest_uuid_at(midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)));
-    for statement in [
-        format!(
-            "CREATE TABLE IF NOT EXISTS {name} (LIKE email_logs INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"
-        ),
-        format!(
-            "ALTER TABLE email_logs ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"
-        ),
-    ] {
-        sqlx::query(AssertSqlSafe(statement))
-            .execute(&mut *connection)
-            .await?;
+    for table in TABLES {
+        let name = name(table, day);
+        if is_attached(connection, &name).await? {
+            continue;
+        }
+        for statement in [
+            format!(
+                "CREATE TABLE IF NOT EXISTS {name} (LIKE {table} INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"
+            ),
+            format!(
+                "ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ('{from}') TO ('{to}')"
+            ),
+        ] {
+            sqlx::query(AssertSqlSafe(statement))
+                .execute(&mut *connection)
+                .await?;
+        }
     }
     Ok(())
+}
+
+async fn is_attached(connection: &mut PgConnection, name: &str) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM pg_inherits WHERE inhrelid = to_regclass($1)
+           ) AS "exists!""#,
+        name,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// Drops whole partitions of the days before `oldest`; answers how many. Inserts go on meanwhile.
@@ -53,32 +71,46 @@ pub async fn drop_before(
     connection: &mut PgConnection,
     oldest: NaiveDate,
 ) -> Result<usize, sqlx::Error> {
-    let tables = sqlx::query!(
+    let mut dropped = 0;
+    for table in TABLES {
+        dropped += drop_of(connection, table, oldest).await?;
+    }
+    Ok(dropped)
+}
+
+async fn drop_of(
+    connection: &mut PgConnection,
+    table: &str,
+    oldest: NaiveDate,
+) -> Result<usize, sqlx::Error> {
+    let prefix = format!("{table}_");
+    let partitions = sqlx::query!(
         r#"SELECT relname AS "name!", inhdetachpending AS "detach_pending?"
            FROM pg_class LEFT JOIN pg_inherits ON inhrelid = pg_class.oid
-           WHERE relkind = 'r' AND relname LIKE 'email\_logs\_%'
+           WHERE relkind = 'r' AND starts_with(relname::text, $1)
              AND relnamespace = (SELECT relnamespace FROM pg_class
                                  WHERE oid = 'email_logs'::regclass)"#,
+        prefix,
     )
     .fetch_all(&mut *connection)
     .await?;
     let mut dropped = 0;
-    for table in tables {
-        let day = table
+    for partition in partitions {
+        let day = partition
             .name
-            .strip_prefix(PREFIX)
+            .strip_prefix(&prefix)
             .and_then(|day| NaiveDate::parse_from_str(day, DATE).ok());
         let Some(day) = day.filter(|day| *day < oldest) else {
             continue;
         };
-        let name = name(day);
-        let detach = match table.detach_pending {
+        let name = name(table, day);
+        let detach = match partition.detach_pending {
             Some(true) => Some("FINALIZE"),
             Some(false) => Some("CONCURRENTLY"),
             None => None,
         };
         if let Some(how) = detach {
-            let statement = format!("ALTER TABLE email_logs DETACH PARTITION {name} {how}");
+            let statement = format!("ALTER TABLE {table} DETACH PARTITION {name} {how}");
             sqlx::query(AssertSqlSafe(statement))
                 .execute(&mut *connection)
                 .await?;
@@ -91,7 +123,7 @@ pub async fn drop_before(
     Ok(dropped)
 }
 
-/// Which of these days have no partition yet.
+/// Which of these days lack a partition.
 ///
 /// # Errors
 ///
@@ -100,7 +132,10 @@ pub async fn missing(
     connection: &mut PgConnection,
     days: &[NaiveDate],
 ) -> Result<Vec<NaiveDate>, sqlx::Error> {
-    let names: Vec<String> = days.iter().copied().map(name).collect();
+    let names: Vec<String> = days
+        .iter()
+        .flat_map(|day| TABLES.map(|table| name(table, *day)))
+        .collect();
     let missing = sqlx::query_scalar!(
         r#"SELECT wanted.name AS "name!" FROM unnest($1::text[]) AS wanted (name)
            WHERE NOT EXISTS (
@@ -113,7 +148,11 @@ pub async fn missing(
     Ok(days
         .iter()
         .copied()
-        .filter(|day| missing.contains(&name(*day)))
+        .filter(|day| {
+            TABLES
+                .iter()
+                .any(|table| missing.contains(&name(table, *day)))
+        })
         .collect())
 }
 

@@ -2,17 +2,20 @@
 //!
 //! Both journal statements are set-based: a batch of any size is one statement.
 
+mod settle;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use crate::types::ids::{AppId, CredentialId, LogId};
-use crate::types::log_status::LogStatus;
 use crate::types::plugin::Plugin;
 
 /// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
 /// holds a line end.
 const SEPARATOR: &str = "\n";
+
+pub use settle::{Attempt, Closed, Closing, Deferral, Deferred, close, defer, withdraw};
 
 /// A message that comes into the gateway's hands.
 #[derive(Debug, Clone)]
@@ -51,58 +54,6 @@ pub struct Opening {
     pub lease_until: DateTime<Utc>,
 }
 
-/// A message's end.
-#[derive(Debug, Clone)]
-pub struct Closing {
-    /// The message.
-    pub id: LogId,
-    /// `Sent` or `FailedPerm`.
-    pub status: LogStatus,
-    /// Why it failed.
-    pub error_message: Option<String>,
-    /// The Message-ID that the provider gave it instead of its own.
-    pub message_id: Option<String>,
-}
-
-impl Closing {
-    /// The provider has it.
-    #[must_use]
-    pub fn sent(id: LogId, message_id: Option<String>) -> Self {
-        Self {
-            id,
-            status: LogStatus::Sent,
-            error_message: None,
-            message_id,
-        }
-    }
-
-    /// It will not be sent.
-    #[must_use]
-    pub fn failed(id: LogId, error_message: String) -> Self {
-        Self {
-            id,
-            status: LogStatus::FailedPerm,
-            error_message: Some(error_message),
-            message_id: None,
-        }
-    }
-}
-
-/// A message that is tried again.
-#[derive(Debug, Clone)]
-pub struct Deferral {
-    /// The message.
-    pub id: LogId,
-    /// Attempts that have failed so far.
-    pub attempts: i32,
-    /// Why the last one did.
-    pub error_message: String,
-    /// When to try again.
-    pub next_attempt_at: DateTime<Utc>,
-    /// It may be at the provider already.
-    pub outcome_unknown: bool,
-}
-
 /// A spool row that a worker has claimed.
 #[derive(Debug, Clone)]
 pub struct Claimed {
@@ -114,6 +65,12 @@ pub struct Claimed {
     pub credential: CredentialId,
     /// The provider.
     pub plugin: Plugin,
+    /// The mailbox's address.
+    pub from_address: String,
+    /// As the log shows it.
+    pub to_address: String,
+    /// As the log shows it.
+    pub subject: String,
     /// The envelope.
     pub recipients: Vec<String>,
     /// The envelope needs SMTPUTF8.
@@ -134,6 +91,9 @@ struct ClaimedRow {
     app_id: Uuid,
     credential_id: Uuid,
     plugin: String,
+    from_address: String,
+    to_address: String,
+    subject: String,
     recipients: Vec<String>,
     smtputf8: bool,
     attempts: i32,
@@ -154,6 +114,9 @@ impl TryFrom<ClaimedRow> for Claimed {
                 .plugin
                 .parse()
                 .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            from_address: row.from_address,
+            to_address: row.to_address,
+            subject: row.subject,
             recipients: row.recipients,
             smtputf8: row.smtputf8,
             attempts: row.attempts,
@@ -237,93 +200,6 @@ pub async fn open(connection: &mut PgConnection, openings: &[Opening]) -> Result
     Ok(())
 }
 
-/// Takes messages out of the spool and writes their log rows, or brings the ones that a failed
-/// attempt wrote to their end.
-///
-/// # Errors
-///
-/// What the database said; nothing is written then.
-pub async fn close(connection: &mut PgConnection, closings: &[Closing]) -> Result<(), sqlx::Error> {
-    let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
-    let statuses: Vec<String> = closings
-        .iter()
-        .map(|closing| closing.status.as_str().to_owned())
-        .collect();
-    let errors: Vec<Option<String>> = closings
-        .iter()
-        .map(|closing| closing.error_message.clone())
-        .collect();
-    let message_ids: Vec<Option<String>> = closings
-        .iter()
-        .map(|closing| closing.message_id.clone())
-        .collect();
-    sqlx::query!(
-        "WITH closing AS (
-             SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[])
-                 AS closing (id, status, error_message, given_message_id)
-         ), taken AS (
-             DELETE FROM spool USING closing WHERE spool.id = closing.id
-             RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id
-         )
-         INSERT INTO email_logs
-             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-              subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-              sent_at)
-         SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-                subject, plugin, status, error_message, coalesce(given_message_id, message_id),
-                size_bytes, has_attachments, opened_at
-         FROM taken
-         ON CONFLICT (id) DO UPDATE
-         SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
-             message_id = EXCLUDED.message_id",
-        &ids,
-        &statuses,
-        &errors as &[Option<String>],
-        &message_ids as &[Option<String>],
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
-/// follow by [`add_chunk`], the first time. `false` when the message is no longer in the spool.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn defer(
-    connection: &mut PgConnection,
-    deferral: &Deferral,
-) -> Result<bool, sqlx::Error> {
-    let logged = sqlx::query!(
-        "WITH kept AS (
-             UPDATE spool
-             SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
-                 outcome_unknown = $5
-             WHERE id = $1
-             RETURNING *
-         )
-         INSERT INTO email_logs
-             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-              subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-              sent_at)
-         SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-                subject, plugin, 'failed_temp', $3, message_id, size_bytes, has_attachments,
-                opened_at
-         FROM kept
-         ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message",
-        deferral.id.0,
-        deferral.attempts,
-        deferral.error_message,
-        deferral.next_attempt_at,
-        deferral.outcome_unknown,
-    )
-    .execute(connection)
-    .await?;
-    Ok(logged.rows_affected() == 1)
-}
-
 /// Stores one piece of a deferred message; one that is there stays.
 ///
 /// # Errors
@@ -388,8 +264,8 @@ pub async fn claim_due(
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts, message_id,
-                   outcome_unknown, opened_at",
+         RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
+                   smtputf8, attempts, message_id, outcome_unknown, opened_at",
         now,
         lease_until,
         limit,
@@ -420,8 +296,8 @@ pub async fn claim_abandoned(
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, app_id, credential_id, plugin, recipients, smtputf8, attempts, message_id,
-                   outcome_unknown, opened_at",
+         RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
+                   smtputf8, attempts, message_id, outcome_unknown, opened_at",
         now,
         lease_until,
         limit,

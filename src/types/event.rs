@@ -1,15 +1,46 @@
 //! What happens to an app's mail and users, as its webhooks tell it: the catalogue.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::ids::{AppId, CredentialId};
+use super::ids::{AppId, CredentialId, LogId};
+use super::moment::iso8601;
 use super::plugin::Plugin;
 
 /// One event with its data. The fields are the contract's, one for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
+    /// A message was sent.
+    EmailSent {
+        /// Which one.
+        #[serde(flatten)]
+        email: EmailEvent,
+        /// The Message-ID header.
+        message_id: Option<String>,
+    },
+    /// An attempt failed; the gateway tries again.
+    EmailFailedTemp {
+        /// Which message.
+        #[serde(flatten)]
+        email: EmailEvent,
+        /// Why.
+        error: String,
+        /// Attempts that have failed so far.
+        retry_count: i32,
+        /// ISO 8601, UTC.
+        next_retry_at: String,
+    },
+    /// A message will not be sent.
+    EmailFailedPerm {
+        /// Which one.
+        #[serde(flatten)]
+        email: EmailEvent,
+        /// Why.
+        error: String,
+        /// Always true: no attempt follows.
+        r#final: bool,
+    },
     /// A reply to a message that was sent.
     EmailReply {
         /// The Message-ID of the message that is answered.
@@ -31,6 +62,23 @@ pub enum Event {
         /// Why.
         reason: DisconnectReason,
     },
+}
+
+/// Which message an event tells of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EmailEvent {
+    /// `log_…`
+    #[serde(serialize_with = "shown")]
+    pub log_id: LogId,
+    /// The mailbox.
+    pub from_address: String,
+    /// As the log shows it.
+    pub to_address: String,
+    /// As the log shows it.
+    pub subject: String,
+    /// `plugin_a` or `plugin_b`.
+    #[serde(serialize_with = "shown")]
+    pub plugin: Plugin,
 }
 
 /// Which mailbox an event tells of.
@@ -91,6 +139,9 @@ impl Event {
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
+            Self::EmailSent { .. } => "email.sent",
+            Self::EmailFailedTemp { .. } => "email.failed_temp",
+            Self::EmailFailedPerm { .. } => "email.failed_perm",
             Self::EmailReply { .. } => "email.reply",
             Self::UserConnected(_) => "user.connected",
             Self::UserDisconnected { .. } => "user.disconnected",
@@ -103,7 +154,7 @@ impl Event {
         let envelope = Envelope {
             event: self.name(),
             app_id: app.to_string(),
-            timestamp: at.to_rfc3339_opts(SecondsFormat::Millis, true),
+            timestamp: iso8601(at),
             data: self,
         };
         // Texts only: nothing in there can fail to be written.

@@ -72,7 +72,7 @@ impl SmtpTransport {
                 data: sending.data,
             },
             connector: TlsConnector::from(tls),
-            idle: IdleConnections::new(sending.idle_connection, settings.concurrency),
+            idle: IdleConnections::new(sending.idle_connection, settings.limits.concurrency),
             preparation: sending.connect + sending.command * 2,
         }
     }

@@ -69,8 +69,8 @@ pub async fn claim_reply_looks(
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
-                   access_token_sealed, access_token_expires_at, token_generation, last_sent_at,
-                   replies_cursor",
+                   access_token_sealed, access_token_expires_at, token_generation, parked_until,
+                   last_sent_at, replies_cursor",
         now,
         lease_until,
         limit,
@@ -89,6 +89,7 @@ pub async fn claim_reply_looks(
                 access_token_sealed: row.access_token_sealed,
                 access_token_expires_at: row.access_token_expires_at,
                 token_generation: row.token_generation,
+                parked_until: row.parked_until,
             };
             Ok(ReplyLook {
                 app: AppId(row.app_id),
@@ -163,7 +164,7 @@ pub async fn claim_idle_refreshes(
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
-                   access_token_expires_at, token_generation",
+                   access_token_expires_at, token_generation, parked_until",
         now,
         again_at,
         limit,

@@ -1,0 +1,129 @@
+//! What the log, the app's endpoints and the operator are told of a message.
+
+use std::time::Duration;
+
+use super::journal::Ending;
+use super::settle::Settled;
+use crate::storage::spool::{Attempt, Claimed, Closing, Deferral};
+use crate::types::event::{EmailEvent, Event};
+use crate::types::ids::{AppId, CredentialId, LogId};
+use crate::types::log_status::LogStatus;
+use crate::types::moment::iso8601;
+use crate::types::plugin::Plugin;
+
+/// A message as it is told of.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    pub(super) id: LogId,
+    pub(super) app: AppId,
+    pub(super) credential: CredentialId,
+    pub(super) plugin: Plugin,
+    /// The mailbox's address.
+    pub(super) from_address: String,
+    /// As the log shows it.
+    pub(super) to_address: String,
+    /// As the log shows it.
+    pub(super) subject: String,
+    /// The Message-ID header.
+    pub(super) message_id: Option<String>,
+}
+
+impl Facts {
+    /// Of a message that waited in the spool.
+    pub(super) fn of(claimed: &Claimed) -> Self {
+        Self {
+            id: claimed.id,
+            app: claimed.app,
+            credential: claimed.credential,
+            plugin: claimed.plugin,
+            from_address: claimed.from_address.clone(),
+            to_address: claimed.to_address.clone(),
+            subject: claimed.subject.clone(),
+            message_id: claimed.message_id.clone(),
+        }
+    }
+
+    /// The provider has it, under this Message-ID where it gave one of its own.
+    pub(super) fn sent(&self, message_id: Option<String>, attempt: Option<Attempt>) -> Ending {
+        Ending {
+            app: self.app,
+            event: Event::EmailSent {
+                email: self.email(),
+                message_id: message_id.clone().or(self.message_id.clone()),
+            },
+            closing: Closing {
+                id: self.id,
+                status: LogStatus::Sent,
+                error_message: None,
+                message_id,
+                attempt,
+            },
+            answer: None,
+        }
+    }
+
+    /// It will not be sent.
+    pub(super) fn failed(&self, error: String, attempt: Option<Attempt>) -> Ending {
+        Ending {
+            app: self.app,
+            event: Event::EmailFailedPerm {
+                email: self.email(),
+                error: error.clone(),
+                r#final: true,
+            },
+            closing: Closing {
+                id: self.id,
+                status: LogStatus::FailedPerm,
+                error_message: Some(error),
+                message_id: None,
+                attempt,
+            },
+            answer: None,
+        }
+    }
+
+    /// An attempt failed, and another one follows.
+    pub(super) fn deferred(&self, deferral: &Deferral) -> Event {
+        Event::EmailFailedTemp {
+            email: self.email(),
+            error: deferral.error_message.clone(),
+            retry_count: deferral.attempts,
+            next_retry_at: iso8601(deferral.next_attempt_at),
+        }
+    }
+
+    fn email(&self) -> EmailEvent {
+        EmailEvent {
+            log_id: self.id,
+            from_address: self.from_address.clone(),
+            to_address: self.to_address.clone(),
+            subject: self.subject.clone(),
+            plugin: self.plugin,
+        }
+    }
+}
+
+/// The one line that the log has of an attempt.
+pub(super) fn report(settled: &Settled, facts: &Facts, took: Duration) {
+    let (outcome, error) = match settled {
+        Settled::Sent { .. } => (LogStatus::Sent, None),
+        Settled::Failed(failure) => (LogStatus::FailedPerm, Some(failure.to_string())),
+        Settled::Again { failure, .. } => (LogStatus::FailedTemp, Some(failure.to_string())),
+    };
+    metrics::counter!(
+        "mailgate_messages_total",
+        "outcome" => outcome.as_str(),
+        "plugin" => facts.plugin.as_str()
+    )
+    .increment(1);
+    tracing::info!(
+        log_id = %facts.id,
+        app_id = %facts.app,
+        credential_id = %facts.credential,
+        plugin = %facts.plugin,
+        outcome = outcome.as_str(),
+        error,
+        milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "message"
+    );
+}

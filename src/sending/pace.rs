@@ -1,0 +1,114 @@
+//! How fast a mailbox may send. A short wait is waited out within the request; a longer one is the
+//! queue's affair, and the mailbox's alone.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Sending;
+use crate::mailboxes::Mailbox;
+use crate::storage::mailbox_pace::{self, Bounds};
+use crate::storage::mailboxes;
+
+/// The longest wait within a request.
+const SHORT: TimeDelta = TimeDelta::seconds(5);
+
+/// Part of a minute's messages that a mailbox may send at once.
+const BURST_SECONDS: f64 = 20.0;
+
+/// A provider that names so long a wait means the mailbox, not the message.
+const PARKED: Duration = Duration::from_mins(10);
+
+/// Whether a message may go now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// It may; a short wait has passed.
+    Go,
+    /// Not before then.
+    Later {
+        at: DateTime<Utc>,
+        why: &'static str,
+    },
+}
+
+impl Sending {
+    /// Takes a turn of the mailbox, and waits for it where that takes seconds only.
+    pub(super) async fn pace(&self, mailbox: &Mailbox) -> Pace {
+        let now = self.clock.now();
+        if let Some(until) = mailbox.parked_until.filter(|until| *until > now) {
+            return Pace::Later {
+                at: until,
+                why: "the provider says that the mailbox has sent enough for now",
+            };
+        }
+        let Some(bounds) = self.bounds(mailbox) else {
+            return Pace::Go;
+        };
+        let taken = async {
+            let mut connection = self.pool.acquire().await?;
+            mailbox_pace::take(&mut connection, mailbox.id, bounds, now).await
+        };
+        let slot = match taken.await {
+            Ok(slot) => slot,
+            Err(error) => {
+                // The provider has limits of its own, and says so.
+                tracing::warn!(credential_id = %mailbox.id, %error, "a mailbox's pace can't be told");
+                return Pace::Go;
+            }
+        };
+        if let Some(until) = slot.day_over_until {
+            return Pace::Later {
+                at: until,
+                why: "the mailbox has sent its messages of the day",
+            };
+        }
+        let wait = slot.turn - now;
+        if wait > SHORT {
+            return Pace::Later {
+                at: slot.turn,
+                why: "the mailbox has sent its messages of the minute",
+            };
+        }
+        tokio::time::sleep(wait.to_std().unwrap_or_default()).await;
+        Pace::Go
+    }
+
+    fn bounds(&self, mailbox: &Mailbox) -> Option<Bounds> {
+        let limits = &self.providers.get(mailbox.plugin)?.settings.limits;
+        if limits.per_minute == 0 && limits.per_day == 0 {
+            return None;
+        }
+        let interval_seconds = match limits.per_minute {
+            0 => 0.0,
+            per_minute => 60.0 / f64::from(per_minute),
+        };
+        Some(Bounds {
+            interval_seconds,
+            burst_seconds: BURST_SECONDS.max(interval_seconds),
+            per_day: match limits.per_day {
+                0 => i64::MAX - 1,
+                per_day => per_day.into(),
+            },
+        })
+    }
+
+    /// Parks a mailbox whose provider names a long wait: nothing more is tried from it meanwhile.
+    pub(super) async fn park(&self, mailbox: &Mailbox, wait: Duration) {
+        if wait < PARKED {
+            return;
+        }
+        let until = self.clock.now() + TimeDelta::from_std(wait).unwrap_or(TimeDelta::hours(4));
+        let parked = async {
+            let mut connection = self.pool.acquire().await?;
+            mailboxes::park(&mut connection, mailbox.id, until).await
+        };
+        match parked.await {
+            Ok(()) => {
+                tracing::info!(credential_id = %mailbox.id, "a mailbox has sent enough for now");
+            }
+            Err(error) => {
+                tracing::warn!(credential_id = %mailbox.id, %error, "a mailbox can't be parked");
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What an attempt means for its message: sent, failed, or tried again, and when.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Sending;
+use super::attempt::Attempted;
+use crate::config::Unverifiable;
+use crate::providers::mail::verdict::{Failure, Verdict};
+
+/// What is told of a message whose outcome stays unknown.
+pub(super) const UNVERIFIABLE: &str = "The connection broke after the message was out, and the \
+    mailbox can't be looked into: it may have arrived, and was not sent again";
+
+/// How one attempt leaves its message.
+#[derive(Debug)]
+pub(super) enum Settled {
+    Sent {
+        /// The Message-ID that the provider gave it.
+        message_id: Option<String>,
+    },
+    Failed(Failure),
+    Again {
+        failure: Failure,
+        next_attempt_at: DateTime<Utc>,
+        /// It may be at the provider already.
+        outcome_unknown: bool,
+    },
+}
+
+impl Sending {
+    /// What an attempt means for a message whose `attempts`th it was.
+    pub(super) fn settle(&self, attempted: Attempted, attempts: i32) -> Settled {
+        let (failure, retry_after, outcome_unknown) = match attempted {
+            Attempted::Told(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
+            Attempted::Told(Verdict::Permanent(failure) | Verdict::TokenRefused(failure)) => {
+                return Settled::Failed(failure);
+            }
+            Attempted::Told(Verdict::Unknown(failure)) => match self.settings.unverifiable {
+                Unverifiable::Fail => return Settled::Failed(unverifiable(&failure)),
+                Unverifiable::Retry => (failure, None, false),
+            },
+            Attempted::Told(Verdict::Temporary {
+                failure,
+                retry_after,
+            }) => (failure, retry_after, false),
+            Attempted::Untold(failure) => (failure, None, true),
+        };
+        let scheduled = usize::try_from(attempts)
+            .ok()
+            .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?));
+        match scheduled {
+            None if outcome_unknown => Settled::Failed(unverifiable(&failure)),
+            None => Settled::Failed(failure),
+            Some(wait) => {
+                let wait = jittered(*wait).max(retry_after.unwrap_or_default());
+                Settled::Again {
+                    failure,
+                    next_attempt_at: self.clock.now()
+                        + TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1)),
+                    outcome_unknown,
+                }
+            }
+        }
+    }
+}
+
+fn unverifiable(failure: &Failure) -> Failure {
+    Failure::own(format!("{UNVERIFIABLE} ({failure})"))
+}
+
+/// Up to a tenth longer, so that messages that failed together don't come back together.
+fn jittered(wait: Duration) -> Duration {
+    wait + wait.mul_f64(0.1 * rand::random::<f64>())
+}

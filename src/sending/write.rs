@@ -1,0 +1,190 @@
+//! Writes what became of a message, whatever the database makes of it.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde_json::Value;
+
+use super::Sending;
+use super::facts::Facts;
+use super::idempotency::IdempotencyKey;
+use super::journal::Ending;
+use crate::storage::email_counters::{self, Sums};
+use crate::storage::idempotency_keys;
+use crate::storage::spool::{self, Deferral};
+use crate::types::ids::{AppId, LogId};
+use crate::types::log_status::LogStatus;
+use crate::types::message::Message;
+use crate::webhooks::{Emission, emit};
+
+/// Attempts to write what became of a message while its caller waits.
+const WRITE_ATTEMPTS: u32 = 5;
+
+/// What a lease leaves for the journal, beyond the longest attempt.
+const JOURNAL_MARGIN: Duration = Duration::from_mins(2);
+
+impl Sending {
+    /// Writes the end of a message. What the provider answered stands whatever the database says, so
+    /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
+    /// is written or the process ends.
+    pub(super) async fn close(&self, ending: Ending) {
+        if self.try_close(&ending, WRITE_ATTEMPTS).await {
+            return;
+        }
+        tracing::error!(
+            log_id = %ending.closing.id,
+            status = ending.closing.status.as_str(),
+            "the end of a message could not be written yet; it is tried again"
+        );
+        let sending = self.clone();
+        self.tracker.spawn(async move {
+            let written = tokio::select! {
+                written = sending.try_close(&ending, u32::MAX) => written,
+                () = sending.stop.cancelled() => sending.try_close(&ending, 1).await,
+            };
+            if !written {
+                tracing::error!(
+                    log_id = %ending.closing.id,
+                    status = ending.closing.status.as_str(),
+                    "the end of a message was not written; its spool row stays open"
+                );
+            }
+        });
+    }
+
+    async fn try_close(&self, ending: &Ending, attempts: u32) -> bool {
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                tokio::time::sleep(pause_before(attempt)).await;
+            }
+            if self.journal.close(ending.clone()).await.is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// How long a message may be worked on before its process counts as dead.
+    pub(super) fn lease(&self) -> TimeDelta {
+        let longest = self.providers.longest_attempt() + JOURNAL_MARGIN;
+        TimeDelta::from_std(longest).unwrap_or(TimeDelta::hours(1))
+    }
+
+    /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
+    /// where an attempt failed: in one transaction. A database that stumbles is asked again, since a
+    /// commit whose answer was lost may have succeeded.
+    pub(super) async fn store(
+        &self,
+        facts: &Facts,
+        deferral: &Deferral,
+        message: Option<&Message>,
+        answer: Option<(String, Value)>,
+    ) -> Result<(), sqlx::Error> {
+        let mut attempt = 1;
+        loop {
+            match self
+                .try_store(facts, deferral, message, answer.clone())
+                .await
+            {
+                Err(error) if attempt < WRITE_ATTEMPTS => {
+                    tracing::warn!(log_id = %deferral.id, %error, "a message can't be stored; trying again");
+                    tokio::time::sleep(pause_before(attempt)).await;
+                    attempt += 1;
+                }
+                stored => return stored,
+            }
+        }
+    }
+
+    async fn try_store(
+        &self,
+        facts: &Facts,
+        deferral: &Deferral,
+        message: Option<&Message>,
+        answer: Option<(String, Value)>,
+    ) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        let deferred = spool::defer(&mut transaction, deferral)
+            .await?
+            .ok_or(sqlx::Error::RowNotFound)?;
+        if let Some(message) = message {
+            for (position, chunk) in (0..).zip(message.chunks()) {
+                spool::add_chunk(&mut transaction, deferral.id, position, chunk).await?;
+            }
+        }
+        // A commit whose answer was lost has written all that follows.
+        if deferred.is_new_attempt {
+            let emission = Emission {
+                app: facts.app,
+                event: facts.deferred(deferral),
+                log: Some(deferral.id),
+            };
+            emit(&mut transaction, &[emission], self.clock.now()).await?;
+        }
+        if let Some((key, answer)) = answer {
+            let answers = [(facts.app, key, answer)];
+            idempotency_keys::answer(&mut transaction, &answers).await?;
+        }
+        if deferred.is_first {
+            let mut sums = Sums::default();
+            let status = LogStatus::FailedTemp;
+            sums.add(deferred.app, deferred.opened_at, deferred.plugin, status, 1);
+            email_counters::add(&mut transaction, &sums).await?;
+        }
+        transaction.commit().await
+    }
+
+    /// Takes back what the journal may have written of a message whose sender was told to keep it: a
+    /// commit whose answer was lost may have succeeded.
+    pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
+        let sending = self.clone();
+        let key = key.map(|key| key.key.clone());
+        self.tracker.spawn(async move {
+            for attempt in 1..u32::MAX {
+                match sending.try_withdraw(id, app, key.as_deref()).await {
+                    Ok(()) => return,
+                    Err(error) => {
+                        tracing::warn!(log_id = %id, %error, "a message can't be taken back yet");
+                    }
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(pause_before(attempt)) => {}
+                    () = sending.stop.cancelled() => return,
+                }
+            }
+        });
+    }
+
+    async fn try_withdraw(
+        &self,
+        id: LogId,
+        app: AppId,
+        key: Option<&str>,
+    ) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        if let Some(deferred) = spool::withdraw(&mut transaction, id).await? {
+            if let Some(key) = key {
+                idempotency_keys::withdraw(&mut transaction, app, key, id).await?;
+            }
+            if !deferred.is_first {
+                let mut sums = Sums::default();
+                let status = LogStatus::FailedTemp;
+                sums.add(
+                    deferred.app,
+                    deferred.opened_at,
+                    deferred.plugin,
+                    status,
+                    -1,
+                );
+                email_counters::add(&mut transaction, &sums).await?;
+            }
+        }
+        transaction.commit().await
+    }
+}
+
+/// A tenth of a second, doubled with each attempt, half a minute at most.
+fn pause_before(attempt: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
+    (Duration::from_millis(100) * doubled.min(300)).min(Duration::from_secs(30))
+}

@@ -1,0 +1,169 @@
+//! The table `idempotency_keys`: which message a caller's key stands for, and what was first told of it.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{AppId, LogId};
+
+/// A key that a message comes with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKey {
+    /// Whose it is.
+    pub app: AppId,
+    /// As the caller wrote it.
+    pub key: String,
+    /// Of what is asked for.
+    pub request_digest: Vec<u8>,
+    /// The message.
+    pub log: LogId,
+}
+
+/// A key that is in use.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Of what was asked for.
+    pub request_digest: Vec<u8>,
+    /// The message.
+    pub log: LogId,
+    /// What its caller was first told; `None` while there is no answer.
+    pub answer: Option<Value>,
+    /// The message is in the spool.
+    pub in_spool: bool,
+}
+
+/// Takes keys; answers the messages whose keys were free. Of twins in one call, one gets it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim(
+    connection: &mut PgConnection,
+    keys: &[NewKey],
+    now: DateTime<Utc>,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    let apps: Vec<Uuid> = keys.iter().map(|key| key.app.0).collect();
+    let texts: Vec<String> = keys.iter().map(|key| key.key.clone()).collect();
+    let digests: Vec<Vec<u8>> = keys.iter().map(|key| key.request_digest.clone()).collect();
+    let logs: Vec<Uuid> = keys.iter().map(|key| key.log.0).collect();
+    // Sorted, so that two who claim never wait for each other in a circle.
+    let claimed = sqlx::query_scalar!(
+        "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at)
+         SELECT app_id, key, request_digest, log_id, $5
+         FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[])
+              AS claim (app_id, key, request_digest, log_id)
+         ORDER BY app_id, key
+         ON CONFLICT DO NOTHING
+         RETURNING log_id",
+        &apps,
+        &texts,
+        &digests,
+        &logs,
+        now,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(claimed.into_iter().map(LogId).collect())
+}
+
+/// Notes what the callers of messages were told.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn answer(
+    connection: &mut PgConnection,
+    answers: &[(AppId, String, Value)],
+) -> Result<(), sqlx::Error> {
+    if answers.is_empty() {
+        return Ok(());
+    }
+    let apps: Vec<Uuid> = answers.iter().map(|(app, ..)| app.0).collect();
+    let keys: Vec<String> = answers.iter().map(|(_, key, _)| key.clone()).collect();
+    let told: Vec<Value> = answers.iter().map(|(.., told)| told.clone()).collect();
+    sqlx::query!(
+        "UPDATE idempotency_keys SET answer = told.answer
+         FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS told (app_id, key, answer)
+         WHERE idempotency_keys.app_id = told.app_id AND idempotency_keys.key = told.key",
+        &apps,
+        &keys,
+        &told,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Sets a key free again whose message was never taken.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn withdraw(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: &str,
+    log: LogId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM idempotency_keys WHERE app_id = $1 AND key = $2 AND log_id = $3",
+        app.0,
+        key,
+        log.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What a key stands for.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: &str,
+) -> Result<Option<Known>, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT request_digest, log_id, answer,
+                  EXISTS (SELECT 1 FROM spool WHERE spool.id = log_id) AS "in_spool!"
+           FROM idempotency_keys WHERE app_id = $1 AND key = $2"#,
+        app.0,
+        key,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| Known {
+        request_digest: row.request_digest,
+        log: LogId(row.log_id),
+        answer: row.answer,
+        in_spool: row.in_spool,
+    }))
+}
+
+/// Forgets up to `limit` keys that were taken before `before`; answers how many.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(
+    connection: &mut PgConnection,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let forgotten = sqlx::query!(
+        "DELETE FROM idempotency_keys WHERE (app_id, key) IN (
+             SELECT app_id, key FROM idempotency_keys
+             WHERE created_at < $1
+             ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+        before,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(forgotten.rows_affected())
+}

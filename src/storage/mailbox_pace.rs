@@ -1,0 +1,75 @@
+//! The table `mailbox_pace`: how much a mailbox has sent lately, for providers that limit it.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::types::ids::CredentialId;
+
+/// Bounds of a mailbox.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Seconds that one message takes of the mailbox's time.
+    pub interval_seconds: f64,
+    /// Seconds of its time that a mailbox may save up.
+    pub burst_seconds: f64,
+    /// Messages in 24 hours.
+    pub per_day: i64,
+}
+
+/// What a mailbox may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot {
+    /// When the message's turn is.
+    pub turn: DateTime<Utc>,
+    /// The day's messages are used up until then.
+    pub day_over_until: Option<DateTime<Utc>>,
+}
+
+/// Takes a turn of a mailbox; one whose day is used up gets none.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn take(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    bounds: Bounds,
+    now: DateTime<Utc>,
+) -> Result<Slot, sqlx::Error> {
+    // What is stored is when the turn after the last one is; a mailbox that has not sent for a while
+    // has saved up the burst, no more.
+    let row = sqlx::query!(
+        r#"INSERT INTO mailbox_pace AS pace (credential_id, next_turn, day_began, day_messages)
+           VALUES ($1, $2::timestamptz - make_interval(secs => $4) + make_interval(secs => $3), $2, 1)
+           ON CONFLICT (credential_id) DO UPDATE
+           SET next_turn = CASE
+                   WHEN pace.day_began + interval '24 hours' > $2 AND pace.day_messages >= $5
+                       THEN pace.next_turn
+                   ELSE greatest(pace.next_turn, $2 - make_interval(secs => $4))
+                        + make_interval(secs => $3)
+               END,
+               day_began = CASE
+                   WHEN pace.day_began + interval '24 hours' > $2 THEN pace.day_began
+                   ELSE $2
+               END,
+               day_messages = CASE
+                   WHEN pace.day_began + interval '24 hours' > $2
+                       THEN least(pace.day_messages + 1, $5 + 1)
+                   ELSE 1
+               END
+           RETURNING next_turn - make_interval(secs => $3) AS "turn!",
+                     day_began + interval '24 hours' AS "day_ends!",
+                     day_messages > $5 AS "is_over!""#,
+        id.0,
+        now,
+        bounds.interval_seconds,
+        bounds.burst_seconds,
+        bounds.per_day,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Slot {
+        turn: row.turn,
+        day_over_until: row.is_over.then_some(row.day_ends),
+    })
+}

@@ -1,0 +1,277 @@
+//! How a message leaves the spool, or stays for its next attempt; the log rows that tell so, and the
+//! attempts of messages that did not leave at the first one.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{AppId, LogId};
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// An attempt that took place.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt {
+    /// Which one, from 1 on.
+    pub number: i32,
+    /// When it began.
+    pub at: DateTime<Utc>,
+    /// How long it took, in milliseconds.
+    pub milliseconds: i64,
+}
+
+/// A message's end.
+#[derive(Debug, Clone)]
+pub struct Closing {
+    /// The message.
+    pub id: LogId,
+    /// `Sent` or `FailedPerm`.
+    pub status: LogStatus,
+    /// Why it failed.
+    pub error_message: Option<String>,
+    /// The Message-ID that the provider gave it instead of its own.
+    pub message_id: Option<String>,
+    /// The attempt that brought it; none where its process died.
+    pub attempt: Option<Attempt>,
+}
+
+/// A message that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Closed {
+    /// The message.
+    pub id: LogId,
+    /// Its app.
+    pub app: AppId,
+    /// Its mailbox's provider.
+    pub plugin: Plugin,
+    /// The moment of its first attempt.
+    pub opened_at: DateTime<Utc>,
+    /// The log said `failed_temp` of it before.
+    pub was_deferred: bool,
+}
+
+/// A message that is tried again.
+#[derive(Debug, Clone)]
+pub struct Deferral {
+    /// The message.
+    pub id: LogId,
+    /// Attempts that have failed so far.
+    pub attempts: i32,
+    /// Why the last one did.
+    pub error_message: String,
+    /// When to try again.
+    pub next_attempt_at: DateTime<Utc>,
+    /// It may be at the provider already.
+    pub outcome_unknown: bool,
+    /// The attempt that failed; none where none took place.
+    pub attempt: Option<Attempt>,
+}
+
+/// Takes messages out of the spool and writes their log rows, or brings the ones that a failed
+/// attempt wrote to their end. Answers those that were in the spool.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn close(
+    connection: &mut PgConnection,
+    closings: &[Closing],
+) -> Result<Vec<Closed>, sqlx::Error> {
+    let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
+    let statuses: Vec<String> = closings
+        .iter()
+        .map(|closing| closing.status.as_str().to_owned())
+        .collect();
+    let errors: Vec<Option<String>> = closings
+        .iter()
+        .map(|closing| closing.error_message.clone())
+        .collect();
+    let message_ids: Vec<Option<String>> = closings
+        .iter()
+        .map(|closing| closing.message_id.clone())
+        .collect();
+    let attempt = |value: fn(&Attempt) -> i64| -> Vec<Option<i64>> {
+        closings
+            .iter()
+            .map(|closing| closing.attempt.as_ref().map(value))
+            .collect()
+    };
+    let attempted_at: Vec<Option<DateTime<Utc>>> = closings
+        .iter()
+        .map(|closing| closing.attempt.map(|attempt| attempt.at))
+        .collect();
+    let rows = sqlx::query!(
+        r#"WITH closing AS (
+             SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[],
+                                  $6::timestamptz[], $7::bigint[])
+                 AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
+                             duration_ms)
+         ), taken AS (
+             DELETE FROM spool USING closing WHERE spool.id = closing.id
+             RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id,
+                       closing.attempt, closing.attempted_at, closing.duration_ms
+         ), attempted AS (
+             INSERT INTO email_attempts (log_id, number, at, duration_ms, status, error_message)
+             SELECT id, attempt, attempted_at, duration_ms, status, error_message
+             FROM taken
+             WHERE attempt IS NOT NULL AND (attempt > 1 OR status <> 'sent')
+             ON CONFLICT DO NOTHING
+         ), logged AS (
+             INSERT INTO email_logs
+                 (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                  subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
+                  sent_at)
+             SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
+                    bcc_addresses, subject, plugin, status, error_message,
+                    coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at
+             FROM taken
+             ON CONFLICT (id) DO UPDATE
+             SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
+                 message_id = EXCLUDED.message_id
+         )
+         SELECT id, app_id, plugin, opened_at, is_logged FROM taken"#,
+        &ids,
+        &statuses,
+        &errors as &[Option<String>],
+        &message_ids as &[Option<String>],
+        &attempt(|attempt| attempt.number.into()) as &[Option<i64>],
+        &attempted_at as &[Option<DateTime<Utc>>],
+        &attempt(|attempt| attempt.milliseconds) as &[Option<i64>],
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Closed {
+                id: LogId(row.id),
+                app: AppId(row.app_id),
+                plugin: row
+                    .plugin
+                    .parse()
+                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                opened_at: row.opened_at,
+                was_deferred: row.is_logged,
+            })
+        })
+        .collect()
+}
+
+/// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
+/// follow by [`super::add_chunk`], the first time. `None` when the message is no longer in the spool.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn defer(
+    connection: &mut PgConnection,
+    deferral: &Deferral,
+) -> Result<Option<Deferred>, sqlx::Error> {
+    let attempt = deferral.attempt;
+    let row = sqlx::query!(
+        r#"WITH kept AS (
+             UPDATE spool
+             SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
+                 outcome_unknown = $5, is_logged = true
+             FROM (SELECT id, is_logged AS was_logged FROM spool WHERE id = $1 FOR UPDATE) AS before
+             WHERE spool.id = before.id
+             RETURNING spool.*, was_logged
+         ), attempted AS (
+             INSERT INTO email_attempts (log_id, number, at, duration_ms, status, error_message)
+             SELECT id, $6, $7, $8, 'failed_temp', $3
+             FROM kept
+             WHERE $6::integer IS NOT NULL
+             ON CONFLICT DO NOTHING
+             RETURNING number
+         ), logged AS (
+             INSERT INTO email_logs
+                 (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                  subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
+                  sent_at)
+             SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
+                    bcc_addresses, subject, plugin, 'failed_temp', $3, message_id, size_bytes,
+                    has_attachments, opened_at
+             FROM kept
+             ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message
+         )
+         SELECT app_id, plugin, opened_at, was_logged AS "was_logged!",
+                EXISTS (SELECT 1 FROM attempted) AS "is_new_attempt!"
+         FROM kept"#,
+        deferral.id.0,
+        deferral.attempts,
+        deferral.error_message,
+        deferral.next_attempt_at,
+        deferral.outcome_unknown,
+        attempt.map(|attempt| attempt.number),
+        attempt.map(|attempt| attempt.at),
+        attempt.map(|attempt| attempt.milliseconds),
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(Deferred {
+            app: AppId(row.app_id),
+            plugin: row
+                .plugin
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            opened_at: row.opened_at,
+            is_first: !row.was_logged,
+            is_new_attempt: row.is_new_attempt,
+        })
+    })
+    .transpose()
+}
+
+/// A message that was kept for its next attempt.
+#[derive(Debug, Clone, Copy)]
+pub struct Deferred {
+    /// Its app.
+    pub app: AppId,
+    /// Its mailbox's provider.
+    pub plugin: Plugin,
+    /// The moment of its first attempt.
+    pub opened_at: DateTime<Utc>,
+    /// The log did not have it before.
+    pub is_first: bool,
+    /// The attempt was not written before.
+    pub is_new_attempt: bool,
+}
+
+/// Takes a message back that nobody was told is in the gateway's hands; answers what it was, where it
+/// was there and nobody works on it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn withdraw(
+    connection: &mut PgConnection,
+    id: LogId,
+) -> Result<Option<Deferred>, sqlx::Error> {
+    let row = sqlx::query!(
+        "WITH taken AS (
+             DELETE FROM spool WHERE id = $1 AND (state = 'deferred' OR NOT is_logged)
+             RETURNING id, app_id, plugin, opened_at, is_logged
+         ), unlogged AS (
+             DELETE FROM email_logs USING taken WHERE email_logs.id = taken.id
+         ), forgotten AS (
+             DELETE FROM email_attempts USING taken WHERE log_id = taken.id
+         )
+         SELECT app_id, plugin, opened_at, is_logged FROM taken",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(Deferred {
+            app: AppId(row.app_id),
+            plugin: row
+                .plugin
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            opened_at: row.opened_at,
+            is_first: !row.is_logged,
+            is_new_attempt: false,
+        })
+    })
+    .transpose()
+}
