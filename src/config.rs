@@ -91,6 +91,8 @@ pub struct Limits {
     pub requests_per_second: u32,
     /// Requests that a key may save up.
     pub requests_burst: u32,
+    /// Bytes of messages that are held at once.
+    pub in_flight_bytes: usize,
     /// Most recipients of a message.
     pub recipients: usize,
     /// Longest SMTP command line in bytes, CRLF included.
@@ -420,8 +422,15 @@ fn read_operator_token(reader: &mut Reader<'_>) -> Option<SecretString> {
 }
 
 fn read_limits(reader: &mut Reader<'_>) -> Limits {
+    let message_bytes: usize = reader.number("limits.message_bytes", 1_024, 1 << 30);
+    let in_flight_bytes = reader.number("limits.in_flight_bytes", 1 << 12, 1 << 40);
+    if in_flight_bytes < message_bytes * 4 {
+        let text = "must be four times limits.message_bytes or more, else the largest message finds no room";
+        reader.problem("limits.in_flight_bytes", text);
+    }
     Limits {
-        message_bytes: reader.number("limits.message_bytes", 1_024, 1 << 30),
+        message_bytes,
+        in_flight_bytes,
         body_bytes: reader.number("limits.body_bytes", 1_024, 1 << 30),
         requests_per_second: reader.number("limits.requests_per_second", 1, 1_000_000),
         requests_burst: reader.number("limits.requests_burst", 1, 1_000_000),

@@ -17,7 +17,8 @@ use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::rest::{Doors, router};
 use crate::sending::Sending;
-use crate::sending::journal::journal;
+use crate::sending::budget::Budget;
+use crate::sending::journal::{Journal, journal};
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
@@ -159,15 +160,14 @@ pub async fn start(
         tracker.clone(),
         Arc::new(settings.mailboxes),
     );
-    let (journal, journal_task) = journal(pool.clone(), Arc::clone(&clock));
-    tracker.spawn(journal_task.run());
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
         Arc::clone(&providers),
         mailboxes.clone(),
-        journal,
+        start_journal(&pool, &clock, shutdown),
         Arc::new(settings.sending),
+        Budget::new(limits.in_flight_bytes),
         shutdown,
     );
 
@@ -229,6 +229,12 @@ pub async fn start(
         starttls_address,
         tls_address,
     })
+}
+
+fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Journal {
+    let (journal, task) = journal(pool.clone(), Arc::clone(clock));
+    shutdown.tracker.spawn(task.run());
+    journal
 }
 
 /// Shows the certificate of the settings, and what takes its place while the gateway runs.

@@ -2,9 +2,11 @@
 //! → verdict → journal.
 
 mod attempt;
+pub mod budget;
 pub mod compose;
 mod facts;
 mod gate;
+mod held;
 pub mod idempotency;
 pub mod journal;
 mod pace;
@@ -30,7 +32,9 @@ use crate::providers::mail::MailProviders;
 use crate::shutdown::Shutdown;
 use crate::types::clock::SharedClock;
 
+use budget::Budget;
 pub use gate::{Blocked, admit};
+use held::Held;
 use journal::Journal;
 pub use pipeline::{Answer, Outcome, Receipt};
 
@@ -63,6 +67,10 @@ pub struct Sending {
     tracker: TaskTracker,
     /// Places for attempts of stored messages.
     retries: Arc<Semaphore>,
+    /// What this process works on.
+    held: Held,
+    /// Bytes of messages in all.
+    budget: Budget,
     /// The process is about to end.
     stop: CancellationToken,
 }
@@ -70,6 +78,7 @@ pub struct Sending {
 impl Sending {
     /// Over a database, the mailboxes and their providers. Messages are sent on the tracker of
     /// `shutdown`, so that a caller who goes away leaves nothing half done.
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the gateway")]
     #[must_use]
     pub fn new(
         pool: PgPool,
@@ -78,6 +87,7 @@ impl Sending {
         mailboxes: Mailboxes,
         journal: Journal,
         settings: Arc<SendingSettings>,
+        budget: Budget,
         shutdown: &Shutdown,
     ) -> Self {
         Self {
@@ -89,7 +99,15 @@ impl Sending {
             settings,
             tracker: shutdown.tracker.clone(),
             retries: Arc::new(Semaphore::new(retry::PLACES)),
+            held: Held::default(),
+            budget,
             stop: shutdown.soft.clone(),
         }
+    }
+
+    /// Room for the bytes of messages.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 }

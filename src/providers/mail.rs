@@ -9,7 +9,6 @@ pub mod verdict;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::Client;
 use rustls::ClientConfig;
@@ -109,17 +108,6 @@ impl MailProviders {
         Plugin::ALL
             .into_iter()
             .filter_map(|plugin| self.get(plugin))
-    }
-
-    /// The longest that one attempt may take: a submission, a refused token, the refresh with its
-    /// confirmation, and the submission again.
-    #[must_use]
-    pub fn longest_attempt(&self) -> Duration {
-        self.by_plugin
-            .values()
-            .map(|provider| provider.transport.longest() * 2 + provider.oauth.limit() * 4)
-            .max()
-            .unwrap_or_default()
     }
 
     /// Closes connections that nobody has used for a while.

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,7 @@ use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{LARGE, json_body, parse};
 use super::time::iso8601;
 use crate::accounts::SendingApp;
+use crate::sending::budget::Share;
 use crate::sending::compose::{ComposeError, Fields, compose};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::Prepared;
@@ -126,7 +128,7 @@ pub(super) struct QueuedResponse {
         (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
         (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection broke after the message was out, and it may have arrived"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`: nothing was sent"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable` or `overloaded`: nothing was sent"),
         (status = 504, body = ProblemBody, content_type = "application/problem+json", description = "`timeout`: it may still go through"),
     )
 )]
@@ -137,6 +139,7 @@ pub(super) async fn send(
     body: Body,
 ) -> Result<Response, Problem> {
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
+    let _share = room_for(&doors, &headers, limit)?;
     let body = json_body(&headers, body, limit).await?;
     let key = idempotency_key(&headers, &body)?;
     let request: SendRequest = off_thread(body.len(), move || parse(&body)).await?;
@@ -298,6 +301,21 @@ async fn off_thread<T: Send + 'static>(
             "internal_error",
             "Something went wrong in the gateway.",
         ))
+    })
+}
+
+/// Room for a request and the message that is made of it. What tells no length may have any.
+fn room_for(doors: &Doors, headers: &HeaderMap, limit: usize) -> Result<Share, Problem> {
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse().ok())
+        .map_or(limit, |length: usize| length.min(limit));
+    doors.sending.budget().try_take(length * 2).ok_or_else(|| {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "overloaded",
+            "The gateway has too many messages in hand. Nothing was sent; try again shortly.",
+        )
     })
 }
 

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::attempt::{Attempted, Submission};
 use super::facts::{Facts, report};
+use super::held::LEASE;
 use super::idempotency::{self, IdempotencyKey};
 use super::journal::Opened;
 use super::pace::Pace;
@@ -137,8 +138,9 @@ impl Sending {
             recipients: recipients.addresses.clone(),
             smtputf8: recipients.smtputf8,
             opened_at: at,
-            lease_until: self.clock.now() + self.lease(),
+            lease_until: self.clock.now() + LEASE,
         };
+        let _hold = self.held.hold(id);
         let new_key = key.as_ref().map(|key| NewKey {
             app,
             key: key.key.clone(),

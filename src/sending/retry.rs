@@ -9,6 +9,7 @@ use super::Sending;
 use super::attempt::{Attempted, Submission};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
+use super::held::LEASE;
 use super::pace::Pace;
 use super::settle::{Settled, UNVERIFIABLE};
 use super::verify::Presence;
@@ -68,7 +69,7 @@ impl Sending {
         let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, now, now + self.lease(), limit).await?
+            spool::claim_due(&mut connection, now, now + LEASE, limit).await?
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {
@@ -90,7 +91,7 @@ impl Sending {
         let now = self.clock.now();
         let abandoned = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_abandoned(&mut connection, now, now + self.lease(), ROUND).await?
+            spool::claim_abandoned(&mut connection, now, now + LEASE, ROUND).await?
         };
         let count = abandoned.len();
         for claimed in abandoned {
@@ -119,6 +120,7 @@ impl Sending {
     /// Ends a message whose bytes died with their process: its sender has had no answer, and it can't
     /// be sent again.
     async fn end_unanswered(&self, claimed: Claimed) {
+        let _hold = self.held.hold(claimed.id);
         let presence = match self.mailboxes.active(claimed.credential).await {
             Ok(Some(mailbox)) => self.look_up(&mailbox, claimed.message_id.as_deref()).await,
             Ok(None) => Presence::Unknowable,
@@ -141,6 +143,7 @@ impl Sending {
     }
 
     async fn retry(&self, claimed: Claimed) {
+        let _hold = self.held.hold(claimed.id);
         let (started, at) = (std::time::Instant::now(), self.clock.now());
         match self.try_again(&claimed).await {
             Ok(Tried::Attempted(attempted)) => {
@@ -198,6 +201,8 @@ impl Sending {
         if let Pace::Later { at, why } = self.pace(&mailbox).await {
             return Ok(Tried::Paced(at, why));
         }
+        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
+        let _share = self.budget.take(size).await;
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };

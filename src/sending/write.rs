@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
 use serde_json::Value;
 
 use super::Sending;
@@ -20,9 +19,6 @@ use crate::webhooks::{Emission, emit};
 /// Attempts to write what became of a message while its caller waits.
 const WRITE_ATTEMPTS: u32 = 5;
 
-/// What a lease leaves for the journal, beyond the longest attempt.
-const JOURNAL_MARGIN: Duration = Duration::from_mins(2);
-
 impl Sending {
     /// Writes the end of a message. What the provider answered stands whatever the database says, so
     /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
@@ -37,7 +33,9 @@ impl Sending {
             "the end of a message could not be written yet; it is tried again"
         );
         let sending = self.clone();
+        let hold = self.held.hold(ending.closing.id);
         self.tracker.spawn(async move {
+            let _hold = hold;
             let written = tokio::select! {
                 written = sending.try_close(&ending, u32::MAX) => written,
                 () = sending.stop.cancelled() => sending.try_close(&ending, 1).await,
@@ -62,12 +60,6 @@ impl Sending {
             }
         }
         false
-    }
-
-    /// How long a message may be worked on before its process counts as dead.
-    pub(super) fn lease(&self) -> TimeDelta {
-        let longest = self.providers.longest_attempt() + JOURNAL_MARGIN;
-        TimeDelta::from_std(longest).unwrap_or(TimeDelta::hours(1))
     }
 
     /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints

@@ -15,10 +15,14 @@ use crate::accounts::{Accounts, AppSession, AuthenticateError, PresentedKey, Sen
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::verdict::Failure;
+use crate::sending::budget::{Budget, Share};
 use crate::sending::submitted::{Submitted, SubmittedError};
 use crate::sending::{Blocked, Outcome, SendError, Sending, admit};
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
+
+/// What is told when there is no room for another message.
+const OVERLOADED: &str = "The gateway has too many messages in hand, please come again";
 
 /// The gateway behind its SMTP sessions.
 #[derive(Debug, Clone)]
@@ -60,9 +64,38 @@ pub fn session_settings(hostname: &str, limits: &Limits) -> SessionSettings {
     }
 }
 
+/// A message that is coming in.
+#[derive(Debug, Default)]
+pub struct Incoming {
+    pieces: Vec<Bytes>,
+    share: Share,
+    /// There was no room for all of it.
+    overloaded: bool,
+}
+
+impl Incoming {
+    fn add(&mut self, budget: &Budget, piece: Bytes) {
+        if self.overloaded {
+            return;
+        }
+        match budget.try_take(piece.len()) {
+            Some(share) => {
+                self.share.join(share);
+                self.pieces.push(piece);
+            }
+            None => {
+                *self = Self {
+                    overloaded: true,
+                    ..Self::default()
+                };
+            }
+        }
+    }
+}
+
 impl Backend for Submission {
     type Identity = AuthenticatedApp;
-    type Incoming = Vec<Bytes>;
+    type Incoming = Incoming;
 
     async fn authenticate(
         &self,
@@ -111,8 +144,8 @@ impl Backend for Submission {
         Ok(())
     }
 
-    async fn receive(&self, incoming: &mut Vec<Bytes>, piece: Bytes) -> std::io::Result<()> {
-        incoming.push(piece);
+    async fn receive(&self, incoming: &mut Incoming, piece: Bytes) -> std::io::Result<()> {
+        incoming.add(self.sending.budget(), piece);
         Ok(())
     }
 
@@ -120,10 +153,18 @@ impl Backend for Submission {
         &self,
         identity: &AuthenticatedApp,
         envelope: Envelope,
-        mut pieces: Vec<Bytes>,
+        mut incoming: Incoming,
         rest: Bytes,
     ) -> Delivered {
-        pieces.push(rest);
+        incoming.add(self.sending.budget(), rest);
+        let Incoming {
+            pieces,
+            share: _share,
+            overloaded,
+        } = incoming;
+        if overloaded {
+            return Delivered::Reply(Reply::new(451, "4.3.1", OVERLOADED));
+        }
         match self.app(&identity.key, &identity.app_id).await {
             Ok(app) => Delivered::Reply(
                 self.submit(&app, envelope, pieces)

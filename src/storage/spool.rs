@@ -83,6 +83,8 @@ pub struct Claimed {
     pub outcome_unknown: bool,
     /// When the gateway took it.
     pub opened_at: DateTime<Utc>,
+    /// Size of the message in bytes.
+    pub size_bytes: i64,
 }
 
 /// A claimed row as it lies there.
@@ -100,6 +102,7 @@ struct ClaimedRow {
     message_id: Option<String>,
     outcome_unknown: bool,
     opened_at: DateTime<Utc>,
+    size_bytes: i64,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -123,6 +126,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             message_id: row.message_id,
             outcome_unknown: row.outcome_unknown,
             opened_at: row.opened_at,
+            size_bytes: row.size_bytes,
         })
     }
 }
@@ -265,7 +269,8 @@ pub async fn claim_due(
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
-                   smtputf8, attempts, message_id, outcome_unknown, opened_at",
+                   smtputf8, attempts, message_id, outcome_unknown, opened_at,
+                   size_bytes",
         now,
         lease_until,
         limit,
@@ -297,7 +302,8 @@ pub async fn claim_abandoned(
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
-                   smtputf8, attempts, message_id, outcome_unknown, opened_at",
+                   smtputf8, attempts, message_id, outcome_unknown, opened_at,
+                   size_bytes",
         now,
         lease_until,
         limit,
@@ -338,6 +344,27 @@ pub async fn put_back(
          WHERE id = $1",
         id.0,
         now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Goes on holding messages that are being worked on.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn extend_leases(
+    connection: &mut PgConnection,
+    ids: &[LogId],
+    until: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query!(
+        "UPDATE spool SET lease_until = $2 WHERE id = ANY($1) AND state = 'open'",
+        &ids,
+        until,
     )
     .execute(connection)
     .await?;

@@ -13,8 +13,8 @@ use crate::sending::Sending;
 /// How often it looks for due messages while there are none.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often it looks for what dead processes left.
-const RECOVER: Duration = Duration::from_secs(30);
+/// How often it says that it lives, and looks for what dead processes left.
+const RECOVER: Duration = Duration::from_secs(15);
 
 /// Runs until `stop`.
 pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: CancellationToken) {
@@ -22,6 +22,10 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
     loop {
         if recovered_at.is_none_or(|at: Instant| at.elapsed() > RECOVER) {
             providers.drop_idle_connections();
+            // Before anybody looks: a clock that was set takes no message from a process that lives.
+            if let Err(error) = sending.extend_leases().await {
+                tracing::error!(%error, "the messages in hand can't be held on to");
+            }
             recover(&sending).await;
             recovered_at = Some(Instant::now());
         }
