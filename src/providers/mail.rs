@@ -1,5 +1,6 @@
 //! Mail providers: one file per transport, and their OAuth endpoints.
 
+pub mod imap;
 pub mod oauth;
 pub mod reader;
 pub mod received;
@@ -18,6 +19,7 @@ use crate::providers::tls::{self, ClientTlsError};
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 
+use imap::ImapReader;
 use oauth::OAuthClient;
 use reader::MailReader;
 use smtp::SmtpTransport;
@@ -127,8 +129,12 @@ fn ways(
 ) -> (Arc<dyn MailTransport>, Option<Arc<dyn MailReader>>) {
     match settings.transport {
         TransportKind::Smtp | TransportKind::GmailApi | TransportKind::Graph => {
+            let reader = settings.imap.as_ref().map(|server| {
+                let reader = ImapReader::new(server, settings, Arc::clone(&tls), sending);
+                Arc::new(reader) as Arc<dyn MailReader>
+            });
             let transport = SmtpTransport::new(settings, tls, sending, hello);
-            (Arc::new(transport), None)
+            (Arc::new(transport), reader)
         }
     }
 }

@@ -27,6 +27,9 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
                 tracing::error!(%error, "the messages in hand can't be held on to");
             }
             recover(&sending).await;
+            if let Err(error) = sending.forget_keys().await {
+                tracing::error!(%error, "old idempotency keys can't be forgotten");
+            }
             recovered_at = Some(Instant::now());
         }
         match sending.retry_due().await {

@@ -15,7 +15,7 @@ mod process;
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dovecot::APP_PASSWORD;
 use oidc_provider::OidcProvider;
@@ -163,6 +163,38 @@ impl Provider {
             self.household.logs(),
         );
         messages
+    }
+
+    /// Puts messages into the mailbox `name` of `account` past Postfix, as if they had come at `time`.
+    pub fn put(&self, account: &str, name: &str, messages: &[String], time: SystemTime) {
+        inbox::put(self, account, name, messages, time);
+    }
+
+    /// How many messages of a mailbox are marked as read.
+    pub async fn seen(&self, account: &str, name: &str) -> usize {
+        let arguments = ["search", "-u", account, "mailbox", name, "SEEN"];
+        let found = dovecot::doveadm(&self.household, &arguments).await;
+        found.lines().count()
+    }
+
+    /// Removes all mailboxes of `account`.
+    pub fn remove(&self, account: &str) {
+        std::fs::remove_dir_all(dovecot::maildir(&self.household, account, "INBOX")).unwrap();
+    }
+
+    /// Gives a mailbox another UIDVALIDITY.
+    pub async fn number_anew(&self, account: &str, name: &str, uid_validity: u32) {
+        let uid_validity = uid_validity.to_string();
+        let arguments = [
+            "mailbox",
+            "update",
+            "-u",
+            account,
+            "--uid-validity",
+            &uid_validity,
+            name,
+        ];
+        dovecot::doveadm(&self.household, &arguments).await;
     }
 
     /// The user takes back what was granted: access and refresh tokens of `account` are void.

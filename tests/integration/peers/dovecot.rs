@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use super::certificate::Certificate;
 use super::process::{self, Household, OwnProcessGroup as _};
@@ -24,6 +25,31 @@ pub struct Dovecot<'a> {
 /// Where the configuration is, which its programs for delivery read as well.
 pub fn configuration_file(household: &Household) -> PathBuf {
     household.folder().join("dovecot/dovecot.conf")
+}
+
+/// Runs Dovecot's program for administrators, and gives what it says.
+pub async fn doveadm(household: &Household, arguments: &[&str]) -> String {
+    let mut command = Command::new(process::find("doveadm").unwrap());
+    command
+        .arg("-c")
+        .arg(configuration_file(household))
+        .args(arguments);
+    let output = process::run(command, b"", Duration::from_secs(30)).await;
+    assert!(
+        output.status.success(),
+        "doveadm {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The folder of the mailbox `name` of `account`, in Maildir form.
+pub fn maildir(household: &Household, account: &str, name: &str) -> PathBuf {
+    let folder = household.folder().join("dovecot/mail").join(account);
+    match name {
+        "INBOX" => folder,
+        name => folder.join(format!(".{name}")),
+    }
 }
 
 impl Dovecot<'_> {
@@ -111,6 +137,13 @@ userdb {{
 mail_location = maildir:{root}/dovecot/mail/%u
 first_valid_uid = 1
 mail_fsync = never
+namespace inbox {{
+  inbox = yes
+  mailbox Sent {{
+    special_use = \\Sent
+    auto = create
+  }}
+}}
 
 # Failed log-ins are what half of the tests are about: no delays for them.
 auth_failure_delay = 0

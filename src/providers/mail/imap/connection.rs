@@ -1,0 +1,415 @@
+//! One connection to an IMAP server: TLS, XOAUTH2, and the few commands that reading takes. Nothing
+//! is ever opened for writing.
+//!
+//! Every command has its time-out, and all of them together a deadline. After any error the
+//! connection is of no use: whoever holds it drops it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::BytesMut;
+use rustls::pki_types::ServerName;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::framing::{Framing, NotAResponse};
+use super::response::{self, Condition, Response, Status};
+use super::sent::SentMailbox;
+use crate::config::Endpoint;
+use crate::providers::mail::received::{HEADERS, Received};
+
+/// What one read takes at most.
+const READ_BYTES: usize = 16 * 1024;
+
+/// How long a good-bye may take.
+const GOOD_BYE: Duration = Duration::from_secs(2);
+
+/// How long each stage may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connect: Duration,
+    pub(super) command: Duration,
+    /// From connecting to the last answer.
+    pub(super) look: Duration,
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ImapError {
+    #[error("{0} can't be reached: {1}")]
+    Connect(String, std::io::Error),
+    #[error("no trusted TLS connection to {0}: {1}")]
+    Tls(String, std::io::Error),
+    #[error("the server took too long")]
+    TimedOut,
+    #[error("the connection to the server broke: {}", .0.kind())]
+    Broken(#[from] std::io::Error),
+    #[error(transparent)]
+    NotAResponse(#[from] NotAResponse),
+    #[error("no command can hold this name or Message-ID")]
+    Unspeakable,
+    #[error("{} {}", .0.code_name(), .0.text)]
+    Refused(Status),
+    #[error("the server said good-bye: {} {}", .0.code_name(), .0.text)]
+    Bye(Status),
+}
+
+/// A mailbox, opened for reading alone.
+#[derive(Debug, Default)]
+pub(super) struct Examined {
+    /// Messages in it.
+    pub(super) exists: u32,
+    pub(super) uid_validity: Option<u32>,
+    pub(super) uid_next: Option<u32>,
+}
+
+/// Which of the messages that a search finds are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keep {
+    /// This many of the oldest ones from a UID on.
+    OldestFrom(u32, usize),
+    /// This many of the newest ones.
+    Newest(usize),
+}
+
+/// A connection, authenticated once [`Connection::authenticate`] has said so.
+pub(super) struct Connection {
+    stream: TlsStream<TcpStream>,
+    received: BytesMut,
+    framing: Framing,
+    /// What the server said last that it can do; empty where it said nothing.
+    capabilities: Vec<String>,
+    /// Of the last command.
+    tag: u32,
+    command: Duration,
+    deadline: Instant,
+}
+
+impl Connection {
+    /// Connects, encrypts, and waits for the greeting.
+    pub(super) async fn open(
+        server: &Endpoint,
+        connector: &TlsConnector,
+        limits: Limits,
+    ) -> Result<Self, ImapError> {
+        let deadline = Instant::now() + limits.look;
+        let host = &server.host;
+        let connect = async {
+            let stream = TcpStream::connect((host.as_str(), server.port))
+                .await
+                .map_err(|error| ImapError::Connect(host.clone(), error))?;
+            stream.set_nodelay(true)?;
+            let failed = |error| ImapError::Tls(host.clone(), error);
+            let name = ServerName::try_from(host.clone())
+                .map_err(|error| failed(std::io::Error::other(error)))?;
+            connector.connect(name, stream).await.map_err(failed)
+        };
+        let stream = timeout(limits.connect, connect)
+            .await
+            .map_err(|_| ImapError::TimedOut)??;
+        let mut connection = Self {
+            stream,
+            received: BytesMut::new(),
+            framing: Framing::default(),
+            capabilities: Vec::new(),
+            tag: 0,
+            command: limits.command,
+            deadline,
+        };
+        let end = connection.end_of_command();
+        let greeting = timeout_at(end, connection.response())
+            .await
+            .map_err(|_| ImapError::TimedOut)??;
+        match greeting {
+            Response::Untagged(status) if status.condition == Condition::Ok => Ok(connection),
+            _ => Err(NotAResponse.into()),
+        }
+    }
+
+    /// XOAUTH2 with an access token. A refusal comes as a continuation with an explanation, which the
+    /// client answers with an empty line, and only then as the status that counts.
+    pub(super) async fn authenticate(
+        &mut self,
+        username: &str,
+        access_token: &SecretString,
+    ) -> Result<(), ImapError> {
+        let response = STANDARD.encode(xoauth2(username, access_token));
+        let at_once = self.can("SASL-IR").await?;
+        // Who has logged in may be offered more.
+        self.capabilities.clear();
+        if at_once {
+            let command = format!("AUTHENTICATE XOAUTH2 {response}");
+            self.run(&[command.as_bytes()], |_| {}).await
+        } else {
+            let parts = [&b"AUTHENTICATE XOAUTH2"[..], response.as_bytes()];
+            self.run(&parts, |_| {}).await
+        }
+    }
+
+    /// The mailbox of what was sent; `None` where there is none that is known as such.
+    pub(super) async fn sent_mailbox(&mut self) -> Result<Option<Vec<u8>>, ImapError> {
+        let extended = self.can("SPECIAL-USE").await? && self.can("LIST-EXTENDED").await?;
+        // Without the extensions a server may show the same attributes (RFC 6154 §2).
+        let command: &[u8] = if extended {
+            b"LIST \"\" \"*\" RETURN (SPECIAL-USE)"
+        } else {
+            b"LIST \"\" \"*\""
+        };
+        let mut sent = SentMailbox::default();
+        self.run(&[command], |response| {
+            if let Response::List(listed) = response {
+                sent.consider(listed);
+            }
+        })
+        .await?;
+        Ok(sent.name())
+    }
+
+    /// Opens a mailbox so that nothing in it changes.
+    pub(super) async fn examine(&mut self, mailbox: &[u8]) -> Result<Examined, ImapError> {
+        let name = quoted(mailbox).ok_or(ImapError::Unspeakable)?;
+        let command = format!("EXAMINE {name}");
+        let mut examined = Examined::default();
+        self.run(&[command.as_bytes()], |response| match response {
+            Response::Exists(count) => examined.exists = count,
+            Response::Untagged(status) => {
+                examined.uid_validity = status.number("UIDVALIDITY").or(examined.uid_validity);
+                examined.uid_next = status.number("UIDNEXT").or(examined.uid_next);
+            }
+            _ => {}
+        })
+        .await?;
+        Ok(examined)
+    }
+
+    /// Whether there is a message with this Message-ID.
+    pub(super) async fn has_message_id(&mut self, message_id: &str) -> Result<bool, ImapError> {
+        // An empty one would be found in every message.
+        if message_id.len() < "<a>".len() || message_id.chars().any(char::is_control) {
+            return Err(ImapError::Unspeakable);
+        }
+        let found = if let Some(id) = quoted(message_id.as_bytes()) {
+            let criteria = format!("HEADER Message-ID {id}");
+            self.search(&[&criteria], Keep::Newest(1)).await?
+        } else {
+            let length = message_id.len();
+            let criteria = format!("CHARSET UTF-8 HEADER Message-ID {{{length}}}");
+            self.search(&[&criteria, message_id], Keep::Newest(1))
+                .await?
+        };
+        Ok(!found.is_empty())
+    }
+
+    /// The UIDs of the messages that meet `criteria`, the oldest first; between two of its parts the
+    /// server is waited for.
+    pub(super) async fn search(
+        &mut self,
+        criteria: &[&str],
+        keep: Keep,
+    ) -> Result<Vec<u32>, ImapError> {
+        let mut parts: Vec<Vec<u8>> = criteria
+            .iter()
+            .map(|part| part.as_bytes().to_vec())
+            .collect();
+        if let Some(first) = parts.first_mut() {
+            first.splice(..0, *b"UID SEARCH ");
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        let mut kept = BTreeSet::new();
+        self.run(&parts, |response| {
+            let Response::Search(uids) = response else {
+                return;
+            };
+            for uid in uids {
+                match keep {
+                    Keep::OldestFrom(first, count) => {
+                        if uid >= first && kept.insert(uid) && kept.len() > count {
+                            kept.pop_last();
+                        }
+                    }
+                    Keep::Newest(count) => {
+                        if kept.insert(uid) && kept.len() > count {
+                            kept.pop_first();
+                        }
+                    }
+                }
+            }
+        })
+        .await?;
+        Ok(kept.into_iter().collect())
+    }
+
+    /// What is read of each of these messages. One that has gone meanwhile is left out.
+    pub(super) async fn headers(
+        &mut self,
+        uids: &[u32],
+    ) -> Result<BTreeMap<u32, Received>, ImapError> {
+        let set: Vec<String> = uids.iter().map(u32::to_string).collect();
+        let command = format!(
+            "UID FETCH {} (UID BODY.PEEK[HEADER.FIELDS ({})])",
+            set.join(","),
+            HEADERS.join(" ")
+        );
+        let mut messages = BTreeMap::new();
+        self.run(&[command.as_bytes()], |response| {
+            if let Response::Fetch(fetched) = response
+                && let (Some(uid), Some(mut headers)) = (fetched.uid, fetched.section)
+                && uids.contains(&uid)
+            {
+                // What was cut has no end.
+                headers.extend_from_slice(b"\r\n\r\n");
+                messages.insert(uid, Received::parse(&headers));
+            }
+        })
+        .await?;
+        Ok(messages)
+    }
+
+    /// Says good-bye, if the server has time for it.
+    pub(super) async fn logout(mut self) {
+        // Nothing depends on it, and its BYE ends the command as an error does.
+        let farewell = async {
+            drop(self.run(&[b"LOGOUT"], |_| {}).await);
+            drop(self.stream.shutdown().await);
+        };
+        drop(timeout(GOOD_BYE, farewell).await);
+    }
+
+    async fn can(&mut self, capability: &str) -> Result<bool, ImapError> {
+        if self.capabilities.is_empty() {
+            self.run(&[b"CAPABILITY"], |_| {}).await?;
+        }
+        Ok(self.capabilities.iter().any(|it| it == capability))
+    }
+
+    fn end_of_command(&self) -> Instant {
+        self.deadline.min(Instant::now() + self.command)
+    }
+
+    /// One command, whose parts are each waited for by the server, and what is said until it ends.
+    async fn run(&mut self, parts: &[&[u8]], each: impl FnMut(Response)) -> Result<(), ImapError> {
+        let end = self.end_of_command();
+        timeout_at(end, self.exchange(parts, each))
+            .await
+            .map_err(|_| ImapError::TimedOut)?
+    }
+
+    async fn exchange(
+        &mut self,
+        parts: &[&[u8]],
+        mut each: impl FnMut(Response),
+    ) -> Result<(), ImapError> {
+        self.tag += 1;
+        let tag = format!("A{}", self.tag);
+        // Behind the last part nothing but the explanation of a refused log-in is waited for.
+        let mut parts = parts.iter().copied().chain([&b""[..]]);
+        self.send(&format!("{tag} "), parts.next()).await?;
+        loop {
+            match self.response().await? {
+                Response::Continue => self.send("", parts.next()).await?,
+                Response::Tagged(its, status) if its == tag => {
+                    return match status.condition {
+                        Condition::Ok => Ok(()),
+                        _ => Err(ImapError::Refused(status)),
+                    };
+                }
+                Response::Tagged(..) => return Err(NotAResponse.into()),
+                response => each(response),
+            }
+        }
+    }
+
+    async fn send(&mut self, tag: &str, part: Option<&[u8]>) -> Result<(), ImapError> {
+        let line = [tag.as_bytes(), part.ok_or(NotAResponse)?, b"\r\n"].concat();
+        self.stream.write_all(&line).await?;
+        Ok(self.stream.flush().await?)
+    }
+
+    async fn response(&mut self) -> Result<Response, ImapError> {
+        loop {
+            if let Some(frame) = self.framing.take(&mut self.received)? {
+                let response = response::read(&frame)?;
+                self.note_capabilities(&response);
+                return match response {
+                    Response::Untagged(status) if status.condition == Condition::Bye => {
+                        Err(ImapError::Bye(status))
+                    }
+                    response => Ok(response),
+                };
+            }
+            self.received.reserve(READ_BYTES);
+            if self.stream.read_buf(&mut self.received).await? == 0 {
+                return Err(ImapError::Broken(std::io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+
+    fn note_capabilities(&mut self, response: &Response) {
+        match response {
+            Response::Capability(capabilities) => self.capabilities.clone_from(capabilities),
+            Response::Tagged(_, status) | Response::Untagged(status) => {
+                if let [name, capabilities @ ..] = status.code.as_slice()
+                    && name == "CAPABILITY"
+                {
+                    self.capabilities = capabilities.to_vec();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Google's and Microsoft's initial client response.
+fn xoauth2(username: &str, access_token: &SecretString) -> String {
+    format!(
+        "user={username}\x01auth=Bearer {}\x01\x01",
+        access_token.expose_secret()
+    )
+}
+
+/// A quoted string (RFC 9051 §4.3); `None` where it must be a literal.
+fn quoted(text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    let speakable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    speakable.then(|| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_response_of_xoauth2() {
+        let response = xoauth2(
+            "someuser@example.com",
+            &SecretString::from("ya29.vF9dft4qmTc2"),
+        );
+        // Google's example: https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
+        assert_eq!(
+            response,
+            "user=someuser@example.com\u{1}auth=Bearer ya29.vF9dft4qmTc2\u{1}\u{1}"
+        );
+    }
+
+    #[test]
+    fn strings_are_quoted_where_they_can_be() {
+        for (text, expected) in [
+            ("Sent Mail", Some("\"Sent Mail\"")),
+            ("a\"b\\c", Some("\"a\\\"b\\\\c\"")),
+            ("", Some("\"\"")),
+            ("a\r\nb", None),
+            ("a\0", None),
+            ("\u{7f}", None),
+            ("zo\u{eb}", None),
+        ] {
+            assert_eq!(quoted(text.as_bytes()).as_deref(), expected, "{text:?}");
+        }
+        assert_eq!(quoted(b"\xff"), None);
+    }
+}

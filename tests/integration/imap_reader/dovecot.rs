@@ -1,0 +1,205 @@
+//! Against Dovecot.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use mailgate::providers::mail::reader::{MailReader, NewMail};
+use mailgate::providers::mail::received::Received;
+use mailgate::providers::mail::transport::Account;
+
+use super::{ADA, account, failure, reader};
+use crate::peers::Provider;
+
+const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
+
+async fn start() -> (Provider, Arc<dyn MailReader>, Account) {
+    let provider = Provider::start(REDIRECT_URI).await;
+    let reader = reader(provider.imaps_port, &provider.ca_file, 30, &[]);
+    let account = account(&provider.grant(ADA).await.access_token);
+    (provider, reader, account)
+}
+
+fn message(subject: &str) -> String {
+    format!(
+        "From: Bob <bob@provider.test>\r\nTo: {ADA}\r\nSubject: {subject}\r\n\
+         Message-ID: <{subject}@provider.test>\r\n\r\nHello\r\n"
+    )
+}
+
+fn messages(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| message(&number.to_string())).collect()
+}
+
+fn subjects(mail: &NewMail) -> Vec<&str> {
+    mail.messages
+        .iter()
+        .map(|message| message.subject.as_str())
+        .collect()
+}
+
+fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|number| number.to_string()).collect()
+}
+
+fn yesterday() -> DateTime<Utc> {
+    Utc::now() - TimeDelta::days(1)
+}
+
+#[tokio::test]
+async fn sent_mail_is_found_by_its_message_id() {
+    let (provider, reader, account) = start().await;
+    let odd = "<a\"b\\c d@provider.test>";
+    let foreign = "<gr\u{fc}\u{df}e@provider.test>";
+    // Dovecot makes the mailbox when it is first asked about it.
+    assert!(!reader.find_sent(&account, odd).await.unwrap());
+    let sent = [odd, foreign, "<plain@provider.test>"]
+        .map(|id| format!("From: {ADA}\r\nMessage-ID: {id}\r\n\r\nx\r\n"));
+    provider.put(ADA, "Sent", &sent, SystemTime::now());
+    provider.put(ADA, "INBOX", &[message("received")], SystemTime::now());
+    for id in [odd, foreign, "<plain@provider.test>"] {
+        assert!(reader.find_sent(&account, id).await.unwrap(), "{id}");
+    }
+    for id in ["<received@provider.test>", "<lain@provider.test>"] {
+        assert!(!reader.find_sent(&account, id).await.unwrap(), "{id}");
+    }
+    // What every message would have, or no command could hold, was neither found nor not found.
+    for id in ["", "<>", "<a\r\nb>", "<a\0b>"] {
+        let (kind, words) = failure(reader.find_sent(&account, id).await);
+        assert_eq!(kind, "unavailable", "{id:?}: {words}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_opens_nothing_is_refused() {
+    let (provider, reader, account) = start().await;
+    for token in ["wrong", ""] {
+        let wrong = super::account(token);
+        let (kind, words) = failure(reader.new_mail(&wrong, None, yesterday()).await);
+        assert_eq!(kind, "token refused", "{words}");
+        assert!(words.contains("AUTHENTICATIONFAILED"), "{words}");
+    }
+    provider.lapse_access_tokens().await;
+    let (kind, words) = failure(reader.find_sent(&account, "<a@b>").await);
+    assert_eq!(kind, "token refused", "{words}");
+}
+
+#[tokio::test]
+async fn new_mail_is_read_once_and_stays_unseen() {
+    let (provider, reader, account) = start().await;
+    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    assert!(empty.messages.is_empty() && !empty.more);
+
+    let reply = format!(
+        "From: Bob <bob@provider.test>\r\nTo: {ADA}\r\nSubject: =?utf-8?q?Re:_Gr=C3=BC=C3=9Fe?=\r\n\
+         Message-ID: <reply@provider.test>\r\nIn-Reply-To: <second@provider.test>\r\n\
+         References: <first@provider.test>\r\n\t<second@provider.test>\r\n\r\nHello\r\n"
+    );
+    let out_of_office = "From: eve@provider.test\r\nAuto-Submitted: auto-replied\r\n\r\nx\r\n";
+    let arrived = [message("one"), reply, out_of_office.to_owned()];
+    provider.put(ADA, "INBOX", &arrived, SystemTime::now());
+    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
+    let look = look.await.unwrap();
+    assert!(!look.more);
+    assert_eq!(subjects(&look), ["one", "Re: Gr\u{fc}\u{df}e", ""]);
+    assert_eq!(
+        look.messages[1],
+        Received {
+            message_id: Some("<reply@provider.test>".to_owned()),
+            answers: vec![
+                "<second@provider.test>".to_owned(),
+                "<first@provider.test>".to_owned()
+            ],
+            from: "bob@provider.test".to_owned(),
+            to: ADA.to_owned(),
+            subject: "Re: Gr\u{fc}\u{df}e".to_owned(),
+            automatic: false,
+        }
+    );
+    assert!(look.messages[2].automatic);
+
+    let again = reader.new_mail(&account, Some(&look.cursor), yesterday());
+    let again = again.await.unwrap();
+    assert!(again.messages.is_empty() && !again.more);
+    assert_eq!(again.cursor, look.cursor);
+    assert_eq!(provider.seen(ADA, "INBOX").await, 0);
+    assert_eq!(provider.messages(ADA).await.len(), 3);
+
+    // A cursor of another time, or of no time, is as good as none: what came since counts.
+    let long_ago = SystemTime::now() - Duration::from_hours(24 * 30);
+    provider.put(ADA, "INBOX", &[message("old")], long_ago);
+    for cursor in [None, Some("1:1"), Some("nonsense"), Some("")] {
+        let look = reader
+            .new_mail(&account, cursor, yesterday())
+            .await
+            .unwrap();
+        assert_eq!(
+            subjects(&look),
+            ["one", "Re: Gr\u{fc}\u{df}e", ""],
+            "{cursor:?}"
+        );
+    }
+    // The old message came into the inbox behind the cursor all the same.
+    let look = reader.new_mail(&account, Some(&again.cursor), yesterday());
+    assert_eq!(subjects(&look.await.unwrap()), ["old"]);
+    let all = reader.new_mail(&account, None, Utc::now() - TimeDelta::days(60));
+    assert_eq!(all.await.unwrap().messages.len(), 4);
+}
+
+#[tokio::test]
+async fn an_inbox_made_anew_is_read_anew() {
+    let (provider, reader, account) = start().await;
+    provider.put(ADA, "INBOX", &messages(0..5), SystemTime::now());
+    let before = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    assert_eq!(before.messages.len(), 5);
+
+    provider.remove(ADA);
+    provider.put(ADA, "INBOX", &messages(5..7), SystemTime::now());
+    provider.number_anew(ADA, "INBOX", 4_000_000_000).await;
+    let after = reader.new_mail(&account, Some(&before.cursor), yesterday());
+    let after = after.await.unwrap();
+    assert_eq!(subjects(&after), numbers(5..7));
+    assert!(after.cursor.starts_with("4000000000:"), "{}", after.cursor);
+    let again = reader.new_mail(&account, Some(&after.cursor), yesterday());
+    assert!(again.await.unwrap().messages.is_empty());
+}
+
+#[tokio::test]
+async fn much_mail_is_read_in_rounds_and_looks() {
+    let (provider, reader, account) = start().await;
+    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    provider.put(ADA, "INBOX", &messages(0..450), SystemTime::now());
+    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
+    let look = look.await.unwrap();
+    assert_eq!(subjects(&look), numbers(0..450));
+    assert!(!look.more);
+
+    provider.put(ADA, "INBOX", &messages(450..1_100), SystemTime::now());
+    let first = reader.new_mail(&account, Some(&look.cursor), yesterday());
+    let first = first.await.unwrap();
+    assert_eq!(subjects(&first), numbers(450..950));
+    assert!(first.more);
+    let second = reader.new_mail(&account, Some(&first.cursor), yesterday());
+    let second = second.await.unwrap();
+    assert_eq!(subjects(&second), numbers(950..1_100));
+    assert!(!second.more);
+
+    // Without a cursor the newest ones count.
+    let newest = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    assert_eq!(subjects(&newest), numbers(600..1_100));
+    assert!(!newest.more);
+    assert_eq!(newest.cursor, second.cursor);
+    assert_eq!(provider.seen(ADA, "INBOX").await, 0);
+}
+
+#[tokio::test]
+async fn a_huge_header_hides_nothing_behind_it() {
+    let (provider, reader, account) = start().await;
+    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let ids = "\r\n <reference@provider.test>".repeat(40_000);
+    let huge = format!("Subject: huge\r\nReferences:{ids}\r\n\r\nx\r\n");
+    let arrived = [message("before"), huge, message("behind")];
+    provider.put(ADA, "INBOX", &arrived, SystemTime::now());
+    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
+    assert_eq!(subjects(&look.await.unwrap()), ["before", "huge", "behind"]);
+}
