@@ -17,6 +17,7 @@ mod operator;
 mod pacing;
 mod peers;
 mod peers_end_to_end;
+mod replies;
 mod rest_send;
 mod smtp_door;
 mod spool;

@@ -17,17 +17,17 @@ use crate::peers::{Provider, SCOPES};
 use crate::support::gateway::Gateway;
 use crate::support::smtp_client::SmtpClient;
 
-const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
+pub const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
 const CODE_VERIFIER: &str = "one-code-verifier-for-every-connection-of-these-tests";
 
 /// The mailbox that sends.
-const ADA: &str = "ada@provider.test";
+pub const ADA: &str = "ada@provider.test";
 
 /// The gateway's own headers end before these: the peers write them when they take a message.
 const TRACE_HEADERS: [&str; 3] = ["Return-Path:", "Delivered-To:", "Received:"];
 
 #[derive(Clone, Copy)]
-enum Encryption {
+pub enum Encryption {
     StartTls,
     Implicit,
 }
@@ -37,12 +37,12 @@ async fn start(encryption: Encryption) -> (Provider, Gateway) {
     let provider = Provider::start(REDIRECT_URI).await;
     let builder = Gateway::builder().plugins(plugins(&provider, encryption));
     let gateway = builder.start().await;
-    let connected = connect(&provider, &gateway).await;
+    let connected = connect(&provider, &gateway, ADA).await;
     assert_eq!(connected.email, ADA);
     (provider, gateway)
 }
 
-fn plugins(provider: &Provider, encryption: Encryption) -> Table {
+pub fn plugins(provider: &Provider, encryption: Encryption) -> Table {
     let text = |name: &str, value: &str| (name.to_owned(), Value::String(value.to_owned()));
     let (smtp_tls, port) = match encryption {
         Encryption::StartTls => ("starttls", provider.starttls_port),
@@ -69,8 +69,8 @@ fn plugins(provider: &Provider, encryption: Encryption) -> Table {
     Table::from_iter([("plugin_b".to_owned(), Value::Table(plugin))])
 }
 
-/// Connects [`ADA`] with the code that her browser brings back.
-async fn connect(provider: &Provider, gateway: &Gateway) -> Connected {
+/// Connects an account's mailbox with the code that its user's browser brings back.
+pub async fn connect(provider: &Provider, gateway: &Gateway, account: &str) -> Connected {
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(CODE_VERIFIER));
     let question = Url::parse_with_params(
         &provider.authorize_url,
@@ -80,7 +80,7 @@ async fn connect(provider: &Provider, gateway: &Gateway) -> Connected {
             ("redirect_uri", REDIRECT_URI),
             ("scope", SCOPES),
             ("prompt", "consent"),
-            ("login_hint", ADA),
+            ("login_hint", account),
             ("code_challenge", &challenge),
             ("code_challenge_method", "S256"),
             ("state", "of-this-test"),
@@ -344,7 +344,7 @@ async fn tokens_lapse_rotate_and_are_withdrawn() {
         ("disconnected", "invalid_grant")
     );
 
-    connect(&provider, &gateway).await;
+    connect(&provider, &gateway, ADA).await;
     send_well(&gateway, "bob@provider.test").await;
     let delivered = provider.wait_for_messages("bob@provider.test", 4).await;
     assert_eq!(delivered.len(), 4);

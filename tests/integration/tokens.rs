@@ -457,3 +457,38 @@ async fn send_at_once(gateway: &Gateway, doors: &[&Gateway], plugin: &str, count
         assert_eq!(status, 200, "{answer}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_nobody_uses_is_refreshed_before_it_lapses() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    gateway.clock.advance(TimeDelta::days(29));
+    gateway.daemon.mailboxes.refresh_idle().await.unwrap();
+    assert!(stand_in.tokens.refresh_tokens().is_empty());
+    gateway.clock.advance(TimeDelta::days(2));
+    // Several replicas look at once; each mailbox is one's.
+    let (first, second) = tokio::join!(
+        gateway.daemon.mailboxes.refresh_idle(),
+        gateway.daemon.mailboxes.refresh_idle()
+    );
+    // The sandbox's mailbox is due as well; the gateway's own worker may have been first.
+    assert!(first.unwrap() + second.unwrap() <= 2);
+    gateway
+        .eventually("the refresh", async |_| {
+            stand_in.tokens.refresh_tokens() == ["refresh-1"]
+        })
+        .await;
+    // A provider that is away is asked again an hour later, and nobody is disconnected.
+    gateway.clock.advance(TimeDelta::days(31));
+    stand_in
+        .tokens
+        .queue(TokenAnswer::error(401, "invalid_client"));
+    gateway.daemon.mailboxes.refresh_idle().await.unwrap();
+    gateway.clock.advance(TimeDelta::hours(2));
+    gateway.daemon.mailboxes.refresh_idle().await.unwrap();
+    gateway
+        .eventually("the refresh after the failure", async |_| {
+            stand_in.tokens.refresh_tokens() == ["refresh-1", "refresh-2", "refresh-2"]
+        })
+        .await;
+    gateway.stop().await;
+}

@@ -1,0 +1,201 @@
+//! Replies to what a mailbox has sent: found by IMAP in Dovecot's mailboxes, told once.
+
+use std::time::SystemTime;
+
+use serde_json::Value;
+use sqlx::Connection;
+
+use crate::peers::Provider;
+use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
+use crate::support::gateway::{Builder, Gateway};
+use crate::support::smtp_client::SmtpClient;
+
+const BOB: &str = "bob@provider.test";
+
+/// Settings of a gateway that reads its mailboxes by IMAP, often.
+fn reading(builder: Builder, provider: &Provider) -> Builder {
+    let mut plugins = plugins(provider, Encryption::StartTls);
+    let plugin = plugins["plugin_b"].as_table_mut().unwrap();
+    plugin.insert("imap_host".to_owned(), provider.smtp_host.clone().into());
+    plugin.insert(
+        "imap_port".to_owned(),
+        i64::from(provider.imaps_port).into(),
+    );
+    builder
+        .plugins(plugins)
+        .set("MAILBOXES__REPLIES_SECONDS", 1)
+}
+
+/// The peers, and a gateway at which both have connected their mailboxes.
+async fn start() -> (Provider, Gateway) {
+    let provider = Provider::start(REDIRECT_URI).await;
+    let gateway = reading(Gateway::builder(), &provider).start().await;
+    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example/', multilink = true")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    for account in [ADA, BOB] {
+        connect(&provider, &gateway, account).await;
+    }
+    (provider, gateway)
+}
+
+/// Submits a message between the two; answers its Message-ID.
+async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: &str) -> String {
+    let id = format!("<{id}@provider.test>");
+    let mut client = SmtpClient::authenticated(gateway).await;
+    let content = format!(
+        "From: {from}\r\nTo: {to}\r\nMessage-ID: {id}\r\nSubject: {id}\r\n{headers}\r\nHi\r\n"
+    );
+    let reply = client.submit(to, content.as_bytes()).await;
+    assert!(reply.starts_with("250 2.0.0 log_"), "{reply}");
+    id
+}
+
+async fn replies(gateway: &Gateway) -> Vec<Value> {
+    let mut database = gateway.database().await;
+    let bodies: Vec<String> = sqlx::query_scalar(
+        "SELECT body FROM webhook_messages WHERE event = 'email.reply' ORDER BY id",
+    )
+    .fetch_all(&mut database)
+    .await
+    .unwrap();
+    database.close().await.unwrap();
+    bodies
+        .iter()
+        .map(|body| serde_json::from_str(body).unwrap())
+        .collect()
+}
+
+async fn told(gateway: &Gateway, count: usize) -> Vec<Value> {
+    gateway
+        .eventually("the replies", async |gateway| {
+            replies(gateway).await.len() >= count
+        })
+        .await;
+    replies(gateway).await
+}
+
+/// Waits until a mailbox has been looked into from now on.
+async fn looked(gateway: &Gateway) {
+    let looks = async |gateway: &Gateway| -> Vec<(String, Option<chrono::DateTime<chrono::Utc>>)> {
+        sqlx::query_as(
+            "SELECT email, replies_due_at FROM mailboxes WHERE replies_due_at IS NOT NULL",
+        )
+        .fetch_all(&mut gateway.database().await)
+        .await
+        .unwrap()
+    };
+    // One look may be under way, so it takes two.
+    for _ in 0..2 {
+        let before = looks(gateway).await;
+        gateway
+            .eventually("a look into each mailbox", async |gateway| {
+                let now = looks(gateway).await;
+                before.iter().all(|look| !now.contains(look))
+            })
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_told_once_over_replicas_and_restarts() {
+    let (provider, gateway) = start().await;
+    let original = submit(&gateway, ADA, BOB, "original", "").await;
+    // Bob's mailbox answers by SMTP, and Postfix hands it to Dovecot.
+    let answer = format!("In-Reply-To: {original}\r\nReferences: {original}\r\n");
+    submit(&gateway, BOB, ADA, "answer", &answer).await;
+    let events = told(&gateway, 1).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    let data = &events[0]["data"];
+    assert_eq!(data["message_id"], original.as_str());
+    assert_eq!(data["from_address"], BOB);
+    assert_eq!(data["to_address"], ADA);
+    assert_eq!(data["subject"], "<answer@provider.test>");
+
+    // Another process, which also sees all that was there, and nothing new.
+    let replica = reading(gateway.replica(), &provider).start().await;
+    provider.number_anew(ADA, "INBOX", 4_711).await;
+    looked(&gateway).await;
+    assert_eq!(replies(&gateway).await.len(), 1);
+    replica.stop().await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_reply_is_not_told() {
+    let (provider, gateway) = start().await;
+    let original = submit(&gateway, ADA, BOB, "original", "").await;
+    let put = |headers: &str| {
+        let message = format!("{headers}To: {ADA}\r\nSubject: x\r\n\r\nHi\r\n");
+        provider.put(ADA, "INBOX", &[message], SystemTime::now());
+    };
+    put(&format!(
+        "From: {BOB}\r\nMessage-ID: <1@b>\r\nIn-Reply-To: {original}\r\nAuto-Submitted: auto-replied\r\n"
+    ));
+    put(&format!(
+        "From: Ada <{}>\r\nMessage-ID: <2@b>\r\nIn-Reply-To: {original}\r\n",
+        ADA.to_uppercase()
+    ));
+    put(&format!(
+        "From: {BOB}\r\nMessage-ID: <3@b>\r\nIn-Reply-To: <somebody-elses@provider.test>\r\n"
+    ));
+    put(&format!("From: {BOB}\r\nMessage-ID: <4@b>\r\n"));
+    gateway
+        .eventually("the first look", async |gateway| {
+            let due: Option<chrono::DateTime<chrono::Utc>> =
+                sqlx::query_scalar("SELECT max(replies_due_at) FROM mailboxes")
+                    .fetch_one(&mut gateway.database().await)
+                    .await
+                    .unwrap();
+            due.is_some()
+        })
+        .await;
+    looked(&gateway).await;
+    assert_eq!(replies(&gateway).await, [] as [Value; 0]);
+    // The same message twice in the mailbox is one reply, and one by References alone is one too.
+    let twice = format!("From: {BOB}\r\nMessage-ID: <5@b>\r\nIn-Reply-To: {original}\r\n");
+    put(&twice);
+    put(&twice);
+    put(&format!(
+        "From: {BOB}\r\nMessage-ID: <6@b>\r\nReferences: <x@y> {original}\r\n"
+    ));
+    assert_eq!(told(&gateway, 2).await.len(), 2);
+    looked(&gateway).await;
+    assert_eq!(replies(&gateway).await.len(), 2);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mailbox_that_may_be_read_says_so() {
+    let (_provider, gateway) = start().await;
+    let secret: String = {
+        let found = (gateway.daemon.accounts)
+            .app_credentials(gateway.app.id)
+            .await
+            .unwrap();
+        found.unwrap().api_secret.expose().to_owned()
+    };
+    let path = format!(
+        "{}/apps/{}",
+        gateway.daemon.base_url,
+        gateway.app.pushable_key.expose()
+    );
+    let request = gateway.http.get(path).header("x-api-secret", secret);
+    let app: Value = request.send().await.unwrap().json().await.unwrap();
+    let shown: Vec<(&str, bool)> = app["users"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|user| {
+            let tracked = user["reply_tracking"].as_bool().unwrap();
+            (user["plugin"].as_str().unwrap(), tracked)
+        })
+        .collect();
+    // The sandbox has no IMAP.
+    assert_eq!(
+        shown,
+        [("plugin_a", false), ("plugin_b", true), ("plugin_b", true)]
+    );
+    gateway.stop().await;
+}
