@@ -7,6 +7,7 @@ pub mod ids;
 pub mod log_status;
 pub mod message;
 pub mod moment;
+pub mod named_address;
 pub mod neighbourhood;
 pub mod plugin;
 pub mod seal;

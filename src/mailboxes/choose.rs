@@ -36,8 +36,25 @@ impl Mailboxes {
         app: AppId,
         address: &EmailAddress,
     ) -> Result<Option<Mailbox>, sqlx::Error> {
+        self.for_sender(app, None, None, address).await
+    }
+
+    /// The same among those of an end user and a plugin, where they are given (as for
+    /// [`Self::for_user`]).
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn for_sender(
+        &self,
+        app: AppId,
+        user: Option<&str>,
+        plugin: Option<Plugin>,
+        address: &EmailAddress,
+    ) -> Result<Option<Mailbox>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        mailboxes::find_by_address(&mut connection, app, &address.lookup_key()).await
+        let address = address.lookup_key();
+        mailboxes::find_by_address(&mut connection, app, &address, user, plugin).await
     }
 
     /// A mailbox while it is active.

@@ -139,10 +139,7 @@ pub(super) fn checked_text(
     } else {
         return Some(text);
     };
-    errors.push(FieldError {
-        field,
-        detail: detail.to_owned(),
-    });
+    errors.push(FieldError::new(field, detail));
     None
 }
 
@@ -160,10 +157,7 @@ fn checked_address(
     match check_web_address(&text, allow_loopback) {
         Ok(()) => Some(text),
         Err(error) => {
-            errors.push(FieldError {
-                field,
-                detail: error.to_string(),
-            });
+            errors.push(FieldError::new(field, error.to_string()));
             None
         }
     }

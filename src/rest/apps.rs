@@ -62,10 +62,10 @@ pub(super) async fn list(
         let text = text?;
         let number = text.parse().ok().filter(|number| *number >= smallest);
         if number.is_none() {
-            errors.push(FieldError {
+            errors.push(FieldError::new(
                 field,
-                detail: format!("must be a whole number of {smallest} or more"),
-            });
+                format!("must be a whole number of {smallest} or more"),
+            ));
         }
         number
     };

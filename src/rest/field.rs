@@ -1,6 +1,7 @@
 //! A field of a JSON body that is of the wrong type without failing the whole body, so that all
 //! that is wrong with a request is told at once.
 
+use std::borrow::Cow;
 use std::fmt::Formatter;
 use std::marker::PhantomData;
 
@@ -25,20 +26,30 @@ pub(super) trait Kind: Sized {
     /// What is told when it holds something else.
     const WANTED: &'static str;
 
-    fn from_text(_: String) -> Option<Self> {
+    fn from_text(_: &str) -> Option<Self> {
         None
     }
 
     fn from_flag(_: bool) -> Option<Self> {
         None
     }
+
+    fn from_sequence<'de, A: SeqAccess<'de>>(mut sequence: A) -> Result<Option<Self>, A::Error> {
+        while sequence.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
 }
 
 impl Kind for String {
     const WANTED: &'static str = "must be a string";
 
-    fn from_text(text: String) -> Option<Self> {
-        Some(text)
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
     }
 }
 
@@ -50,31 +61,106 @@ impl Kind for bool {
     }
 }
 
+/// Elements of a list that are kept; no list may have more.
+const KEPT: usize = 10_000;
+
+/// A list whose elements are looked at one by one. Of a very long one only the beginning is kept, so
+/// that it takes no more memory than its text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct List<T> {
+    pub(super) kept: Vec<Field<T>>,
+    /// How many there are.
+    pub(super) length: usize,
+}
+
+impl<T: Kind> Kind for List<T> {
+    const WANTED: &'static str = "must be an array";
+
+    fn from_sequence<'de, A: SeqAccess<'de>>(mut sequence: A) -> Result<Option<Self>, A::Error> {
+        let mut kept = Vec::new();
+        while kept.len() < KEPT {
+            match sequence.next_element()? {
+                Some(element) => kept.push(element),
+                None => break,
+            }
+        }
+        let mut length = kept.len();
+        while sequence.next_element::<IgnoredAny>()?.is_some() {
+            length += 1;
+        }
+        Ok(Some(Self { kept, length }))
+    }
+}
+
+/// An object of texts under names of the caller's own, with [`List`]'s bound.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Texts {
+    pub(super) kept: Vec<(String, Field<String>)>,
+    /// How many there are.
+    pub(super) length: usize,
+}
+
+impl Kind for Texts {
+    const WANTED: &'static str = "must be an object";
+
+    fn from_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        let mut kept = Vec::new();
+        while kept.len() < KEPT {
+            match map.next_entry()? {
+                Some(entry) => kept.push(entry),
+                None => break,
+            }
+        }
+        let mut length = kept.len();
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            length += 1;
+        }
+        Ok(Some(Self { kept, length }))
+    }
+}
+
 impl<T: Kind> Field<T> {
     /// What is given, if anything is; a wrong type is put among `errors`.
-    pub(super) fn optional(self, field: &'static str, errors: &mut Vec<FieldError>) -> Option<T> {
+    pub(super) fn optional(
+        self,
+        field: impl Into<Cow<'static, str>>,
+        errors: &mut Vec<FieldError>,
+    ) -> Option<T> {
         match self {
             Self::Given(value) => Some(value),
             Self::Absent => None,
             Self::WrongType => {
-                errors.push(FieldError {
-                    field,
-                    detail: T::WANTED.to_owned(),
-                });
+                errors.push(FieldError::new(field, T::WANTED));
                 None
             }
         }
     }
 
     /// What must be given.
-    pub(super) fn required(self, field: &'static str, errors: &mut Vec<FieldError>) -> Option<T> {
+    pub(super) fn required(
+        self,
+        field: impl Into<Cow<'static, str>>,
+        errors: &mut Vec<FieldError>,
+    ) -> Option<T> {
         if matches!(self, Self::Absent) {
-            errors.push(FieldError {
-                field,
-                detail: "is required".to_owned(),
-            });
+            errors.push(FieldError::new(field, "is required"));
+            return None;
         }
         self.optional(field, errors)
+    }
+
+    /// An element of a list or an object, where null is of the wrong type too.
+    pub(super) fn element(
+        self,
+        field: impl Into<Cow<'static, str>>,
+        errors: &mut Vec<FieldError>,
+    ) -> Option<T> {
+        let here = if matches!(self, Self::Absent) {
+            Self::WrongType
+        } else {
+            self
+        };
+        here.optional(field, errors)
     }
 }
 
@@ -98,10 +184,6 @@ impl<'de, T: Kind> Visitor<'de> for AnyVisitor<T> {
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Field<T>, E> {
-        Ok(given(T::from_text(text.to_owned())))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Field<T>, E> {
         Ok(given(T::from_text(text)))
     }
 
@@ -125,13 +207,11 @@ impl<'de, T: Kind> Visitor<'de> for AnyVisitor<T> {
         Ok(Field::WrongType)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Field<T>, A::Error> {
-        while sequence.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Field::WrongType)
+    fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<Field<T>, A::Error> {
+        T::from_sequence(sequence).map(given)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Field<T>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Field::WrongType)
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Field<T>, A::Error> {
+        T::from_map(map).map(given)
     }
 }

@@ -1,5 +1,7 @@
 //! Errors as RFC 9457 `application/problem+json`.
 
+use std::borrow::Cow;
+
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
@@ -15,11 +17,20 @@ const RETRY_SECONDS: u16 = 5;
 /// A field that is wrong.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct FieldError {
-    /// Its name.
+    /// Its name: `to`, `cc[1]`, `headers.X-Tag`, `attachments[0].content`.
     #[schema(value_type = String)]
-    pub(super) field: &'static str,
+    pub(super) field: Cow<'static, str>,
     /// What would be right.
     pub(super) detail: String,
+}
+
+impl FieldError {
+    pub(super) fn new(field: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            detail: detail.into(),
+        }
+    }
 }
 
 /// A request that failed. The middleware that knows the request's id renders it.

@@ -106,10 +106,7 @@ pub(super) async fn create(
     let email = email.and_then(|email| {
         let parsed = EmailAddress::parse(&email).ok();
         if parsed.is_none() {
-            errors.push(FieldError {
-                field: "email",
-                detail: "must be one email address".to_owned(),
-            });
+            errors.push(FieldError::new("email", "must be one email address"));
         }
         parsed
     });

@@ -1,137 +1,201 @@
 //! Composes a message from the fields of a REST call.
+//!
+//! ```text
+//! multipart/mixed            where there are files
+//!   multipart/alternative    where there is text beside HTML
+//!     text/plain
+//!     multipart/related      where the HTML shows files
+//!       text/html
+//!       inline file …
+//!   file …
+//! ```
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
+mod attachment;
+mod base64_lines;
+mod body;
+mod custom_header;
+mod header;
+mod media_type;
+mod pieces;
+
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
-use lettre::message::header::{ContentType, HeaderName, HeaderValue};
-use lettre::message::{Mailbox, MultiPart, SinglePart};
-use lettre::{Address, Message as Builder};
 
 use super::prepared::{Prepared, Summary};
 use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
-use crate::types::message::Message;
+pub use attachment::{
+    Attachment, ContentId, Filename, InvalidContentId, InvalidFilename, MOST_ATTACHMENTS,
+};
+pub use custom_header::{CustomHeader, InvalidHeader, MOST_HEADERS};
+pub use media_type::{InvalidMediaType, MediaType};
+use pieces::Pieces;
 
-/// Octets that one encoded word carries: with its frame and the header's name it keeps to the 76 of
-/// RFC 2047 §2.
-const ENCODED_WORD: usize = 36;
-
-/// Longest word that the builder may leave on a line of its own.
-const PLAIN_WORD: usize = 200;
-
-/// The fields of a message. At least one of the bodies is there; no field holds a line end that the
-/// caller's own validation should have refused.
+/// The fields of a message. At least one of the bodies is there; the subject holds no line end.
 #[derive(Debug, Clone)]
 pub struct Fields {
+    /// The name that stands before the sender's address.
+    pub from_name: Option<String>,
     /// Whom it goes to.
     pub to: EmailAddress,
+    /// Who gets a copy.
+    pub cc: Vec<EmailAddress>,
+    /// Who gets a copy that nobody sees.
+    pub bcc: Vec<EmailAddress>,
+    /// Where replies go, when not to the sender.
+    pub reply_to: Option<EmailAddress>,
     /// Its subject.
     pub subject: String,
     /// Its text body.
     pub text: Option<String>,
     /// Its HTML body.
     pub html: Option<String>,
+    /// Headers beside those above.
+    pub headers: Vec<CustomHeader>,
+    /// Its files.
+    pub attachments: Vec<Attachment>,
 }
 
-/// The fields make no message.
-#[derive(Debug, thiserror::Error)]
-pub enum ComposeError {
-    /// An address has a form that a header can't show.
-    #[error("the address {0} can't stand in a header")]
-    Address(String),
-    /// The builder refused.
-    #[error("the message can't be composed: {0}")]
-    Builder(#[from] lettre::error::Error),
+impl Fields {
+    /// Octets that the bodies and files take up, without which no message is made of them.
+    #[must_use]
+    pub fn least_size(&self) -> usize {
+        let bodies = [&self.text, &self.html];
+        let bodies = bodies.map(|body| body.as_ref().map_or(0, String::len));
+        let files = self.attachments.iter();
+        let files = files.map(|file| file.content.len().div_ceil(3) * 4);
+        bodies.iter().sum::<usize>() + files.sum::<usize>()
+    }
 }
 
-/// Composes the message that `from` sends at the moment `at`: text, HTML or both as alternatives,
-/// with a Message-ID and a Date of ours.
-///
-/// # Errors
-///
-/// [`ComposeError`].
-pub fn compose(
-    fields: Fields,
-    from: &EmailAddress,
-    at: DateTime<Utc>,
-) -> Result<Prepared, ComposeError> {
+/// A part of a message (RFC 2046).
+enum Part {
+    /// `text/…` with its subtype.
+    Text(&'static str, String),
+    /// A file, with its disposition.
+    File(&'static str, Attachment),
+    /// `multipart/…` with its subtype.
+    Multiple(&'static str, Vec<Part>),
+}
+
+/// Composes the message that `from` sends at the moment `at`, with a Message-ID and a Date of ours. Who
+/// is named more than once gets it once.
+#[must_use]
+pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>) -> Prepared {
     let id = LogId::at(at);
     let message_id = format!("<{id}@{}>", message_id_domain(from));
-    let builder = Builder::builder()
-        .from(mailbox(from)?)
-        .to(mailbox(&fields.to)?)
-        .raw_header(subject(&fields.subject))
-        .message_id(Some(message_id.clone()))
-        .date(at.into());
-    let built = match (
-        fields.text.as_deref().map(with_crlf),
-        fields.html.as_deref().map(with_crlf),
-    ) {
-        (Some(text), Some(html)) => {
-            builder.multipart(MultiPart::alternative_plain_html(text, html))?
-        }
-        (None, Some(html)) => builder.singlepart(SinglePart::html(html))?,
-        (text, None) => builder.singlepart(
-            SinglePart::builder()
-                .header(ContentType::TEXT_PLAIN)
-                .body(text.unwrap_or_default()),
-        )?,
-    };
-    let to = fields.to.as_str().to_owned();
-    Ok(Prepared {
+    let mut known = HashSet::from([fields.to.lookup_key()]);
+    let mut new = |address: &EmailAddress| known.insert(address.lookup_key());
+    let cc: Vec<EmailAddress> = fields.cc.into_iter().filter(&mut new).collect();
+    let bcc: Vec<EmailAddress> = fields.bcc.into_iter().filter(&mut new).collect();
+
+    let mut pieces = Pieces::default();
+    pieces.push(&format!("Date: {}\r\n", at.to_rfc2822()));
+    pieces.push(&header::from(fields.from_name.as_deref(), from));
+    pieces.push(&header::addresses("To", std::slice::from_ref(&fields.to)));
+    if !cc.is_empty() {
+        pieces.push(&header::addresses("Cc", &cc));
+    }
+    if let Some(reply_to) = &fields.reply_to {
+        pieces.push(&header::addresses(
+            "Reply-To",
+            std::slice::from_ref(reply_to),
+        ));
+    }
+    pieces.push(&header::subject(&fields.subject));
+    pieces.push(&format!("Message-ID: {message_id}\r\n"));
+    for header in &fields.headers {
+        pieces.push(&header.lines());
+    }
+    pieces.push("MIME-Version: 1.0\r\n");
+    let content = arrange(fields.text, fields.html, fields.attachments);
+    let has_attachments = matches!(&content, Part::Multiple("mixed", _));
+    content.write(id, &mut pieces);
+    pieces.end_line();
+
+    let everybody = || std::iter::once(&fields.to).chain(&cc).chain(&bcc);
+    let in_headers = std::iter::once(from).chain(&fields.reply_to);
+    let addresses = |of: &[EmailAddress]| of.iter().map(ToString::to_string).collect();
+    Prepared {
         id,
         at,
-        message: Message::from_pieces(vec![Bytes::from(built.formatted())]),
+        message: pieces.into_message(),
         recipients: Recipients {
-            smtputf8: !fields.to.is_ascii() || !from.is_ascii(),
-            addresses: vec![to.clone()],
+            smtputf8: !everybody().chain(in_headers).all(EmailAddress::is_ascii),
+            addresses: everybody().map(ToString::to_string).collect(),
         },
         message_id: Some(message_id),
         summary: Summary {
-            to_address: to,
+            to_address: fields.to.to_string(),
+            cc_addresses: addresses(&cc),
+            bcc_addresses: addresses(&bcc),
             subject: fields.subject,
-            ..Summary::default()
+            has_attachments,
         },
-    })
+    }
 }
 
-/// Every kind of line end as CRLF: a CR by itself would pass through the builder, and some servers
-/// take it for a line end where it helps a forger.
-fn with_crlf(text: &str) -> String {
-    let mut lines = String::with_capacity(text.len() + text.len() / 32);
-    let mut rest = text;
-    while let Some(end) = rest.find(['\r', '\n']) {
-        lines.push_str(&rest[..end]);
-        lines.push_str("\r\n");
-        let length = if rest[end..].starts_with("\r\n") {
-            2
-        } else {
-            1
-        };
-        rest = &rest[end + length..];
-    }
-    lines.push_str(rest);
-    lines
+/// Puts bodies and files into their places. A file with a Content-ID stands beside the HTML that shows it;
+/// where there is no HTML it is a file like any other.
+fn arrange(text: Option<String>, html: Option<String>, files: Vec<Attachment>) -> Part {
+    let has_html = html.is_some();
+    let (inline, attached): (Vec<_>, Vec<_>) = files
+        .into_iter()
+        .partition(|file| has_html && file.content_id.is_some());
+    let html = html.map(|html| {
+        let html = Part::Text("html", html);
+        let inline = inline.into_iter().map(|file| Part::File("inline", file));
+        Part::several("related", html, inline)
+    });
+    let text = text.map(|text| Part::Text("plain", text));
+    let body = match (text, html) {
+        (Some(text), html) => Part::several("alternative", text, html),
+        (None, Some(html)) => html,
+        (None, None) => Part::Text("plain", String::new()),
+    };
+    let attached = attached
+        .into_iter()
+        .map(|file| Part::File("attachment", file));
+    Part::several("mixed", body, attached)
 }
 
-/// The Subject header. What a reader would take for an encoded word, and words too long for a line,
-/// are encoded though they are ASCII; the builder would leave them as they are.
-fn subject(text: &str) -> HeaderValue {
-    let name = HeaderName::new_from_ascii_str("Subject");
-    let ambiguous = text.contains("=?") || text.split(' ').any(|word| word.len() > PLAIN_WORD);
-    if !ambiguous {
-        return HeaderValue::new(name, text.to_owned());
+impl Part {
+    /// The first by itself where there are no others.
+    fn several(subtype: &'static str, first: Self, others: impl IntoIterator<Item = Self>) -> Self {
+        let mut others = others.into_iter().peekable();
+        if others.peek().is_none() {
+            return first;
+        }
+        Self::Multiple(subtype, std::iter::once(first).chain(others).collect())
     }
-    let mut words: Vec<String> = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (word, after) = rest.split_at(rest.floor_char_boundary(ENCODED_WORD));
-        words.push(format!("=?utf-8?B?{}?=", STANDARD.encode(word)));
-        rest = after;
+
+    /// Writes the part with its headers. What it is made of goes as soon as it is written.
+    fn write(self, id: LogId, pieces: &mut Pieces) {
+        match self {
+            Self::Text(subtype, text) => body::write(subtype, &text, pieces),
+            Self::File(disposition, file) => file.write(disposition, pieces),
+            Self::Multiple(subtype, parts) => {
+                // No encoded line begins so, and nobody knows the id before.
+                let boundary = format!("=_{subtype}_{id}");
+                // RFC 2387 §3.1 wants the type of what shows the others.
+                let root = if subtype == "related" {
+                    " type=\"text/html\";"
+                } else {
+                    ""
+                };
+                pieces.push(&format!(
+                    "Content-Type: multipart/{subtype};{root}\r\n boundary=\"{boundary}\"\r\n"
+                ));
+                for part in parts {
+                    pieces.push(&format!("\r\n--{boundary}\r\n"));
+                    part.write(id, pieces);
+                }
+                pieces.push(&format!("\r\n--{boundary}--\r\n"));
+            }
+        }
     }
-    HeaderValue::dangerous_new_pre_encoded(name, text.to_owned(), words.join("\r\n "))
 }
 
 /// The sender's own domain, as receivers expect it; an internationalized one has no place there.
@@ -143,99 +207,5 @@ fn message_id_domain(from: &EmailAddress) -> &str {
     }
 }
 
-fn mailbox(address: &EmailAddress) -> Result<Mailbox, ComposeError> {
-    address
-        .as_str()
-        .parse::<Address>()
-        .map(|address| Mailbox::new(None, address))
-        .map_err(|_| ComposeError::Address(address.as_str().to_owned()))
-}
-
 #[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-    use super::*;
-    use mail_parser::MessageParser;
-    use proptest::prelude::*;
-
-    fn composed(subject: &str, text: Option<&str>, html: Option<&str>) -> Vec<u8> {
-        let prepared = compose(
-            Fields {
-                to: EmailAddress::parse("bob@example.org").unwrap(),
-                subject: subject.to_owned(),
-                text: text.map(str::to_owned),
-                html: html.map(str::to_owned),
-            },
-            &EmailAddress::parse("ada@example.com").unwrap(),
-            DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
-        )
-        .unwrap();
-        let bytes = prepared.message.chunks().collect::<Vec<_>>().concat();
-        let parsed = MessageParser::new().parse(&bytes).unwrap();
-        assert_eq!(
-            prepared.message_id.unwrap(),
-            format!("<{}>", parsed.message_id().unwrap())
-        );
-        bytes
-    }
-
-    #[test]
-    fn text_alone() {
-        let bytes = composed("Hi", Some("Hello\nthere"), None);
-        let text = String::from_utf8(bytes).unwrap();
-        assert!(
-            text.contains("Content-Type: text/plain; charset=utf-8\r\n"),
-            "{text}"
-        );
-        assert!(
-            text.contains("Date: Tue, 14 Nov 2023 22:13:20 +0000\r\n"),
-            "{text}"
-        );
-        assert!(text.contains("Hello\r\nthere"), "{text}");
-    }
-
-    #[test]
-    fn every_line_end_becomes_crlf() {
-        for (text, expected) in [
-            ("a\nb\rc\r\nd", "a\r\nb\r\nc\r\nd"),
-            ("x\r.\r\ny", "x\r\n.\r\ny"),
-            ("\r\r\n\n", "\r\n\r\n\r\n"),
-            ("", ""),
-        ] {
-            assert_eq!(with_crlf(text), expected, "{text:?}");
-        }
-        let bytes = composed("Hi", Some("x\r.\r\nMAIL FROM:<a@b>"), Some("<p>\r</p>"));
-        let bare = bytes
-            .windows(2)
-            .any(|pair| pair[0] == b'\r' && pair[1] != b'\n');
-        assert!(!bare, "{}", String::from_utf8_lossy(&bytes));
-    }
-
-    #[test]
-    fn html_alone_and_both() {
-        let html = String::from_utf8(composed("Hi", None, Some("<p>x</p>"))).unwrap();
-        assert!(
-            html.contains("Content-Type: text/html; charset=utf-8\r\n"),
-            "{html}"
-        );
-        let both = composed("Hi", Some("plain"), Some("<p>rich</p>"));
-        let parsed = MessageParser::new().parse(&both).unwrap();
-        assert_eq!(parsed.body_text(0).unwrap().trim_end(), "plain");
-        assert_eq!(parsed.body_html(0).unwrap().trim_end(), "<p>rich</p>");
-        assert!(String::from_utf8_lossy(&both).contains("multipart/alternative"));
-    }
-
-    proptest! {
-        #[test]
-        fn what_goes_in_comes_out(subject in "[^\\p{C}]{0,300}", text in "[^\\p{C}]{1,2000}") {
-            let bytes = composed(&subject, Some(&text), None);
-            for line in bytes.split(|byte| *byte == b'\n') {
-                prop_assert!(line.len() <= 999, "a line of {} bytes", line.len());
-            }
-            let parsed = MessageParser::new().parse(&bytes).unwrap();
-            let body = parsed.body_text(0).unwrap();
-            prop_assert_eq!(body.trim_end(), text.trim_end());
-        }
-    }
-}
+mod tests;

@@ -138,7 +138,9 @@ pub async fn find_for_user(
     .transpose()
 }
 
-/// The active mailbox of an app with this address (in lower case), the one connected first.
+/// The active mailbox of an app with this address (in lower case), the one connected first, of one end
+/// user (the app's own name for the user, or the user's key) and one kind of provider where they are
+/// given.
 ///
 /// # Errors
 ///
@@ -147,17 +149,29 @@ pub async fn find_by_address(
     connection: &mut PgConnection,
     app: AppId,
     address_lookup: &str,
+    user: Option<&str>,
+    plugin: Option<Plugin>,
 ) -> Result<Option<Mailbox>, sqlx::Error> {
+    let user_key: Option<Uuid> = user.and_then(|user| user.parse().ok());
     sqlx::query_as!(
         Row,
         "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
                 access_token_sealed, access_token_expires_at, token_generation, parked_until
          FROM mailboxes
          WHERE app_id = $1 AND email_lookup = $2 AND status = 'active'
+           AND ($3::text IS NULL OR plugin = $3)
+           AND ($4::text IS NULL OR user_key IN (
+             SELECT user_key FROM end_users WHERE app_id = $1 AND user_id = $4
+             UNION
+             SELECT user_key FROM end_users WHERE app_id = $1 AND user_key = $5
+           ))
          ORDER BY connected_at, id
          LIMIT 1",
         app.0,
         address_lookup,
+        plugin.map(Plugin::as_str),
+        user,
+        user_key,
     )
     .fetch_optional(connection)
     .await?

@@ -1,16 +1,41 @@
 //! `POST /send`, through the sandbox.
 
+mod attachments;
 mod composed;
 mod credentials;
 mod fields;
+mod headers;
 mod mailbox;
 mod outcomes;
+mod recipients;
+mod sender;
 
+use mail_parser::{Message, MessageParser};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::support::gateway::Gateway;
+
+/// A gateway whose limit of requests is no noise.
+async fn start() -> Gateway {
+    Gateway::builder()
+        .set("LIMITS__REQUESTS_BURST", 100_000)
+        .start()
+        .await
+}
+
+/// The one message that came since the inbox was empty.
+async fn take(gateway: &Gateway) -> Vec<u8> {
+    let mut arrived = gateway.arrived().await;
+    assert_eq!(arrived.len(), 1);
+    gateway.sandbox.inbox.clear().await.unwrap();
+    arrived.remove(0)
+}
+
+fn parsed(raw: &[u8]) -> Message<'static> {
+    MessageParser::new().parse(raw).unwrap().into_owned()
+}
 
 /// An answer of the REST interface.
 struct Answer {

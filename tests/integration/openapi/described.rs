@@ -36,17 +36,24 @@ const METHODS: [Method; 6] = [
     Method::OPTIONS,
 ];
 
-/// The Rust files of the REST interface, by name.
+/// The Rust files of the REST interface, by their paths.
 fn sources() -> BTreeMap<String, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rest");
-    std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().display().to_string();
-            (name, std::fs::read_to_string(&path).unwrap())
-        })
-        .collect()
+    let mut sources = BTreeMap::new();
+    read_sources(&folder, &folder, &mut sources);
+    sources
+}
+
+fn read_sources(root: &Path, folder: &Path, sources: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_sources(root, &path, sources);
+        } else {
+            let name = path.strip_prefix(root).unwrap().display().to_string();
+            sources.insert(name, std::fs::read_to_string(&path).unwrap());
+        }
+    }
 }
 
 /// Words between backticks that look like a code.

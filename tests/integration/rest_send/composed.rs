@@ -1,18 +1,10 @@
 //! The message that the gateway makes of a request, as a mail reader sees it.
 
-use mail_parser::{Message, MessageParser, MimeHeaders};
+use mail_parser::MimeHeaders;
 use serde_json::json;
 
-use super::send;
+use super::{parsed, send, take};
 use crate::support::gateway::{Gateway, MAILBOX};
-
-/// The one message that came since the inbox was empty.
-async fn take(gateway: &Gateway) -> Vec<u8> {
-    let mut arrived = gateway.arrived().await;
-    assert_eq!(arrived.len(), 1);
-    gateway.sandbox.inbox.clear().await.unwrap();
-    arrived.remove(0)
-}
 
 fn content_type(part: &impl MimeHeaders<'static>) -> String {
     let content_type = part.content_type().unwrap();
@@ -23,10 +15,6 @@ fn content_type(part: &impl MimeHeaders<'static>) -> String {
         content_type.subtype().unwrap_or_default()
     )
     .to_ascii_lowercase()
-}
-
-fn parse(raw: &[u8]) -> Message<'static> {
-    MessageParser::new().parse(raw).unwrap().into_owned()
 }
 
 /// One gateway for all of these, each with an empty inbox.
@@ -64,7 +52,7 @@ async fn text_html_or_both(gateway: &Gateway) {
     ] {
         let answer = send(gateway, changes.clone()).await;
         assert_eq!(answer.status, 200, "{changes}: {}", answer.body);
-        let message = parse(&take(gateway).await);
+        let message = parsed(&take(gateway).await);
         let types: Vec<String> = message.parts.iter().map(content_type).collect();
         assert_eq!(types, expected, "{changes}");
         for part in &message.parts {
@@ -102,7 +90,7 @@ async fn headers_are_those_of_the_mailbox_and_the_answer(gateway: &Gateway) {
             .count();
         assert_eq!(count, 1, "{name}: {headers}");
     }
-    let message = parse(&raw);
+    let message = parsed(&raw);
     let address = |header: Option<&mail_parser::Address<'_>>| {
         header
             .and_then(|addresses| addresses.first()?.address().map(str::to_owned))
@@ -148,7 +136,7 @@ async fn what_goes_in_comes_out(gateway: &Gateway) {
                 .all(|line| line.len() <= 999),
             "{subject}: a line is longer than RFC 5322 allows"
         );
-        let message = parse(&raw);
+        let message = parsed(&raw);
         assert_eq!(message.subject().unwrap_or_default().trim(), subject.trim());
         let unified = |text: &str| text.replace("\r\n", "\n").trim_end_matches('\n').to_owned();
         assert_eq!(

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::{send, send_json};
+use super::{send, send_json, start};
 use crate::support::gateway::Gateway;
 
 /// One gateway for all of these, each with an empty inbox.
 #[tokio::test(flavor = "multi_thread")]
 async fn fields_are_checked_all_at_once() {
-    let gateway = Gateway::start().await;
+    let gateway = start().await;
     a_wrong_field_is_named(&gateway).await;
     gateway.sandbox.inbox.clear().await.unwrap();
     all_wrong_fields_are_named_at_once(&gateway).await;
@@ -55,7 +55,9 @@ async fn a_wrong_field_is_named(gateway: &Gateway) {
         assert_eq!(answer.wrong_fields(), [field], "{changes}");
         assert_eq!(answer.body["code"], "invalid_request", "{changes}");
     }
-    for field in ["pk", "to", "subject", "body", "html", "user_id", "plugin"] {
+    for field in [
+        "pk", "to", "subject", "body", "html", "user_id", "plugin", "from", "reply_to",
+    ] {
         for wrong in [
             json!(1),
             json!(-1),
@@ -66,6 +68,33 @@ async fn a_wrong_field_is_named(gateway: &Gateway) {
         ] {
             let answer = send(gateway, json!({ field: wrong })).await;
             assert_eq!(answer.wrong_fields(), [field], "{wrong}");
+        }
+    }
+    for field in ["cc", "bcc", "attachments"] {
+        for wrong in [json!(1), json!(true), json!("x"), json!({ "x": 1 })] {
+            let answer = send(gateway, json!({ field: wrong })).await;
+            assert_eq!(answer.wrong_fields(), [field], "{wrong}");
+        }
+        for wrong in [json!(1), json!(true), json!(null), json!([])] {
+            let answer = send(gateway, json!({ field: [wrong] })).await;
+            assert_eq!(answer.wrong_fields(), [format!("{field}[0]")], "{wrong}");
+        }
+    }
+    for wrong in [json!(1), json!(true), json!("x"), json!(["x"])] {
+        let answer = send(gateway, json!({ "headers": wrong })).await;
+        assert_eq!(answer.wrong_fields(), ["headers"], "{wrong}");
+    }
+    for wrong in [json!(1), json!(true), json!(null), json!(["x"]), json!({})] {
+        let answer = send(gateway, json!({ "headers": { "X-Tag": wrong } })).await;
+        assert_eq!(answer.wrong_fields(), ["headers.X-Tag"], "{wrong}");
+    }
+    for field in ["filename", "content_type", "content", "content_id"] {
+        for wrong in [json!(1), json!(true), json!(["x"]), json!({})] {
+            let mut file = json!({ "filename": "a", "content": "" });
+            file[field] = wrong.clone();
+            let answer = send(gateway, json!({ "attachments": [file] })).await;
+            let expected = format!("attachments[0].{field}");
+            assert_eq!(answer.wrong_fields(), [expected], "{wrong}");
         }
     }
     assert_eq!(gateway.sandbox.inbox.count(), 0);
@@ -83,6 +112,34 @@ async fn all_wrong_fields_are_named_at_once(gateway: &Gateway) {
             json!({ "pk": gateway.app.pushable_key.expose(), "to": "bob", "subject": "a\nb", "plugin": "x" }),
             vec!["body", "plugin", "subject", "to"],
         ),
+        (
+            json!({
+                "pk": gateway.app.pushable_key.expose(), "to": "bob@example.com", "subject": "x", "body": "x",
+                "cc": ["carol@example.com", "carol", 3], "bcc": ["Dan <dan@example.com>"],
+                "reply_to": "x", "from": "y",
+                "headers": { "From": "z", "X-Good": "z", "X-Bad": "\n" },
+                "attachments": [
+                    { "filename": "a", "content": "" },
+                    { "filename": "a/b", "content": "*", "content_type": "x", "content_id": "<x>" },
+                    {},
+                ],
+            }),
+            vec![
+                "attachments[1].content",
+                "attachments[1].content_id",
+                "attachments[1].content_type",
+                "attachments[1].filename",
+                "attachments[2].content",
+                "attachments[2].filename",
+                "bcc[0]",
+                "cc[1]",
+                "cc[2]",
+                "from",
+                "headers.From",
+                "headers.X-Bad",
+                "reply_to",
+            ],
+        ),
     ] {
         let answer = send_json(gateway, &body).await;
         let mut named = answer.wrong_fields();
@@ -96,7 +153,11 @@ async fn unknown_fields_and_null_options_are_nothing(gateway: &Gateway) {
     let usual = json!({ "pk": pk, "to": "bob@example.com", "subject": "Hello" });
     for more in [
         json!({ "body": "text", "html": null, "user_id": null, "plugin": null }),
-        json!({ "body": null, "html": "<p>text</p>" }),
+        json!({
+            "body": null, "html": "<p>text</p>", "cc": null, "bcc": null, "reply_to": null,
+            "from": null, "headers": null, "attachments": null,
+        }),
+        json!({ "body": "text", "cc": [], "bcc": [], "headers": {}, "attachments": [] }),
         json!({ "body": "text", "user_id": "whoever", "plugin": "plugin_a" }),
         json!({ "body": "text", "colour": "blue", "nested": { "to": [1, { "deep": null }] } }),
         json!({ "body": "text", "PK": "pk_other", "From": "eve@example.com" }),
@@ -108,7 +169,7 @@ async fn unknown_fields_and_null_options_are_nothing(gateway: &Gateway) {
         let answer = send_json(gateway, &body).await;
         assert_eq!(answer.status, 200, "{more}: {}", answer.body);
     }
-    assert_eq!(gateway.sandbox.inbox.count(), 5);
+    assert_eq!(gateway.sandbox.inbox.count(), 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,104 @@
+//! What `POST /send` answers of a message that the gateway took.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::super::problem::Problem;
+use super::super::time::iso8601;
+use crate::sending::{Answer, Outcome, Receipt};
+
+/// A message that the gateway took.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SentResponse {
+    /// `sent`, or `failed_temp` for a message that the gateway tries again.
+    #[schema(value_type = String)]
+    status: &'static str,
+    /// The mailbox's address.
+    from: String,
+    /// The recipient.
+    to: String,
+    /// `plugin_a` or `plugin_b`.
+    #[schema(value_type = String)]
+    plugin: &'static str,
+    /// The Message-ID header.
+    #[schema(required)]
+    message_id: Option<String>,
+    /// `log_…`: the message in the log.
+    log_id: String,
+}
+
+/// A message that is stored and tried again by the gateway, so that the caller must not.
+#[derive(Serialize, ToSchema)]
+pub(super) struct QueuedResponse {
+    #[serde(flatten)]
+    message: SentResponse,
+    /// Why it could not be sent now.
+    error: String,
+    /// Attempts that have failed so far.
+    retry_count: i32,
+    /// ISO 8601, UTC: when it is tried again.
+    #[schema(format = DateTime)]
+    next_retry_at: String,
+}
+
+/// The answer as the caller sees it; `to` is the request's. One that was given before says so.
+pub(super) fn answer(answered: Answer, to: String) -> Result<Response, Problem> {
+    let mut response = outcome_response(answered.outcome, to);
+    if answered.replayed {
+        let headers = match &mut response {
+            Ok(response) => response.headers_mut(),
+            Err(problem) => return Err(problem.clone().replayed()),
+        };
+        headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+fn outcome_response(outcome: Outcome, to: String) -> Result<Response, Problem> {
+    let shown = |status, receipt: Receipt| SentResponse {
+        status,
+        from: receipt.from,
+        to,
+        plugin: receipt.plugin.as_str(),
+        message_id: receipt.message_id,
+        log_id: receipt.id.to_string(),
+    };
+    match outcome {
+        Outcome::Sent(receipt) => Ok(Json(shown("sent", receipt)).into_response()),
+        Outcome::Queued {
+            receipt,
+            failure,
+            retry_count,
+            next_retry_at,
+        } => {
+            let queued = QueuedResponse {
+                message: shown("failed_temp", receipt),
+                error: failure.to_string(),
+                retry_count,
+                next_retry_at: iso8601(next_retry_at),
+            };
+            Ok((StatusCode::ACCEPTED, Json(queued)).into_response())
+        }
+        Outcome::Rejected {
+            receipt,
+            failure,
+            may_have_arrived: true,
+        } => Err(Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "outcome_unknown",
+            failure.to_string(),
+        )
+        .with_log_id(receipt.id)),
+        Outcome::Rejected {
+            receipt, failure, ..
+        } => Err(Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "provider_rejected",
+            failure.to_string(),
+        )
+        .with_log_id(receipt.id)),
+    }
+}

@@ -1,0 +1,237 @@
+//! Files that go with a message.
+
+use std::fmt::Write as _;
+
+use super::base64_lines::Base64Lines;
+use super::header::of_words;
+use super::media_type::MediaType;
+use super::pieces::Pieces;
+
+/// Most attachments of one message.
+pub const MOST_ATTACHMENTS: usize = 100;
+
+/// Longest file name, in characters.
+const FILENAME_LENGTH: usize = 255;
+
+/// Longest Content-ID without its brackets, in octets.
+const CONTENT_ID_LENGTH: usize = 255;
+
+/// Characters of one parameter of a long name, so that its line keeps to 78 with what stands around it.
+const PARAMETER: usize = 60;
+
+/// Why a name can't be a file's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidFilename {
+    /// Nothing in it.
+    #[error("must not be empty")]
+    Empty,
+    /// Too long.
+    #[error("may have 255 characters at most")]
+    TooLong,
+    /// It would name a folder, or break a header.
+    #[error("must contain neither / nor \\ nor control characters")]
+    Character,
+}
+
+/// Why a text is no Content-ID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must be 1 to 255 ASCII letters, digits, dots, @ and !#$%&'*+-/=?^_`{{|}}~, without angle brackets"
+)]
+pub struct InvalidContentId;
+
+/// A file's name, without a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filename(String);
+
+impl Filename {
+    /// Checks a name.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidFilename`].
+    pub fn new(name: String) -> Result<Self, InvalidFilename> {
+        if name.is_empty() {
+            Err(InvalidFilename::Empty)
+        } else if name.chars().count() > FILENAME_LENGTH {
+            Err(InvalidFilename::TooLong)
+        } else if name.contains(|letter: char| matches!(letter, '/' | '\\') || letter.is_control())
+        {
+            Err(InvalidFilename::Character)
+        } else {
+            Ok(Self(name))
+        }
+    }
+
+    /// As parameters of Content-Disposition: in quotes, or as RFC 2231 §4 writes what isn't ASCII, in
+    /// sections (§3) when it is long.
+    fn parameters(&self) -> Vec<String> {
+        let name = self.0.as_str();
+        // What a reader might decode or trim is encoded too.
+        let in_clear = name
+            .bytes()
+            .all(|byte| matches!(byte, b' '..=b'~') && byte != b'"')
+            && !name.contains("=?")
+            && name.trim() == name;
+        if in_clear {
+            return vec![format!("filename=\"{name}\"")];
+        }
+        let mut sections = vec![String::from("utf-8''")];
+        for letter in name.chars() {
+            let encoded = percent_encoded(letter);
+            match sections.last_mut() {
+                Some(section) if section.len() + encoded.len() <= PARAMETER => {
+                    section.push_str(&encoded);
+                }
+                _ => sections.push(encoded),
+            }
+        }
+        if let [only] = sections.as_slice() {
+            return vec![format!("filename*={only}")];
+        }
+        let numbered = sections.iter().enumerate();
+        numbered
+            .map(|(number, section)| format!("filename*{number}*={section}"))
+            .collect()
+    }
+}
+
+/// attribute-char of RFC 2231 §7 as it is, all else as its UTF-8 octets.
+fn percent_encoded(letter: char) -> String {
+    if letter.is_ascii_alphanumeric() || "!#$&+-.^_`{|}~".contains(letter) {
+        return letter.to_string();
+    }
+    let mut encoded = String::new();
+    for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
+        // Writing into a text can't fail.
+        let _ = write!(encoded, "%{byte:02X}");
+    }
+    encoded
+}
+
+/// How HTML names a part: `cid:` and this (RFC 2392).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ContentId(String);
+
+impl ContentId {
+    /// Checks a Content-ID, which comes without its angle brackets. One without an `@` is taken too: HTML
+    /// is full of them.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidContentId`].
+    pub fn new(id: String) -> Result<Self, InvalidContentId> {
+        let is_id = (1..=CONTENT_ID_LENGTH).contains(&id.len())
+            && id.bytes().all(|byte| {
+                byte.is_ascii_alphanumeric() || b".@!#$%&'*+-/=?^_`{|}~".contains(&byte)
+            });
+        if is_id {
+            Ok(Self(id))
+        } else {
+            Err(InvalidContentId)
+        }
+    }
+}
+
+/// A file that goes with a message.
+#[derive(Debug, Clone)]
+pub struct Attachment {
+    /// Its name.
+    pub filename: Filename,
+    /// What it is.
+    pub media_type: MediaType,
+    /// Its bytes.
+    pub content: Vec<u8>,
+    /// With one, the HTML shows it.
+    pub content_id: Option<ContentId>,
+}
+
+impl Attachment {
+    /// Writes its headers and its bytes. `disposition` is `inline` or `attachment`.
+    pub(super) fn write(self, disposition: &str, pieces: &mut Pieces) {
+        pieces.push(&parameterized("Content-Type", self.media_type.words()));
+        pieces.push("Content-Transfer-Encoding: base64\r\n");
+        if let Some(ContentId(id)) = &self.content_id {
+            pieces.push(&of_words("Content-ID", &[format!("<{id}>")]));
+        }
+        let mut words = vec![disposition.to_owned()];
+        words.extend(self.filename.parameters());
+        pieces.push(&parameterized("Content-Disposition", &words));
+        pieces.push("\r\n");
+        let mut lines = Base64Lines::for_length(self.content.len());
+        lines.push(&self.content);
+        pieces.push_piece(lines.finish());
+    }
+}
+
+/// A header of a value and its parameters.
+fn parameterized(name: &str, words: &[String]) -> String {
+    let last = words.len().saturating_sub(1);
+    let words: Vec<String> = words
+        .iter()
+        .enumerate()
+        .map(|(index, word)| {
+            let semicolon = if index < last { ";" } else { "" };
+            format!("{word}{semicolon}")
+        })
+        .collect();
+    of_words(name, &words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files() {
+        for (name, expected) in [
+            ("", InvalidFilename::Empty),
+            ("a/b", InvalidFilename::Character),
+            ("..\\b", InvalidFilename::Character),
+            ("a\r\nb", InvalidFilename::Character),
+            ("a\0", InvalidFilename::Character),
+            (&"ü".repeat(256), InvalidFilename::TooLong),
+        ] {
+            assert_eq!(Filename::new(name.to_owned()), Err(expected), "{name:?}");
+        }
+        for (name, expected) in [
+            ("a b.pdf", vec!["filename=\"a b.pdf\""]),
+            ("a\"b", vec!["filename*=utf-8''a%22b"]),
+            (" a", vec!["filename*=utf-8''%20a"]),
+            ("Grüße.txt", vec!["filename*=utf-8''Gr%C3%BC%C3%9Fe.txt"]),
+            (
+                "日本語日本語日",
+                vec![
+                    "filename*0*=utf-8''%E6%97%A5%E6%9C%AC%E8%AA%9E%E6%97%A5%E6%9C%AC",
+                    "filename*1*=%E8%AA%9E%E6%97%A5",
+                ],
+            ),
+        ] {
+            let parameters = Filename::new(name.to_owned()).map(|name| name.parameters());
+            assert_eq!(
+                parameters,
+                Ok(expected.iter().map(ToString::to_string).collect()),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn content_ids() {
+        for id in ["logo", "logo@example.com", "a.b-c_d+e", &"x".repeat(255)] {
+            assert!(ContentId::new(id.to_owned()).is_ok(), "{id}");
+        }
+        for id in [
+            "",
+            "<logo>",
+            "a b",
+            "a\r\nb",
+            "ü",
+            "a\"b",
+            "a,b",
+            &"x".repeat(256),
+        ] {
+            assert!(ContentId::new(id.to_owned()).is_err(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Headers that the caller adds. What the gateway, the provider or a relay on the way says of a message
+//! is not among them, so that nobody forges it.
+
+use super::header;
+
+/// Most headers of one message.
+pub const MOST_HEADERS: usize = 50;
+
+/// Longest name in octets: it leaves room for the colon and a space on a line of 78.
+const NAME_LENGTH: usize = 76;
+
+/// Longest value in characters: a line's own limit (RFC 5322 §2.1.1).
+const VALUE_LENGTH: usize = 998;
+
+/// Longest word in octets that stays in clear: with the white space before it, it fits a line.
+const LONGEST_WORD: usize = 900;
+
+/// Names in lower case that a caller can't set.
+const RESERVED: [&str; 17] = [
+    "from",
+    "sender",
+    "reply-to",
+    "to",
+    "cc",
+    "bcc",
+    "subject",
+    "date",
+    "message-id",
+    "received",
+    "return-path",
+    "delivered-to",
+    "mime-version",
+    "dkim-signature",
+    "authentication-results",
+    "received-spf",
+    "idempotency-key",
+];
+
+/// What such names may begin with.
+const RESERVED_PREFIXES: [&str; 3] = ["resent-", "content-", "arc-"];
+
+/// Names in lower case whose values are no text but a grammar of their own, which has no place for
+/// encoded words.
+const STRUCTURED: [&str; 10] = [
+    "in-reply-to",
+    "references",
+    "auto-submitted",
+    "list-unsubscribe",
+    "list-unsubscribe-post",
+    "list-subscribe",
+    "list-help",
+    "list-post",
+    "list-owner",
+    "list-archive",
+];
+
+/// Why a header can't be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidHeader {
+    /// The name isn't one of RFC 5322 §2.2, or too long.
+    #[error("is no header name: 1 to 76 printable ASCII characters without space and colon")]
+    Name,
+    /// The field of the request that sets it.
+    #[error("is set by the field {0}")]
+    OwnField(&'static str),
+    /// Not the caller's to say.
+    #[error("can't be set")]
+    Reserved,
+    /// Nothing in it.
+    #[error("must not be empty")]
+    Empty,
+    /// A line end or another control character.
+    #[error("must not contain control characters")]
+    Control,
+    /// Too long.
+    #[error("may have 998 characters at most")]
+    TooLong,
+    /// Not ASCII where encoded words can't stand.
+    #[error("must be ASCII")]
+    NotAscii,
+    /// No line has room for it, and no encoded word can stand there.
+    #[error("may have 900 characters without a space at most")]
+    LongWord,
+}
+
+/// A header that a caller may add.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomHeader {
+    name: String,
+    value: String,
+}
+
+impl CustomHeader {
+    /// A header by its name and its text; spaces around the text are nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidHeader`].
+    pub fn new(name: &str, value: &str) -> Result<Self, InvalidHeader> {
+        // ftext (RFC 5322 §3.6.8).
+        let is_name = (1..=NAME_LENGTH).contains(&name.len())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b':');
+        if !is_name {
+            return Err(InvalidHeader::Name);
+        }
+        let lower = name.to_ascii_lowercase();
+        if let Some(field) = own_field(&lower) {
+            return Err(InvalidHeader::OwnField(field));
+        }
+        if RESERVED.contains(&lower.as_str())
+            || RESERVED_PREFIXES
+                .iter()
+                .any(|prefix| lower.starts_with(prefix))
+        {
+            return Err(InvalidHeader::Reserved);
+        }
+        if value.contains(char::is_control) {
+            return Err(InvalidHeader::Control);
+        }
+        if value.chars().count() > VALUE_LENGTH {
+            return Err(InvalidHeader::TooLong);
+        }
+        let value = value.trim_matches(' ');
+        if value.is_empty() {
+            return Err(InvalidHeader::Empty);
+        }
+        if STRUCTURED.contains(&lower.as_str()) {
+            if !value.is_ascii() {
+                return Err(InvalidHeader::NotAscii);
+            }
+            if value.split(' ').any(|word| word.len() > LONGEST_WORD) {
+                return Err(InvalidHeader::LongWord);
+            }
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        })
+    }
+
+    /// Its name, spelled as given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its lines.
+    pub(super) fn lines(&self) -> String {
+        let lower = self.name.to_ascii_lowercase();
+        if STRUCTURED.contains(&lower.as_str()) {
+            header::verbatim(&self.name, &self.value)
+        } else {
+            header::text(&self.name, &self.value, LONGEST_WORD)
+        }
+    }
+}
+
+/// The request's field for a header, where there is one.
+fn own_field(lower: &str) -> Option<&'static str> {
+    let fields = ["from", "reply_to", "to", "cc", "bcc", "subject"];
+    fields
+        .into_iter()
+        .find(|field| field.replace('_', "-") == lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_gateway_says_is_not_the_callers() {
+        for name in RESERVED {
+            for spelling in [name.to_owned(), name.to_uppercase()] {
+                let refused = CustomHeader::new(&spelling, "x");
+                assert!(
+                    matches!(
+                        refused,
+                        Err(InvalidHeader::Reserved | InvalidHeader::OwnField(_))
+                    ),
+                    "{spelling}: {refused:?}"
+                );
+            }
+        }
+        for name in [
+            "Resent-From",
+            "resent-bcc",
+            "Content-Type",
+            "CONTENT-TRANSFER-ENCODING",
+            "ARC-Seal",
+        ] {
+            assert_eq!(
+                CustomHeader::new(name, "x"),
+                Err(InvalidHeader::Reserved),
+                "{name}"
+            );
+        }
+        assert_eq!(
+            CustomHeader::new("Reply-To", "x"),
+            Err(InvalidHeader::OwnField("reply_to"))
+        );
+    }
+
+    #[test]
+    fn names_and_values_keep_to_their_forms() {
+        let long = "x".repeat(999);
+        let long_word = "x".repeat(901);
+        for (name, value, expected) in [
+            ("", "x", InvalidHeader::Name),
+            ("X Y", "x", InvalidHeader::Name),
+            ("X:", "x", InvalidHeader::Name),
+            ("X\r\nBcc", "x", InvalidHeader::Name),
+            ("From ", "x", InvalidHeader::Name),
+            ("X-ü", "x", InvalidHeader::Name),
+            (&long[..77], "x", InvalidHeader::Name),
+            ("X", "a\r\nBcc: eve@example.com", InvalidHeader::Control),
+            ("X", "a\nb", InvalidHeader::Control),
+            ("X", "a\rb", InvalidHeader::Control),
+            ("X", "a\0b", InvalidHeader::Control),
+            ("X", "a\tb", InvalidHeader::Control),
+            ("X", "a\u{85}b", InvalidHeader::Control),
+            ("X", &long, InvalidHeader::TooLong),
+            ("X", "", InvalidHeader::Empty),
+            ("X", "  ", InvalidHeader::Empty),
+            ("References", "<ü@example.com>", InvalidHeader::NotAscii),
+            ("List-Unsubscribe", &long_word, InvalidHeader::LongWord),
+        ] {
+            assert_eq!(
+                CustomHeader::new(name, value),
+                Err(expected),
+                "{name:?} {value:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_callers_use_is_allowed() {
+        for (name, value) in [
+            ("In-Reply-To", "<a@example.com>"),
+            ("References", "<a@example.com> <b@example.com>"),
+            ("List-Unsubscribe", "<https://example.com/u?x=1>"),
+            ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+            ("List-Id", "Grüße <list.example.com>"),
+            ("Auto-Submitted", "auto-generated"),
+            ("X-Anything", "ä"),
+            ("Precedence", "bulk"),
+            ("Importance", "high"),
+            ("X", &"x".repeat(998)),
+        ] {
+            assert!(CustomHeader::new(name, value).is_ok(), "{name}");
+        }
+    }
+}

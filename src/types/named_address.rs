@@ -1,0 +1,164 @@
+//! An email address with a name before it, as people write a sender: `Ada <ada@example.com>`
+//! (RFC 5322 §3.4, name-addr). Comments and groups are not read.
+
+use super::email_address::{EmailAddress, InvalidEmailAddress};
+
+/// Longest name, in characters.
+const NAME_LENGTH: usize = 255;
+
+/// What may stand in a name only in quotes (RFC 5322 §3.2.3, specials), but for the dot, which everybody
+/// writes without.
+const SPECIALS: &str = "()<>[]:;@\\,\"";
+
+/// Why a text is no address with a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidNamedAddress {
+    /// The address itself.
+    #[error(transparent)]
+    Address(#[from] InvalidEmailAddress),
+    /// The name holds what only a quoted one may, or a control character, or isn't closed.
+    #[error("the name before the address isn't valid; put it in quotes if it holds specials")]
+    Name,
+    /// The name is too long.
+    #[error("the name before the address is longer than 255 characters")]
+    NameTooLong,
+}
+
+/// An address, and the name that people see of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedAddress {
+    /// The name, without quotes.
+    pub name: Option<String>,
+    /// The address.
+    pub address: EmailAddress,
+}
+
+impl NamedAddress {
+    /// Reads `ada@example.com`, `Ada <ada@example.com>` or `"Lovelace, Ada" <ada@example.com>`.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidNamedAddress`].
+    pub fn parse(text: &str) -> Result<Self, InvalidNamedAddress> {
+        // No domain ends so.
+        let Some(inside) = text.strip_suffix('>') else {
+            let address = EmailAddress::parse(text)?;
+            return Ok(Self {
+                name: None,
+                address,
+            });
+        };
+        let (name, address) = if let Some(quoted) = inside.strip_prefix('"') {
+            unquote(quoted)?
+        } else {
+            let (name, address) = inside.split_once('<').ok_or(InvalidEmailAddress::Form)?;
+            if name.contains(|letter| SPECIALS.contains(letter)) {
+                return Err(InvalidNamedAddress::Name);
+            }
+            (name.to_owned(), address)
+        };
+        if name.contains(char::is_control) {
+            return Err(InvalidNamedAddress::Name);
+        }
+        let name = name.trim();
+        if name.chars().count() > NAME_LENGTH {
+            return Err(InvalidNamedAddress::NameTooLong);
+        }
+        Ok(Self {
+            name: (!name.is_empty()).then(|| name.to_owned()),
+            address: EmailAddress::parse(address)?,
+        })
+    }
+}
+
+/// What stands in the quotes, of which the first is taken off, and what stands behind `<`.
+fn unquote(quoted: &str) -> Result<(String, &str), InvalidNamedAddress> {
+    let mut name = String::new();
+    let mut letters = quoted.chars();
+    loop {
+        match letters.next().ok_or(InvalidNamedAddress::Name)? {
+            '"' => break,
+            '\\' => name.push(letters.next().ok_or(InvalidNamedAddress::Name)?),
+            letter => name.push(letter),
+        }
+    }
+    let address = letters.as_str().trim_start_matches(' ').strip_prefix('<');
+    Ok((name, address.ok_or(InvalidNamedAddress::Name)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(Option<String>, String), InvalidNamedAddress> {
+        NamedAddress::parse(text).map(|named| (named.name, named.address.to_string()))
+    }
+
+    #[test]
+    fn names_and_addresses() {
+        for (text, name, address) in [
+            ("ada@example.com", None, "ada@example.com"),
+            ("<ada@example.com>", None, "ada@example.com"),
+            ("Ada <ada@example.com>", Some("Ada"), "ada@example.com"),
+            ("Ada<ada@example.com>", Some("Ada"), "ada@example.com"),
+            (
+                "Ada K. Lovelace  <ada@example.com>",
+                Some("Ada K. Lovelace"),
+                "ada@example.com",
+            ),
+            (
+                "Jörg ü <ada@example.com>",
+                Some("Jörg ü"),
+                "ada@example.com",
+            ),
+            (
+                r#""Lovelace, Ada" <ada@example.com>"#,
+                Some("Lovelace, Ada"),
+                "ada@example.com",
+            ),
+            (
+                r#""A \"B\" \\ <c@d>" <ada@example.com>"#,
+                Some(r#"A "B" \ <c@d>"#),
+                "ada@example.com",
+            ),
+            (r#""" <ada@example.com>"#, None, "ada@example.com"),
+            (r#""a b"@example.com"#, None, r#""a b"@example.com"#),
+            (
+                r#"Ada <"a<b"@example.com>"#,
+                Some("Ada"),
+                r#""a<b"@example.com"#,
+            ),
+        ] {
+            let expected = Ok((name.map(str::to_owned), address.to_owned()));
+            assert_eq!(parse(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither() {
+        for text in [
+            "",
+            "Ada",
+            "Ada ada@example.com",
+            "Ada <ada@example.com",
+            "Ada ada@example.com>",
+            "Ada <ada>",
+            "Ada <>",
+            "Ada <ada@example.com>, Bob <bob@example.com>",
+            "ada@example.com, <bob@example.com>",
+            "Lovelace, Ada <ada@example.com>",
+            "Ada (Countess) <ada@example.com>",
+            "Ada\r\nBcc: eve@example.com <ada@example.com>",
+            "Ada\t<ada@example.com>",
+            "\"Ada\r\n\" <ada@example.com>",
+            r#""Ada <ada@example.com>"#,
+            r#""Ada\"#,
+            r#""Ada" Lovelace <ada@example.com>"#,
+            r#""Ada"@x <ada@example.com>"#,
+            "Ada <ada@example.com> ",
+            &format!("{} <ada@example.com>", "x".repeat(256)),
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}
