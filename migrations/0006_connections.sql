@@ -8,14 +8,16 @@ CREATE TABLE oauth_states (
     -- The key of the link; when it is renewed meanwhile, the link is dead.
     pushable_key text NOT NULL,
     plugin text NOT NULL,
-    -- The app's own name for the user, as the link had it.
+    -- As the link had them: the app's own name for the user, and the account that is expected.
     user_id text,
+    login_hint text,
     redirect_uri text NOT NULL,
     code_verifier_sealed bytea NOT NULL,
     expires_at timestamptz NOT NULL
 );
 
 CREATE INDEX oauth_states_by_end ON oauth_states (expires_at);
+CREATE INDEX oauth_states_by_app ON oauth_states (app_id);
 
 ALTER TABLE mailboxes
     -- An unused token is refreshed then, before the provider lets it lapse.

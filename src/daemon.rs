@@ -171,11 +171,13 @@ pub async fn start(
         shutdown,
     );
 
+    let base_url = base_url(settings.http_base_url, http_address);
     let doors = Doors {
         pool: pool.clone(),
         accounts: accounts.clone(),
         mailboxes: mailboxes.clone(),
         sending: sending.clone(),
+        base_url: Arc::clone(&base_url),
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
         operator_token: settings.operator_token,
@@ -215,17 +217,12 @@ pub async fn start(
         shutdown,
     );
 
-    let base_url = if settings.http_base_url.is_empty() {
-        format!("http://{http_address}")
-    } else {
-        settings.http_base_url
-    };
     Ok(Daemon {
         pool,
         accounts,
         mailboxes,
         http_address,
-        base_url,
+        base_url: base_url.as_ref().to_owned(),
         starttls_address,
         tls_address,
     })
@@ -235,6 +232,15 @@ fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Jou
     let (journal, task) = journal(pool.clone(), Arc::clone(clock));
     shutdown.tracker.spawn(task.run());
     journal
+}
+
+/// Where users reach the REST interface.
+fn base_url(set: String, listening: SocketAddr) -> Arc<str> {
+    if set.is_empty() {
+        format!("http://{}", http::connectable(listening)).into()
+    } else {
+        set.into()
+    }
 }
 
 /// Shows the certificate of the settings, and what takes its place while the gateway runs.
@@ -267,6 +273,10 @@ fn look_after(
     ));
     tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
     tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
+    tracker.spawn(workers::remove_lapsed_states(
+        mailboxes.clone(),
+        stop.clone(),
+    ));
     tracker.spawn(workers::end_sessions(
         pool.clone(),
         accounts.clone(),

@@ -1,11 +1,16 @@
 //! Floor 2: connected mailboxes. Choosing one for a send, connecting one, and the tokens that open
 //! them.
 
+mod authorize;
 mod choose;
+mod complete;
 mod connect;
 mod delete_app;
+mod disconnect;
 mod idle;
 mod replies;
+mod revoke;
+mod scopes;
 mod token;
 
 use std::sync::Arc;
@@ -19,7 +24,10 @@ use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
 
+pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::{ConnectedUser, Mailbox};
+pub use authorize::{BeginError, ConnectLink};
+pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use replies::PLACES as REPLY_PLACES;
 use replies::Senders;

@@ -9,6 +9,7 @@ pub mod end_users;
 pub mod idempotency_keys;
 pub mod mailbox_pace;
 pub mod mailboxes;
+pub mod oauth_states;
 pub mod partitions;
 pub mod pool;
 pub mod replies;

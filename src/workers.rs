@@ -3,6 +3,7 @@
 mod certificate;
 mod deleted_apps;
 mod mailboxes;
+mod oauth_states;
 mod partitions;
 mod retry;
 mod sessions;
@@ -10,6 +11,7 @@ mod sessions;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use deleted_apps::run as remove_traces;
 pub use mailboxes::{refresh_idle, replies};
+pub use oauth_states::run as remove_lapsed_states;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::run as retry;
 pub use sessions::run as end_sessions;

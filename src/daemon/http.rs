@@ -2,7 +2,7 @@
 //! hold without asking for anything. What is asked and answered is the router's.
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +60,17 @@ impl HttpLimits {
             header_read: HEADER_READ,
         }
     }
+}
+
+/// Where a program on this machine reaches a listener: nobody connects to 0.0.0.0.
+#[must_use]
+pub fn connectable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Serves `router` on the shutdown's tracker: takes connections until `soft`, then closes those that

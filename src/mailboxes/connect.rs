@@ -1,19 +1,27 @@
 //! Connects a mailbox: the authorization code becomes tokens, the tokens an address, and both a row.
 
-use super::{Mailboxes, token};
-use crate::providers::mail::oauth::OAuthError;
+use secrecy::SecretString;
+
+use super::revoke::SpentGrant;
+use super::{Mailboxes, scopes, token};
+use crate::config::PluginSettings;
+use crate::providers::mail::oauth::{OAuthError, Tokens};
+use crate::storage::apps::connecting;
+use crate::storage::mailboxes::end;
 use crate::storage::{end_users, mailboxes};
 use crate::types::email_address::EmailAddress;
+use crate::types::event::{DisconnectReason, Event, MailboxEvent};
 use crate::types::ids::{AppId, CredentialId, UserKey};
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealError;
+use crate::webhooks::{self, Emission};
 
 /// What came back from the provider, and for whom.
 #[derive(Debug)]
 pub struct NewConnection<'a> {
     /// The app.
     pub app: AppId,
-    /// The app's own name for the end user; `None` for the one user of an app without multiuser.
+    /// The app's own name for the end user; an app without multiuser has one user, whatever it says.
     pub user_id: Option<&'a str>,
     /// The provider.
     pub plugin: Plugin,
@@ -42,15 +50,32 @@ pub enum ConnectError {
     /// The plugin has no settings.
     #[error("{0} is not set up")]
     PluginOff(Plugin),
+    /// The provider sent the user back without a code.
+    #[error("the provider sent no code: {error}")]
+    Declined {
+        /// RFC 6749 §4.1.2.1's word, or empty where it is no plain one.
+        error: String,
+        /// The provider's explanation, for the user alone.
+        description: String,
+    },
     /// The provider refused.
     #[error(transparent)]
     OAuth(#[from] OAuthError),
+    /// The user granted less than a mailbox needs.
+    #[error("these scopes were not granted: {0}")]
+    InsufficientScope(String),
     /// Without a refresh token the mailbox would be dead within the hour.
     #[error("the provider gave no refresh token")]
     NoRefreshToken,
     /// What the provider calls the account is no address.
     #[error("the provider names no address of the account")]
     NoAddress,
+    /// The app has several users, and this one has no name.
+    #[error("the app is multiuser, and no user is named")]
+    NoUser,
+    /// The app was deleted, or its pushable key renewed.
+    #[error("the app is gone, or has another pushable key")]
+    AppGone,
     /// A token could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
@@ -59,14 +84,31 @@ pub enum ConnectError {
     Database(#[from] sqlx::Error),
 }
 
+/// A grant with which a mailbox can be opened for as long as its user likes.
+struct Grant<'a> {
+    email: &'a EmailAddress,
+    refresh_token: &'a SecretString,
+    tokens: &'a Tokens,
+    scopes: &'a [String],
+}
+
 impl Mailboxes {
     /// Connects the mailbox that an authorization code stands for. The same address of the same user
-    /// keeps its id.
+    /// keeps its id; without multilink it replaces the user's other mailbox of that plugin.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; nothing is stored then.
+    /// [`ConnectError`]; nothing is stored then, and the grant is given back.
     pub async fn connect(&self, new: &NewConnection<'_>) -> Result<Connected, ConnectError> {
+        self.connect_by(new, None).await
+    }
+
+    /// As [`Mailboxes::connect`], by a link that has to be the app's own still.
+    pub(super) async fn connect_by(
+        &self,
+        new: &NewConnection<'_>,
+        pushable_key: Option<&str>,
+    ) -> Result<Connected, ConnectError> {
         let provider = self
             .providers
             .get(new.plugin)
@@ -75,21 +117,54 @@ impl Mailboxes {
             .oauth
             .exchange(new.code, new.redirect_uri, new.code_verifier)
             .await?;
-        let refresh_token = tokens
-            .refresh_token
-            .as_ref()
-            .ok_or(ConnectError::NoRefreshToken)?;
-        let email = provider.oauth.address(&tokens).await?;
-        let email = EmailAddress::parse(&email).map_err(|_| ConnectError::NoAddress)?;
-        let scopes = tokens
-            .scopes
-            .as_deref()
-            .unwrap_or(&provider.settings.scopes);
-        let now = self.clock.now();
+        // Asked for whatever was granted: it says whether the grant may be given back.
+        let email = provider.oauth.address(&tokens).await.map_err(Into::into);
+        let email = email
+            .and_then(|email| EmailAddress::parse(&email).map_err(|_| ConnectError::NoAddress));
+        let address_lookup = email.as_ref().ok().map(EmailAddress::lookup_key);
+        let settings = &provider.settings;
+        let result = match (enough(settings, &tokens), email) {
+            // Who withholds a scope may withhold the address with it: the scope is the reason then.
+            (Err(error), _) | (_, Err(error)) => Err(error),
+            (Ok(refresh_token), Ok(email)) => {
+                let grant = Grant {
+                    email: &email,
+                    refresh_token,
+                    tokens: &tokens,
+                    scopes: tokens.scopes.as_deref().unwrap_or(&settings.scopes),
+                };
+                self.store_connection(new, &grant, pushable_key).await
+            }
+        };
+        if result.is_err() {
+            self.revoke(vec![SpentGrant {
+                plugin: new.plugin,
+                address_lookup,
+                token: tokens.refresh_token.unwrap_or(tokens.access_token),
+            }]);
+        }
+        result
+    }
 
+    /// Stores the mailbox by the app's rules, and tells of it, all at once or not at all.
+    async fn store_connection(
+        &self,
+        new: &NewConnection<'_>,
+        grant: &Grant<'_>,
+        pushable_key: Option<&str>,
+    ) -> Result<Connected, ConnectError> {
+        let now = self.clock.now();
         let mut transaction = self.pool.begin().await?;
-        let user_key =
-            end_users::find_or_insert(&mut transaction, new.app, new.user_id, now).await?;
+        let rules = connecting::lock_for_connection(&mut transaction, new.app)
+            .await?
+            .filter(|rules| pushable_key.is_none_or(|key| key == rules.pushable_key))
+            .ok_or(ConnectError::AppGone)?;
+        let user_id = match (rules.multiuser, new.user_id) {
+            (true, None) => return Err(ConnectError::NoUser),
+            (true, named) => named,
+            (false, _) => None,
+        };
+        let user_key = end_users::find_or_insert(&mut transaction, new.app, user_id, now).await?;
         let credential = mailboxes::upsert(
             &mut transaction,
             &mailboxes::Connection {
@@ -97,9 +172,9 @@ impl Mailboxes {
                 app: new.app,
                 user_key,
                 plugin: new.plugin,
-                email: email.as_str(),
-                email_lookup: &email.lookup_key(),
-                scopes,
+                email: grant.email.as_str(),
+                email_lookup: &grant.email.lookup_key(),
+                scopes: grant.scopes,
                 now,
             },
         )
@@ -108,22 +183,55 @@ impl Mailboxes {
             &mut transaction,
             credential,
             None,
-            &token::seal_access(&self.seal_keys, credential, &tokens.access_token)?,
+            &token::seal_access(&self.seal_keys, credential, &grant.tokens.access_token)?,
             Some(&token::seal_refresh(
                 &self.seal_keys,
                 credential,
-                refresh_token,
+                grant.refresh_token,
             )?),
-            tokens.expires_at,
+            grant.tokens.expires_at,
             now + self.settings.refresh_idle,
         )
         .await?;
+        let mut replaced = Vec::new();
+        if !rules.multilink {
+            let reason = DisconnectReason::Replaced;
+            for other in end::others(&mut transaction, user_key, new.plugin, credential).await? {
+                replaced.extend(self.end(&mut transaction, other, None, reason).await?);
+            }
+        }
+        let event = Event::UserConnected(MailboxEvent {
+            credential_id: credential,
+            email: grant.email.as_str().to_owned(),
+            plugin: new.plugin,
+        });
+        webhooks::emit(&mut transaction, &[Emission::of(new.app, event)], now).await?;
         transaction.commit().await?;
+        for ended in &replaced {
+            tracing::info!(credential_id = %ended.id, by = %credential, "a mailbox was replaced");
+        }
         tracing::info!(credential_id = %credential, plugin = %new.plugin, "a mailbox is connected");
+        self.revoke(self.spent_grants(replaced));
         Ok(Connected {
             credential,
             user_key,
-            email: email.as_str().to_owned(),
+            email: grant.email.as_str().to_owned(),
         })
     }
+}
+
+/// The refresh token of a grant that is all a mailbox needs.
+fn enough<'a>(
+    settings: &PluginSettings,
+    tokens: &'a Tokens,
+) -> Result<&'a SecretString, ConnectError> {
+    let granted = tokens.scopes.as_deref();
+    let missing = scopes::missing(settings.kind, &settings.scopes, granted);
+    if !missing.is_empty() {
+        return Err(ConnectError::InsufficientScope(missing.join(" ")));
+    }
+    tokens
+        .refresh_token
+        .as_ref()
+        .ok_or(ConnectError::NoRefreshToken)
 }

@@ -190,11 +190,12 @@ impl Mailboxes {
                 }))
             }
             Err(TokenError::Disconnected) => {
-                let mut connection = self.pool.acquire().await?;
-                let now = self.clock.now();
-                let generation = mailbox.token_generation;
+                let mut transaction = self.pool.begin().await?;
+                let generation = Some(mailbox.token_generation);
                 let reason = DisconnectReason::InvalidGrant;
-                if mailboxes::disconnect(&mut connection, id, generation, reason, now).await? {
+                let ended = self.end(&mut transaction, id, generation, reason).await?;
+                transaction.commit().await?;
+                if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);
                     tracing::warn!(credential_id = %id, "the grant is dead: the mailbox is disconnected");

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use axum::extract::{ConnectInfo, FromRequestParts, Path};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::Doors;
@@ -24,6 +25,12 @@ pub(super) struct AuthenticatedSubscriber {
 
 /// An app of that subscriber: the one that the path names.
 pub(super) struct OwnedApp(pub(super) App);
+
+/// What the path of every operation on an app begins with.
+#[derive(Deserialize)]
+struct OfApp {
+    pushable_key: String,
+}
 
 /// The app whose send key came in `X-Send-Key`, or in `X-Api-Key` as older clients have it.
 pub(super) struct KeyedApp(pub(super) SendingApp);
@@ -62,7 +69,8 @@ impl FromRequestParts<Doors> for OwnedApp {
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
         let caller = AuthenticatedSubscriber::from_request_parts(parts, doors).await?;
-        let Path(pushable_key) = Path::<String>::from_request_parts(parts, doors)
+        // By its name: a path may hold further parameters.
+        let Path(OfApp { pushable_key }) = Path::from_request_parts(parts, doors)
             .await
             .map_err(|_| no_such_app())?;
         // Postgres holds no NUL.

@@ -17,7 +17,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
-use super::{apps, health, me, request, send, subscribers};
+use super::{apps, connect, credentials, health, me, oauth_callback, request, send, subscribers};
 use crate::accounts::Accounts;
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
@@ -35,6 +35,8 @@ pub struct Doors {
     pub mailboxes: Mailboxes,
     /// The way of a message.
     pub sending: Sending,
+    /// Where users reach all of this, without a slash at its end.
+    pub base_url: Arc<str>,
     /// Bounds.
     pub limits: Arc<Limits>,
     /// The time.
@@ -56,6 +58,9 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(apps::send_key))
         .routes(routes!(apps::reset_send_key))
         .routes(routes!(apps::reset_pushable_key))
+        .routes(routes!(credentials::disconnect))
+        .routes(routes!(connect::connect))
+        .routes(routes!(oauth_callback::oauth_callback))
         .routes(routes!(subscribers::create))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz));

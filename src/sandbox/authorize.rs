@@ -6,14 +6,11 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::provider::{CLIENT_ID, SandboxProvider};
+use super::provider::{CLIENT_ID, SCOPES, SandboxProvider};
 use crate::types::secrets::{NoRandomness, random_bytes};
 
 /// How long the sandbox may take for a page.
 const PAGE: Duration = Duration::from_secs(10);
-
-/// Scopes that a mailbox is connected with.
-const SCOPE: &str = "openid email offline_access";
 
 /// No code came.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +60,7 @@ impl SandboxProvider {
                 ("response_type", "code"),
                 ("client_id", CLIENT_ID),
                 ("redirect_uri", redirect_uri),
-                ("scope", SCOPE),
+                ("scope", &SCOPES.join(" ")),
                 ("state", &state),
                 ("code_challenge", &code_challenge),
                 ("code_challenge_method", "S256"),

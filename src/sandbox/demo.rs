@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::authorize::AuthorizeError;
-use super::dev::connectable;
 use super::home::{Home, HomeError};
 use super::provider::SandboxProvider;
 use crate::accounts::{AppCredentials, AppFields, CreateError, ShowError};
 use crate::daemon::Daemon;
+use crate::daemon::http::connectable;
 use crate::mailboxes::{ConnectError, Connected, NewConnection};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::plugin::Plugin;

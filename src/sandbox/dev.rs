@@ -2,7 +2,7 @@
 //! programs.
 
 use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use super::home::{Home, HomeError};
 use super::postgres::{self, Durability, PostgresError, PrivatePostgres};
 use super::provider::{self, SandboxError, SandboxProvider};
 use crate::config::{self, ConfigError, Settings};
+use crate::daemon::http::connectable;
 use crate::daemon::{self, Daemon, DaemonError};
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::shutdown::Shutdown;
@@ -242,7 +243,8 @@ fn announcement(
     database_url: &str,
 ) -> String {
     let value = json!({
-        "base_url": base_url(daemon),
+        "base_url": daemon.base_url,
+        "connect_url": connect_url(daemon, demo),
         "smtp": {
             "host": smtp_host,
             "starttls_port": daemon.starttls_address.map(|address| address.port()),
@@ -271,6 +273,12 @@ fn announcement(
     format!("{value:#}\n")
 }
 
+/// The demo app's connect link.
+fn connect_url(daemon: &Daemon, demo: &Demo) -> String {
+    let pushable_key = demo.app.pushable_key.expose();
+    format!("{}/connect/{pushable_key}", daemon.base_url)
+}
+
 /// What a newcomer sees once all is ready.
 fn screen(
     daemon: &Daemon,
@@ -280,7 +288,7 @@ fn screen(
     announcement: &Path,
 ) -> String {
     let (send_key, pk) = (demo.app.send_key.expose(), demo.app.pushable_key.expose());
-    let base_url = base_url(daemon);
+    let base_url = &daemon.base_url;
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
         // Writing into a text can't fail.
@@ -303,6 +311,10 @@ fn screen(
     line(format_args!(
         "  Mailbox   {} ({})",
         demo.mailbox.email, demo.plugin
+    ));
+    line(format_args!(
+        "  Connect   {}   connects a mailbox, as your users would",
+        connect_url(daemon, demo)
     ));
     line(format_args!("  app_id    {}", demo.app.slug));
     line(format_args!("  send_key  {send_key}"));
@@ -330,24 +342,4 @@ fn screen(
         provider.url()
     ));
     text
-}
-
-/// Where this machine reaches the REST interface: nobody connects to 0.0.0.0.
-fn base_url(daemon: &Daemon) -> String {
-    let as_it_listens = format!("http://{}", daemon.http_address);
-    if daemon.base_url == as_it_listens {
-        format!("http://{}", connectable(daemon.http_address))
-    } else {
-        daemon.base_url.clone()
-    }
-}
-
-/// Where a program on this machine reaches a listener.
-pub(super) fn connectable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }

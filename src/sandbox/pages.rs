@@ -2,7 +2,6 @@
 //!
 //! Message bytes never reach a browser as a page: they are escaped, or sent as `message/rfc822`.
 
-pub(in crate::sandbox) mod layout;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -21,8 +20,8 @@ use axum::{Json, Router};
 use chrono::SecondsFormat;
 use serde::Deserialize;
 
-use self::layout::{Forms, Page, escaped};
 use super::inbox::{ArrivedMessage, Inbox};
+use crate::rest::page::{Page, escaped};
 
 /// How many messages the list page shows.
 const SHOWN: usize = 100;
@@ -118,14 +117,9 @@ async fn list_page(State(inbox): State<Inbox>) -> Response {
         let _ = write!(body, "<dt><code>{recipient}</code></dt><dd>{effect}</dd>");
     }
     body.push_str("</dl></div>");
-    Page {
-        status: StatusCode::OK,
-        title: "Sandbox inbox",
-        body: &body,
-        refresh: Some(REFRESH),
-        forms: Forms::None,
-    }
-    .into_response()
+    Page::new(StatusCode::OK, "Sandbox inbox", &body)
+        .refreshed(REFRESH)
+        .into_response()
 }
 
 fn list_item(message: &ArrivedMessage) -> String {
@@ -171,14 +165,7 @@ async fn message_page(State(inbox): State<Inbox>, Path(id): Path<String>) -> Res
         time = received_at(&message),
         size = message.size,
     );
-    Page {
-        status: StatusCode::OK,
-        title: "Message",
-        body: &body,
-        refresh: None,
-        forms: Forms::None,
-    }
-    .into_response()
+    Page::new(StatusCode::OK, "Message", &body).into_response()
 }
 
 fn sender(message: &ArrivedMessage) -> &str {
@@ -197,24 +184,20 @@ fn received_at(message: &ArrivedMessage) -> String {
 }
 
 fn not_found() -> Response {
-    Page {
-        status: StatusCode::NOT_FOUND,
-        title: "No such message",
-        body: "<p class=\"card\">It may have been cleared, or made room for newer ones. <a href=\"/\">See what is there</a>.</p>",
-        refresh: None,
-        forms: Forms::None,
-    }
+    Page::new(
+StatusCode::NOT_FOUND,
+"No such message",
+"<p class=\"card\">It may have been cleared, or made room for newer ones. <a href=\"/\">See what is there</a>.</p>",
+)
     .into_response()
 }
 
 fn unreadable(error: &std::io::Error) -> Response {
     tracing::error!(%error, "the sandbox inbox's folder failed");
-    Page {
-        status: StatusCode::INTERNAL_SERVER_ERROR,
-        title: "The inbox can't be read",
-        body: "<p class=\"card\">The folder of the sandbox inbox failed; the log of mailgate says how.</p>",
-        refresh: None,
-        forms: Forms::None,
-    }
+    Page::new(
+StatusCode::INTERNAL_SERVER_ERROR,
+"The inbox can't be read",
+"<p class=\"card\">The folder of the sandbox inbox failed; the log of mailgate says how.</p>",
+)
     .into_response()
 }

@@ -9,13 +9,12 @@ use secrecy::SecretString;
 use tokio_rustls::TlsAcceptor;
 use toml::{Table, Value};
 
-use super::dev::connectable;
 use super::inbox::Inbox;
 use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
 use super::smtp::SandboxMail;
 use crate::config::SandboxSettings;
-use crate::daemon::http::{self, HttpLimits};
+use crate::daemon::http::{self, HttpLimits, connectable};
 use crate::daemon::{DaemonError, bind};
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
@@ -28,6 +27,9 @@ use crate::types::plugin::Plugin;
 /// Its one OAuth client. It is reached from this machine only, so its secret need not be one.
 pub(super) const CLIENT_ID: &str = "mailgate-sandbox";
 const CLIENT_SECRET: &str = "sandbox";
+
+/// What a mailbox is connected with. Only the last one is more than a name.
+pub(super) const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];
 
 /// What it takes, in bytes: more than the gateway, so that the gateway's limit is the one seen.
 const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -160,6 +162,10 @@ impl SandboxProvider {
                 "userinfo_url".to_owned(),
                 text(&format!("{base}/oauth/userinfo")),
             ),
+            (
+                "scopes".to_owned(),
+                Value::Array(SCOPES.into_iter().map(text).collect()),
+            ),
             ("smtp_host".to_owned(), text("localhost")),
             (
                 "smtp_port".to_owned(),
@@ -169,7 +175,12 @@ impl SandboxProvider {
         ]);
         Plugin::ALL
             .into_iter()
-            .map(|name| (name.to_string(), Value::Table(plugin.clone())))
+            .zip(["Sandbox A", "Sandbox B"])
+            .map(|(name, label)| {
+                let mut plugin = plugin.clone();
+                plugin.insert("label".to_owned(), text(label));
+                (name.to_string(), Value::Table(plugin))
+            })
             .collect()
     }
 }

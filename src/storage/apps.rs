@@ -1,4 +1,6 @@
-//! The table `apps`.
+//! The table `apps`. What connecting mailboxes needs of it is in [`connecting`].
+
+pub mod connecting;
 
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgListener;

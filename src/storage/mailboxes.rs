@@ -1,6 +1,8 @@
-//! The table `mailboxes`: choosing one for a send, its tokens, and its end.
+//! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. How one ends is in
+//! [`end`].
 
 pub mod due;
+pub mod end;
 
 use std::sync::Arc;
 
@@ -8,7 +10,6 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::types::event::DisconnectReason;
 use crate::types::ids::{AppId, CredentialId, UserKey};
 use crate::types::plugin::Plugin;
 
@@ -222,8 +223,8 @@ pub struct Connection<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// Connects a mailbox, or the same address again under its old id. Its tokens follow by
-/// [`store_tokens`], since they are sealed for that id.
+/// Connects a mailbox, or the same address again under its old id; one that is still active has been
+/// connected all along. Its tokens follow by [`store_tokens`], since they are sealed for that id.
 ///
 /// # Errors
 ///
@@ -234,12 +235,15 @@ pub async fn upsert(
 ) -> Result<CredentialId, sqlx::Error> {
     let id = sqlx::query_scalar!(
         "INSERT INTO mailboxes
-             (id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at)
-         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8)
+             (id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at,
+              replies_due_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $8)
          ON CONFLICT ON CONSTRAINT mailboxes_user_address_key DO UPDATE
          SET email = EXCLUDED.email, status = 'active', scopes = EXCLUDED.scopes,
              disconnect_reason = NULL, disconnected_at = NULL, refresh_lease_until = NULL,
-             connected_at = EXCLUDED.connected_at
+             connected_at = CASE WHEN mailboxes.status = 'active' THEN mailboxes.connected_at
+                                 ELSE EXCLUDED.connected_at END,
+             replies_due_at = EXCLUDED.replies_due_at
          RETURNING id",
         new.id.0,
         new.app.0,
@@ -335,35 +339,6 @@ pub async fn store_tokens(
     )
     .fetch_optional(connection)
     .await
-}
-
-/// Ends an active mailbox whose token is still of `generation`, and forgets its tokens. `false` when
-/// there was nothing to end, so that it is told once.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn disconnect(
-    connection: &mut PgConnection,
-    id: CredentialId,
-    generation: i64,
-    reason: DisconnectReason,
-    now: DateTime<Utc>,
-) -> Result<bool, sqlx::Error> {
-    let ended = sqlx::query!(
-        "UPDATE mailboxes
-         SET status = 'disconnected', disconnect_reason = $3, disconnected_at = $4,
-             refresh_token_sealed = NULL, access_token_sealed = NULL,
-             access_token_expires_at = NULL, refresh_lease_until = NULL
-         WHERE id = $1 AND token_generation = $2 AND status = 'active'",
-        id.0,
-        generation,
-        reason.as_str(),
-        now,
-    )
-    .execute(connection)
-    .await?;
-    Ok(ended.rows_affected() == 1)
 }
 
 /// Lets nothing go out from a mailbox until then.
@@ -482,32 +457,4 @@ pub async fn has_several_links(
     )
     .fetch_one(connection)
     .await
-}
-
-/// The grants of an app's mailboxes: provider, mailbox and sealed refresh token, to be revoked once
-/// the rows are gone.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn grants(
-    connection: &mut PgConnection,
-    app: AppId,
-) -> Result<Vec<(Plugin, CredentialId, Vec<u8>)>, sqlx::Error> {
-    let rows = sqlx::query!(
-        r#"SELECT plugin, id, refresh_token_sealed AS "refresh_token_sealed!"
-           FROM mailboxes WHERE app_id = $1 AND refresh_token_sealed IS NOT NULL"#,
-        app.0,
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            let plugin = row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-            Ok((plugin, CredentialId(row.id), row.refresh_token_sealed))
-        })
-        .collect()
 }

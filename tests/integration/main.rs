@@ -9,6 +9,7 @@
 mod apps;
 mod certificate_reload;
 mod command_line;
+mod connecting;
 mod http_listener;
 mod idempotency;
 mod imap_reader;

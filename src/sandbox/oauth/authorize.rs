@@ -16,7 +16,7 @@ use url::Url;
 use super::grants::Code;
 use super::parameters::{Parameters, Repeated, is_address, is_pkce, is_scope};
 use super::{Authorization, Settings};
-use crate::sandbox::pages::layout::{Forms, Page, escaped};
+use crate::rest::page::{Page, escaped};
 
 /// Who the page proposes.
 const PROPOSED: &str = "ada@sandbox.example";
@@ -207,13 +207,11 @@ fn denied(redirect: Redirect<'_>, status: StatusCode) -> Response {
 impl Refusal<'_> {
     fn into_response(self, status: StatusCode) -> Response {
         match self {
-            Self::Shown(reason) => Page {
-                status: StatusCode::BAD_REQUEST,
-                title: "This request can't be trusted",
-                body: &format!("<p class=\"card\">{}</p>", escaped(reason)),
-                refresh: None,
-                forms: Forms::None,
-            }
+            Self::Shown(reason) => Page::new(
+                StatusCode::BAD_REQUEST,
+                "This request can't be trusted",
+                &format!("<p class=\"card\">{}</p>", escaped(reason)),
+            )
             .into_response(),
             Self::Redirected(redirect, error, description) => redirect.answer(
                 &[("error", error), ("error_description", description)],
@@ -285,12 +283,7 @@ fn page(request: &Request<'_>, address: &str, fault: Option<&str>) -> Response {
         origin = escaped(&request.redirect.url.origin().ascii_serialization()),
         scope = escaped(request.scope),
     );
-    Page {
-        status: StatusCode::OK,
-        title: "Connect a sandbox mailbox",
-        body: &body,
-        refresh: None,
-        forms: Forms::Redirecting,
-    }
-    .into_response()
+    Page::new(StatusCode::OK, "Connect a sandbox mailbox", &body)
+        .with_redirecting_forms()
+        .into_response()
 }

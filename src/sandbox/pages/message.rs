@@ -6,7 +6,7 @@ use mail_parser::{
     HeaderName, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders as _, PartType,
 };
 
-use super::layout::escaped;
+use crate::rest::page::escaped;
 
 /// How many bytes of one part are shown.
 const SHOWN_BYTES: usize = 256 * 1024;

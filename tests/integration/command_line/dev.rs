@@ -113,6 +113,7 @@ async fn a_newcomer_sends_within_a_minute_and_nothing_is_left() {
     let invocation = Invocation::dev(folder.path()).argument("--ephemeral");
     let mut dev = Dev::start(invocation, folder.path()).await;
     announces_all(&dev, folder.path());
+    connects(&dev).await;
     tls_is_verified(&dev).await;
     printed_commands_deliver(&dev).await;
     run(
@@ -141,6 +142,7 @@ fn announces_all(dev: &Dev, directory: &Path) {
 
     let expected = [
         "/base_url",
+        "/connect_url",
         "/smtp/host",
         "/smtp/starttls_port",
         "/smtp/tls_port",
@@ -179,6 +181,21 @@ fn announces_all(dev: &Dev, directory: &Path) {
     for secret in ["/app/send_key", "/subscriber/api_secret"] {
         assert!(!log.contains(dev.text(secret)), "{secret} in:\n{log}");
     }
+}
+
+/// The connect link opens, and its button leads to the sandbox.
+async fn connects(dev: &Dev) {
+    let link = dev.text("/connect_url");
+    assert!(dev.child.stdout().contains(link));
+    let page = http_client().get(link).send().await.unwrap();
+    assert_eq!(page.status(), 200);
+    let page = page.text().await.unwrap();
+    assert!(page.contains(">Connect Sandbox A</a>"), "{page}");
+    let link = format!("{link}?plugin=plugin_a");
+    let page = http_client().get(link).send().await.unwrap();
+    let sandbox = dev.text("/sandbox_url");
+    assert!(page.url().as_str().starts_with(sandbox), "{}", page.url());
+    assert_eq!(page.status(), 200);
 }
 
 async fn tls_is_verified(dev: &Dev) {

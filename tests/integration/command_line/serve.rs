@@ -18,9 +18,14 @@ pub fn replica(gateway: &Gateway) -> Invocation {
     let mut serve = Invocation::serve(&gateway.database_url, &files);
     for (plugin, settings) in gateway.sandbox.plugins(&gateway.ca_file) {
         for (name, value) in settings.as_table().unwrap() {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
+            let value = match value {
+                toml::Value::String(text) => text.clone(),
+                toml::Value::Array(texts) => {
+                    let texts: Vec<&str> = texts.iter().filter_map(toml::Value::as_str).collect();
+                    texts.join(",")
+                }
+                other => other.to_string(),
+            };
             let name = format!("PLUGINS__{plugin}__{name}").to_uppercase();
             serve = serve.set(&name, value);
         }

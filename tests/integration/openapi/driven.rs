@@ -10,7 +10,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{OPERATOR_TOKEN, operations, start, text};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, connect};
+use mailgate::types::ids::AppId;
+use mailgate::types::plugin::Plugin;
 
 /// Longest that one run of schemathesis may take; it takes a tenth of it.
 const RUN_TIME: Duration = Duration::from_mins(3);
@@ -39,6 +41,12 @@ include-name = "POST /send"
 parameters."body.pk" = { dictionary = "sending", probability = 0.9 }
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 403, 422]
+
+# Only a browser that was sent to the provider before can bring a state that is known.
+[[operations]]
+include-name = "GET /oauth/callback"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 400, 410]
 "#;
 
 async fn post(gateway: &Gateway, path: &str, header: (&str, &str), body: Value) -> Value {
@@ -68,6 +76,29 @@ async fn create_apps(gateway: &Gateway, api_secret: &str, count: usize) -> Vec<S
     keys
 }
 
+/// How many mailboxes there are to disconnect.
+const MAILBOXES: usize = 40;
+
+/// An app with mailboxes that a run may disconnect: its pushable key, and their ids.
+async fn mailboxes(gateway: &Gateway, api_secret: &str) -> (String, Vec<String>) {
+    let body = json!({ "name": "Driven", "multilink": true });
+    let app = post(gateway, "/apps", ("x-api-secret", api_secret), body).await;
+    let pushable_key = text(&app["pushable_key"]).to_owned();
+    let id: uuid::Uuid = sqlx::query_scalar("SELECT id FROM apps WHERE pushable_key = $1")
+        .bind(&pushable_key)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let mut ids = Vec::new();
+    for number in 0..MAILBOXES {
+        let email = format!("driven-{number}@sandbox.example");
+        let (daemon, sandbox) = (&gateway.daemon, &gateway.sandbox);
+        let connected = connect(daemon, sandbox, AppId(id), None, Plugin::A, &email).await;
+        ids.push(connected.credential.to_string());
+    }
+    (pushable_key, ids)
+}
+
 /// The credentials as schemathesis has them.
 fn credentials(gateway: &Gateway, api_secret: &str) -> String {
     let send_key = gateway.app.send_key.expose();
@@ -83,10 +114,13 @@ fn credentials(gateway: &Gateway, api_secret: &str) -> String {
 async fn apps(gateway: &Gateway, api_secret: &str) -> String {
     let lasting = create_apps(gateway, api_secret, 3).await;
     let throwaway = create_apps(gateway, api_secret, THROWAWAY_APPS).await;
+    let (populated, mailboxes) = mailboxes(gateway, api_secret).await;
     let mut configuration = String::new();
     for (name, keys) in [
         ("lasting", lasting),
         ("throwaway", throwaway),
+        ("populated", vec![populated]),
+        ("mailboxes", mailboxes),
         (
             "sending",
             vec![gateway.app.pushable_key.expose().to_owned()],
@@ -105,6 +139,7 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
             "/apps/{pushable_key}/reset-pushable-key",
             "throwaway",
         ),
+        ("GET", "/connect/{pushable_key}", "lasting"),
     ] {
         // The rest of the time a key is made up.
         write!(
@@ -115,6 +150,14 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         )
         .unwrap();
     }
+    write!(
+        configuration,
+        "[[operations]]\n\
+         include-name = \"DELETE /apps/{{pushable_key}}/credentials/{{credential_id}}\"\n\
+         parameters.\"path.pushable_key\" = {{ dictionary = \"populated\", probability = 0.9 }}\n\
+         parameters.\"path.credential_id\" = {{ dictionary = \"mailboxes\", probability = 0.8 }}\n"
+    )
+    .unwrap();
     configuration + RULES
 }
 
@@ -179,8 +222,11 @@ async fn drive(gateway: &Gateway, configuration: &str, arguments: &[&str]) -> BT
 fn template(path: &str) -> String {
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let mut parts: Vec<&str> = path.split('/').collect();
-    if parts.len() > 2 && parts[1] == "apps" {
+    if parts.len() > 2 && matches!(parts[1], "apps" | "connect") {
         parts[2] = "{pushable_key}";
+    }
+    if parts.len() > 4 && parts[3] == "credentials" {
+        parts[4] = "{credential_id}";
     }
     parts.join("/")
 }
@@ -203,6 +249,7 @@ async fn every_operation_keeps_to_the_document_with_credentials() {
     let calls = drive(&gateway, &configuration, &["--max-examples=40", exclude]).await;
     let mut all = operations(&gateway).await;
     all.remove(&("POST".to_owned(), "/me/reset-api-secret".to_owned()));
+    all.remove(&("GET".to_owned(), "/oauth/callback".to_owned()));
     assert_eq!(
         succeeded(&calls),
         all,
@@ -232,11 +279,12 @@ async fn every_operation_keeps_to_the_document_without_credentials() {
     let api_secret = sign_up(&gateway).await;
     let configuration = apps(&gateway, &api_secret).await;
     let calls = drive(&gateway, &configuration, &["--max-examples=20"]).await;
-    let open = ["/healthz", "/readyz"].map(|path| ("GET".to_owned(), path.to_owned()));
-    assert_eq!(succeeded(&calls), BTreeSet::from(open));
+    let open = ["/healthz", "/readyz", "/connect/{pushable_key}"]
+        .map(|path| ("GET".to_owned(), path.to_owned()));
+    assert_eq!(succeeded(&calls), BTreeSet::from(open.clone()));
     for (method, path) in operations(&gateway).await {
+        let is_open = path == "/oauth/callback" || open.iter().any(|(_, open)| *open == path);
         let refused = (method, path, 401);
-        let is_open = refused.1.ends_with('z');
         assert!(is_open || calls.contains(&refused), "{refused:?}");
     }
     gateway.stop().await;

@@ -51,11 +51,12 @@ async fn user_id_picks_the_user_of_a_multiuser_app() {
         assert_eq!(answer.wrong_fields(), ["user_id"]);
     }
     let (_, other) = create_app(&gateway.daemon, "Other").await;
+    execute(&gateway, "UPDATE apps SET multiuser = true").await;
     let (daemon, sandbox) = (&gateway.daemon, &gateway.sandbox);
     let elsewhere = gateway::connect(
         daemon,
         sandbox,
-        &other,
+        other.id,
         Some("user-3"),
         Plugin::A,
         "eve@sandbox.example",

@@ -55,7 +55,7 @@ async fn from_chooses_among_three_mailboxes() {
     let (_, other) = create_app(&gateway.daemon, "Other").await;
     let (daemon, sandbox) = (&gateway.daemon, &gateway.sandbox);
     let elsewhere = "eve@sandbox.example";
-    gateway::connect(daemon, sandbox, &other, None, Plugin::A, elsewhere).await;
+    gateway::connect(daemon, sandbox, other.id, None, Plugin::A, elsewhere).await;
     for changes in [
         json!({ "from": elsewhere }),
         json!({ "from": "nobody@sandbox.example" }),

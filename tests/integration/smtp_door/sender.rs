@@ -31,7 +31,7 @@ async fn a_from_header_that_matches_no_mailbox_is_refused(gateway: &Gateway) {
     connect(
         daemon,
         sandbox,
-        &other,
+        other.id,
         None,
         Plugin::A,
         "eve@sandbox.example",

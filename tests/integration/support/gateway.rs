@@ -15,7 +15,7 @@ use mailgate::shutdown::Shutdown;
 use mailgate::smtp::tls;
 use mailgate::telemetry;
 use mailgate::types::clock::{Clock, MovedClock, SharedClock};
-use mailgate::types::ids::SubscriberId;
+use mailgate::types::ids::{AppId, SubscriberId};
 use mailgate::types::plugin::Plugin;
 use sqlx::PgConnection;
 use tempfile::TempDir;
@@ -114,7 +114,7 @@ impl Builder {
             .await
             .unwrap_or_else(|error| panic!("{error}"));
         let (subscriber, app) = create_app(&daemon, "Demo").await;
-        let mailbox = connect(&daemon, &sandbox, &app, None, Plugin::A, MAILBOX).await;
+        let mailbox = connect(&daemon, &sandbox, app.id, None, Plugin::A, MAILBOX).await;
         Gateway {
             daemon,
             sandbox,
@@ -166,7 +166,7 @@ impl Gateway {
         connect(
             &self.daemon,
             &self.sandbox,
-            &self.app,
+            self.app.id,
             user_id,
             plugin,
             email,
@@ -269,7 +269,7 @@ pub async fn create_app(daemon: &Daemon, name: &str) -> (SubscriberId, CreatedAp
 pub async fn connect(
     daemon: &Daemon,
     sandbox: &SandboxProvider,
-    app: &CreatedApp,
+    app: AppId,
     user_id: Option<&str>,
     plugin: Plugin,
     email: &str,
@@ -282,7 +282,7 @@ pub async fn connect(
     daemon
         .mailboxes
         .connect(&NewConnection {
-            app: app.id,
+            app,
             user_id,
             plugin,
             code: &granted.code,

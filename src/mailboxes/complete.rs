@@ -1,0 +1,166 @@
+//! Ends a user's way to a provider: what the provider's answer brings is connected, or not.
+
+use secrecy::ExposeSecret;
+
+use super::authorize::{ConnectLink, verifier_context};
+use super::{ConnectError, Connected, Mailboxes, NewConnection};
+use crate::storage::apps::connecting::{self, PublicApp};
+use crate::storage::oauth_states;
+use crate::types::seal::UnsealError;
+
+/// Longest error word of a provider's that is passed on, in bytes.
+const WORD_LENGTH: usize = 64;
+
+/// What the provider sent the user back with (RFC 6749 §4.1.2).
+#[derive(Debug)]
+pub enum ProviderAnswer {
+    /// The authorization code.
+    Code(String),
+    /// No code, for this reason.
+    Refused {
+        /// The error's word, as the provider has it; empty where there was none.
+        error: String,
+        /// The provider's explanation.
+        description: String,
+    },
+}
+
+/// A way that has ended, one way or the other.
+#[derive(Debug)]
+pub struct Completed {
+    /// The app.
+    pub app: PublicApp,
+    /// The link that it began with.
+    pub link: ConnectLink,
+    /// What came of it.
+    pub result: Result<Connected, ConnectError>,
+}
+
+/// Nobody knows what a user came back from.
+#[derive(Debug, thiserror::Error)]
+pub enum CompleteError {
+    /// The state is unknown, was used or has lapsed, or its link is no longer the app's.
+    #[error("the link is no longer valid")]
+    LinkDead,
+    /// The stored verifier can't be opened.
+    #[error("the stored verifier can't be opened: {0}")]
+    Unseal(#[from] UnsealError),
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The task ended early.
+    #[error("the connection was cut off")]
+    CutOff,
+}
+
+impl Mailboxes {
+    /// Completes the way that `state` stands for. It runs to its end though the caller goes away.
+    ///
+    /// # Errors
+    ///
+    /// [`CompleteError`]: nothing may be told to the app then.
+    pub async fn complete(
+        &self,
+        state: &str,
+        answer: ProviderAnswer,
+    ) -> Result<Completed, CompleteError> {
+        let digests = self.seal_keys.lookup_digests(state);
+        let mailboxes = self.clone();
+        self.tracker
+            .spawn(async move { mailboxes.complete_by(&digests, answer).await })
+            .await
+            .map_err(|_| CompleteError::CutOff)?
+    }
+
+    async fn complete_by(
+        &self,
+        digests: &[Vec<u8>],
+        answer: ProviderAnswer,
+    ) -> Result<Completed, CompleteError> {
+        let (state, app) = {
+            let mut connection = self.pool.acquire().await?;
+            let state = oauth_states::take(&mut connection, digests)
+                .await?
+                .filter(|state| state.expires_at > self.clock.now())
+                .ok_or(CompleteError::LinkDead)?;
+            let app = connecting::find_public(&mut connection, &state.pushable_key)
+                .await?
+                .filter(|app| app.id == state.app)
+                .ok_or(CompleteError::LinkDead)?;
+            (state, app)
+        };
+        let result = match answer {
+            ProviderAnswer::Code(code) => {
+                let code_verifier = self.seal_keys.unseal(
+                    &verifier_context(&state.digest),
+                    &state.code_verifier_sealed,
+                )?;
+                let new = NewConnection {
+                    app: app.id,
+                    user_id: state.user_id.as_deref(),
+                    plugin: state.plugin,
+                    code: &code,
+                    redirect_uri: &state.redirect_uri,
+                    code_verifier: code_verifier.expose_secret(),
+                };
+                self.connect_by(&new, Some(&state.pushable_key)).await
+            }
+            ProviderAnswer::Refused { error, description } => {
+                // A stranger may have written it, and it is logged.
+                let error = plain_word(&error).unwrap_or_default().to_owned();
+                Err(ConnectError::Declined { error, description })
+            }
+        };
+        if let Err(ConnectError::AppGone) = result {
+            return Err(CompleteError::LinkDead);
+        }
+        if let Err(error) = &result {
+            tracing::info!(app_id = %app.id, plugin = %state.plugin, %error, "a mailbox was not connected");
+        }
+        Ok(Completed {
+            app,
+            link: ConnectLink {
+                plugin: state.plugin,
+                user_id: state.user_id,
+                login_hint: state.login_hint,
+            },
+            result,
+        })
+    }
+}
+
+/// A provider's error word, if it is a plain one in `snake_case`: fit for programs and log lines.
+#[must_use]
+pub fn plain_word(error: &str) -> Option<&str> {
+    let is_plain = error.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && error.len() <= WORD_LENGTH
+        && error
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    is_plain.then_some(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words() {
+        let long = "a".repeat(65);
+        for (error, is_plain) in [
+            ("access_denied", true),
+            ("x9", true),
+            (&long[1..], true),
+            (&long, false),
+            ("", false),
+            ("_x", false),
+            ("9x", false),
+            ("Access", false),
+            ("a b", false),
+            ("a\nb", false),
+            ("<b>", false),
+        ] {
+            assert_eq!(plain_word(error).is_some(), is_plain, "{error:?}");
+        }
+    }
+}

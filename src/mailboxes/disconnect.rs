@@ -1,0 +1,54 @@
+//! Ends the connection of a mailbox, and tells the app.
+
+use sqlx::PgConnection;
+
+use super::Mailboxes;
+use crate::storage::mailboxes::end::{self, Ended};
+use crate::types::event::{DisconnectReason, Event, MailboxEvent};
+use crate::types::ids::{AppId, CredentialId};
+use crate::webhooks::{self, Emission};
+
+impl Mailboxes {
+    /// Disconnects an app's mailbox and revokes its grant where that can be; `false` when the app has
+    /// no such mailbox, or it was disconnected before. Returns before the grant is revoked.
+    ///
+    /// # Errors
+    ///
+    /// What the database said; nothing has changed then.
+    pub async fn disconnect(&self, app: AppId, id: CredentialId) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        let reason = DisconnectReason::Removed;
+        let ended = self.end(&mut transaction, id, None, reason).await?;
+        // Another app's comes to life again as the transaction is dropped.
+        let Some(ended) = ended.filter(|ended| ended.app == app) else {
+            return Ok(false);
+        };
+        transaction.commit().await?;
+        tracing::info!(credential_id = %id, "a mailbox was disconnected by its subscriber");
+        self.revoke(self.spent_grants(vec![ended]));
+        Ok(true)
+    }
+
+    /// Ends a mailbox within the caller's transaction and emits the event, if there is anything to
+    /// end; see [`end::end`].
+    pub(super) async fn end(
+        &self,
+        connection: &mut PgConnection,
+        id: CredentialId,
+        generation: Option<i64>,
+        reason: DisconnectReason,
+    ) -> Result<Option<Ended>, sqlx::Error> {
+        let now = self.clock.now();
+        let Some(ended) = end::end(connection, id, generation, reason, now).await? else {
+            return Ok(None);
+        };
+        let mailbox = MailboxEvent {
+            credential_id: id,
+            email: ended.email.clone(),
+            plugin: ended.plugin,
+        };
+        let event = Event::UserDisconnected { mailbox, reason };
+        webhooks::emit(connection, &[Emission::of(ended.app, event)], now).await?;
+        Ok(Some(ended))
+    }
+}

@@ -1,0 +1,79 @@
+//! Gives grants back to the providers. At some of them one revocation ends all that an account has
+//! granted to a client, so a grant of an account that is still connected is left alone.
+
+use secrecy::SecretString;
+
+use super::{Mailboxes, token};
+use crate::storage::mailboxes::end::{self, Ended};
+use crate::types::plugin::Plugin;
+
+/// A grant that nobody needs any more.
+#[derive(Debug)]
+pub(super) struct SpentGrant {
+    pub(super) plugin: Plugin,
+    /// The account's address in lower case, where it is known.
+    pub(super) address_lookup: Option<String>,
+    /// The refresh token, or the access token where there was no other.
+    pub(super) token: SecretString,
+}
+
+impl Mailboxes {
+    /// What was left of mailboxes that have ended; one whose token can't be opened is left out.
+    pub(super) fn spent_grants(&self, ended: Vec<Ended>) -> Vec<SpentGrant> {
+        ended
+            .into_iter()
+            .filter_map(|ended| {
+                let sealed = ended.refresh_token_sealed?;
+                let context = token::refresh_context(ended.id);
+                Some(SpentGrant {
+                    plugin: ended.plugin,
+                    address_lookup: Some(ended.email_lookup),
+                    token: self.seal_keys.unseal(&context, &sealed).ok()?,
+                })
+            })
+            .collect()
+    }
+
+    /// Revokes grants without keeping the caller waiting, after the transaction that ended them.
+    pub(super) fn revoke(&self, grants: Vec<SpentGrant>) {
+        if grants.is_empty() {
+            return;
+        }
+        let mailboxes = self.clone();
+        self.tracker.spawn(async move {
+            // One after the other, each bounded by the provider's time-out.
+            for grant in grants {
+                mailboxes.revoke_one(&grant).await;
+            }
+        });
+    }
+
+    /// What can't be revoked is told; nobody has the token any more.
+    async fn revoke_one(&self, grant: &SpentGrant) {
+        let plugin = grant.plugin;
+        let Some(provider) = self.providers.get(plugin) else {
+            return;
+        };
+        match self.is_connected(grant).await {
+            Ok(false) => {}
+            Ok(true) => {
+                tracing::info!(%plugin, "a grant is not revoked: its account is still connected");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%plugin, %error, "a grant is not revoked: nobody can say whether its account is still connected");
+                return;
+            }
+        }
+        match provider.oauth.revoke(&grant.token).await {
+            Ok(revoked) => tracing::info!(%plugin, revoked, "a grant has ended"),
+            Err(error) => tracing::warn!(%plugin, %error, "a grant could not be revoked"),
+        }
+    }
+
+    async fn is_connected(&self, grant: &SpentGrant) -> Result<bool, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let address = grant.address_lookup.as_deref();
+        end::is_account_connected(&mut connection, grant.plugin, address).await
+    }
+}

@@ -1,0 +1,110 @@
+//! Whether a user granted all that a mailbox needs. Consent screens let people untick parts of what
+//! is asked for, and providers spell scopes in their own ways when they answer.
+
+use crate::config::ProviderKind;
+
+/// Scopes that say who the user is, or how long the grant lasts, and not what it opens (`OpenID` Connect
+/// Core §5.4, §11). Whether they were granted shows in what comes of them.
+const NOT_NEEDED: [&str; 4] = ["openid", "email", "profile", "offline_access"];
+
+/// As Google spells `email` and `profile` when it answers.
+const GOOGLE_USERINFO: &str = "https://www.googleapis.com/auth/userinfo.";
+
+/// Microsoft: all that the client is registered for, under whatever names.
+const MICROSOFT_DEFAULT: &str = ".default";
+
+/// The scopes that were asked for and not granted. `granted` is the answer's `scope`; without one all
+/// of it was granted (RFC 6749 §5.1).
+pub(super) fn missing<'a>(
+    kind: ProviderKind,
+    asked: &'a [String],
+    granted: Option<&[String]>,
+) -> Vec<&'a str> {
+    let Some(granted) = granted else {
+        return Vec::new();
+    };
+    asked
+        .iter()
+        .map(String::as_str)
+        .filter(|scope| is_needed(kind, scope))
+        .filter(|scope| !granted.iter().any(|given| is_same(kind, scope, given)))
+        .collect()
+}
+
+fn is_needed(kind: ProviderKind, scope: &str) -> bool {
+    let is_default = kind == ProviderKind::Microsoft && last_segment(scope) == MICROSOFT_DEFAULT;
+    !NOT_NEEDED.contains(&scope) && !scope.starts_with(GOOGLE_USERINFO) && !is_default
+}
+
+/// Microsoft answers `Mail.Send`, `mail.send` or the whole address for
+/// `https://graph.microsoft.com/Mail.Send`.
+fn is_same(kind: ProviderKind, asked: &str, given: &str) -> bool {
+    match kind {
+        ProviderKind::Microsoft => last_segment(asked).eq_ignore_ascii_case(last_segment(given)),
+        ProviderKind::Google | ProviderKind::Generic => asked == given,
+    }
+}
+
+fn last_segment(scope: &str) -> &str {
+    scope.rsplit('/').next().unwrap_or(scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_and_not_granted() {
+        use ProviderKind::{Generic, Google, Microsoft};
+        const SEND: &str = "https://www.googleapis.com/auth/gmail.send";
+        const GRAPH: &str = "https://graph.microsoft.com/Mail.Send";
+        for (kind, asked, granted, expected) in [
+            (Generic, "openid mail.send", None, ""),
+            (Generic, "openid mail.send", Some("openid"), "mail.send"),
+            (Generic, "openid mail.send", Some("mail.send"), ""),
+            (Generic, "mail.send", Some("Mail.Send"), "mail.send"),
+            (Generic, "openid email profile offline_access", Some(""), ""),
+            (Generic, "a b c", Some("c a"), "b"),
+            (
+                Google,
+                "openid email https://mail.google.com/",
+                Some("https://www.googleapis.com/auth/userinfo.email openid"),
+                "https://mail.google.com/",
+            ),
+            (
+                Google,
+                "openid https://www.googleapis.com/auth/userinfo.email https://www.googleapis.com/auth/gmail.send",
+                Some("email https://www.googleapis.com/auth/gmail.send"),
+                "",
+            ),
+            (
+                Google,
+                SEND,
+                Some("https://www.googleapis.com/auth/gmail.readonly"),
+                SEND,
+            ),
+            (Microsoft, GRAPH, Some("openid Mail.Send"), ""),
+            (Microsoft, GRAPH, Some(GRAPH), ""),
+            (
+                Microsoft,
+                "https://outlook.office.com/SMTP.Send",
+                Some("https://outlook.office.com/smtp.send"),
+                "",
+            ),
+            (Microsoft, GRAPH, Some("Mail.ReadWrite"), GRAPH),
+            (
+                Microsoft,
+                "https://graph.microsoft.com/.default",
+                Some("Mail.Send"),
+                "",
+            ),
+        ] {
+            let list = |text: &str| -> Vec<String> {
+                text.split_whitespace().map(str::to_owned).collect()
+            };
+            let (asked, granted) = (list(asked), granted.map(list));
+            let missing = missing(kind, &asked, granted.as_deref());
+            assert_eq!(missing, list(expected), "{kind:?} {asked:?} {granted:?}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What the pages on which mailboxes are connected have in common: the app's name and logo, links back
+//! to the beginning, and failures that say what to do.
+
+use std::fmt::Write as _;
+
+use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use url::Url;
+use url::form_urlencoded::Serializer;
+
+use super::page::{Page, escaped};
+use crate::mailboxes::{ConnectLink, PublicApp};
+
+/// Seconds after which a user may try again.
+const RETRY_SECONDS: u16 = 5;
+
+/// A page that says what went wrong and what to do. As with [`super::problem::Problem`] its code is a
+/// word that stays.
+#[derive(Debug)]
+pub(super) struct PageProblem {
+    status: StatusCode,
+    code: String,
+    title: &'static str,
+    text: String,
+    app: Option<PublicApp>,
+    again: Option<String>,
+}
+
+impl PageProblem {
+    /// `text` is plain text.
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        title: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            code: code.to_owned(),
+            title,
+            text: text.into(),
+            app: None,
+            again: None,
+        }
+    }
+
+    /// 503: the database, of which the user is told no more.
+    pub(super) fn database(error: &sqlx::Error) -> Self {
+        tracing::error!(%error, "the database can't be asked");
+        PageProblem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "Please try again shortly",
+            "The email gateway can't do its work at the moment. Nothing is lost: wait a minute, and load this page again.",
+        )
+    }
+
+    /// 500, and the operator is told why.
+    pub(super) fn internal(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "a mailbox can't be connected");
+        PageProblem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "Something went wrong",
+            "The email gateway has made a mistake, and its operator can read in the log what it was. Try again from the app that sent you here.",
+        )
+    }
+
+    /// With the word that says it more closely.
+    pub(super) fn called(self, code: &str) -> Self {
+        Self {
+            code: code.to_owned(),
+            ..self
+        }
+    }
+
+    /// Under the app's name, with a way back to the beginning.
+    pub(super) fn of(self, app: PublicApp, again: String) -> Self {
+        Self {
+            app: Some(app),
+            again: Some(again),
+            ..self
+        }
+    }
+}
+
+impl IntoResponse for PageProblem {
+    fn into_response(self) -> Response {
+        let mut body = format!("<p class=\"card\">{}</p>", escaped(&self.text));
+        if let Some(again) = &self.again {
+            // Writing to a String can't fail, here and below.
+            let _ = write!(
+                body,
+                "<p><a class=\"button\" id=\"try-again\" href=\"{}\">Try again</a></p>",
+                escaped(again)
+            );
+        }
+        let _ = write!(
+            body,
+            "<p class=\"soft\"><small>Code: <code>{}</code></small></p>",
+            escaped(&self.code)
+        );
+        let mut response = match &self.app {
+            Some(app) => framed(self.status, self.title, app, &body),
+            None => plain(self.status, self.title, &body),
+        };
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let seconds = HeaderValue::from(RETRY_SECONDS);
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+fn plain(status: StatusCode, title: &str, body: &str) -> Response {
+    let body = format!("<div class=\"narrow\">{body}</div>");
+    Page::new(status, title, &body).into_response()
+}
+
+/// A page under the app's logo.
+pub(super) fn framed(status: StatusCode, title: &str, app: &PublicApp, body: &str) -> Response {
+    let body = format!("<div class=\"narrow\">{body}</div>");
+    let page = Page::new(status, title, &body);
+    if app.logo_url.is_empty() {
+        return page.into_response();
+    }
+    let words = format!("Logo of {}", app.name);
+    page.with_logo(&app.logo_url, &words).into_response()
+}
+
+/// A name that somebody else has chosen: it can't turn the text around it.
+pub(super) fn name(text: &str) -> String {
+    format!("<strong><bdi>{}</bdi></strong>", escaped(text))
+}
+
+/// The query of a connect link.
+pub(super) fn link_query(link: &ConnectLink) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("plugin", link.plugin.as_str());
+    if let Some(user_id) = &link.user_id {
+        query.append_pair("user_id", user_id);
+    }
+    if let Some(login_hint) = &link.login_hint {
+        query.append_pair("login_hint", login_hint);
+    }
+    query.finish()
+}
+
+/// Sends the browser elsewhere, which is told nothing of the address that it comes from.
+pub(super) fn redirect(to: &Url) -> Response {
+    let headers = [
+        (LOCATION, to.as_str()),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (StatusCode::FOUND, headers).into_response()
+}

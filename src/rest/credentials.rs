@@ -1,0 +1,72 @@
+//! An app's connected mailboxes.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Doors;
+use super::authority::OwnedApp;
+use super::problem::{Problem, ProblemBody};
+use crate::types::ids::CredentialId;
+
+/// A mailbox that was disconnected.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DisconnectedMailbox {
+    /// `cred_…`: the mailbox.
+    #[schema(example = "cred_01h2xcejqtf2nbrexx3vqjhp41")]
+    disconnected: String,
+}
+
+/// The path's own part.
+#[derive(Deserialize)]
+pub(super) struct OfCredential {
+    credential_id: String,
+}
+
+/// Disconnects a mailbox. Its tokens are forgotten, its grant is revoked at the provider where that can
+/// be, and mail that waits for it fails. The app is told by `user.disconnected`, reason `removed`.
+#[utoipa::path(
+    delete,
+    path = "/apps/{pushable_key}/credentials/{credential_id}",
+    operation_id = "disconnect_mailbox",
+    tag = "Apps",
+    security(("api_secret" = [])),
+    params(
+        ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
+        ("credential_id" = String, Path, description = "The mailbox, `cred_…`"),
+    ),
+    responses(
+        (status = 200, body = DisconnectedMailbox),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `credential_not_found`: the app has no such mailbox, or it is not connected"),
+    )
+)]
+pub(super) async fn disconnect(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+    Path(OfCredential { credential_id }): Path<OfCredential>,
+) -> Result<Json<DisconnectedMailbox>, Problem> {
+    let id: CredentialId = credential_id.parse().map_err(|_| no_such_credential())?;
+    let disconnected = doors
+        .mailboxes
+        .disconnect(app.id, id)
+        .await
+        .map_err(|error| Problem::database(&error))?;
+    if disconnected {
+        Ok(Json(DisconnectedMailbox {
+            disconnected: id.to_string(),
+        }))
+    } else {
+        Err(no_such_credential())
+    }
+}
+
+/// The same for one that isn't there, one that has ended, and another app's.
+fn no_such_credential() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "credential_not_found",
+        "The app has no connected mailbox with this id.",
+    )
+}

@@ -1,0 +1,234 @@
+//! Where users come back from their provider: what came of it is told to the app, or on a page.
+
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use url::Url;
+use utoipa::IntoParams;
+
+use super::Doors;
+use super::connect_failure::Failure;
+use super::connect_pages::{PageProblem, framed, link_query, name, redirect};
+use super::query::QueryParameters;
+use crate::mailboxes::{
+    CompleteError, Completed, ConnectLink, Connected, ProviderAnswer, PublicApp,
+};
+
+/// What a provider sends back (RFC 6749 §4.1.2).
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes what is read by hand")]
+pub(super) struct CallbackParameters {
+    /// What the user was sent to the provider with; good once, for ten minutes.
+    state: String,
+    /// The authorization code.
+    code: Option<String>,
+    /// Why there is none.
+    error: Option<String>,
+    /// The same in the provider's words.
+    error_description: Option<String>,
+}
+
+/// Where providers send users back to: register this address with your OAuth clients. When the app has a
+/// `callback_url`, the answer sends the user there with further query parameters: `status=success`,
+/// `credential_id`, `user_key`, `user_id` (if the link had one), `email`, `plugin`; or `status=error`,
+/// `error` (a word that stays), `error_description`, `plugin`, `user_id`.
+#[utoipa::path(
+    get,
+    path = "/oauth/callback",
+    operation_id = "oauth_callback",
+    tag = "Connect",
+    params(CallbackParameters),
+    responses(
+        (status = 200, body = String, content_type = "text/html", description = "A page that says which mailbox is connected"),
+        (status = 302, description = "To the app's `callback_url`, however it went", headers(("Location" = String, description = "With the parameters above"))),
+        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: no answer of a provider; `not_connected`: the user declined, or granted too little"),
+        (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the way was used, took too long, or its link was replaced"),
+        (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
+        (status = 502, body = String, content_type = "text/html", description = "`provider_error`"),
+        (status = 503, body = String, content_type = "text/html", description = "`provider_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn oauth_callback(
+    State(doors): State<Doors>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, PageProblem> {
+    let query = QueryParameters::parse(query.as_deref());
+    let (state, answer) = read(&query).ok_or_else(|| {
+        PageProblem::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_callback",
+            "This page can't be opened by itself",
+            "It is where mail providers send people back to, and something is missing for that. Begin again from the app that sent you here.",
+        )
+    })?;
+    match doors.mailboxes.complete(state, answer).await {
+        Ok(completed) => Ok(answered(&doors, completed)),
+        Err(CompleteError::LinkDead) => Err(PageProblem::new(
+            StatusCode::GONE,
+            "link_expired",
+            "This link is no longer valid",
+            "It was used before, took longer than ten minutes, or has been replaced. Nothing was connected by it just now; ask the app that sent you here for a new one.",
+        )),
+        Err(CompleteError::Database(error)) => Err(PageProblem::database(&error)),
+        Err(error) => Err(PageProblem::internal(&error)),
+    }
+}
+
+/// `None` where it is no answer of a provider: no state, or a parameter twice (RFC 6749 §3.1).
+fn read(query: &QueryParameters) -> Option<(&str, ProviderAnswer)> {
+    let get = |name| {
+        let value = query.once(name).ok()?;
+        Some(value.filter(|value| !value.is_empty()))
+    };
+    let state = get("state")??;
+    let (code, error, description) = (get("code")?, get("error")?, get("error_description")?);
+    let answer = match (code, error) {
+        (Some(code), None) => ProviderAnswer::Code(code.to_owned()),
+        (_, error) => ProviderAnswer::Refused {
+            error: error.unwrap_or_default().to_owned(),
+            description: description.unwrap_or_default().to_owned(),
+        },
+    };
+    Some((state, answer))
+}
+
+fn answered(doors: &Doors, completed: Completed) -> Response {
+    let Completed { app, link, result } = completed;
+    let provider = doors.mailboxes.provider_settings(link.plugin);
+    let label = provider.map_or("the provider", |settings| &settings.label);
+    let result = result.map_err(|error| Failure::new(&error, &app.name, label));
+    if let Some(url) = app_url(&app, &link, &result) {
+        return redirect(&url);
+    }
+    match result {
+        Ok(connected) => connected_page(&app, &connected),
+        Err(failure) => {
+            let (base_url, key) = (&doors.base_url, &app.pushable_key);
+            let again = format!("{base_url}/connect/{key}?{}", link_query(&link));
+            failure.page(app, again).into_response()
+        }
+    }
+}
+
+/// The app's own address with what came of it behind its query.
+fn app_url(
+    app: &PublicApp,
+    link: &ConnectLink,
+    result: &Result<Connected, Failure>,
+) -> Option<Url> {
+    let mut url = Url::parse(&app.callback_url).ok()?;
+    {
+        let mut query = url.query_pairs_mut();
+        match result {
+            Ok(connected) => {
+                query
+                    .append_pair("status", "success")
+                    .append_pair("credential_id", &connected.credential.to_string())
+                    .append_pair("user_key", &connected.user_key.to_string())
+                    .append_pair("email", &connected.email);
+            }
+            Err(failure) => {
+                query
+                    .append_pair("status", "error")
+                    .append_pair("error", &failure.error)
+                    .append_pair("error_description", &failure.text);
+            }
+        }
+        query.append_pair("plugin", link.plugin.as_str());
+        if let Some(user_id) = &link.user_id {
+            query.append_pair("user_id", user_id);
+        }
+    }
+    Some(url)
+}
+
+fn connected_page(app: &PublicApp, connected: &Connected) -> Response {
+    let body = format!(
+        "<p class=\"card\" role=\"status\">{} can now send email from {}.</p><p>You can close this window.</p>",
+        name(&app.name),
+        name(&connected.email)
+    );
+    framed(StatusCode::OK, "Your mailbox is connected", app, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mailboxes::ConnectError;
+    use crate::types::ids::AppId;
+    use crate::types::plugin::Plugin;
+
+    #[test]
+    fn the_apps_own_query_and_fragment_stay() {
+        let declined = || Failure::new(&ConnectError::NoAddress, "A & B", "C#D");
+        let text: String =
+            url::form_urlencoded::byte_serialize(declined().text.as_bytes()).collect();
+        let link = ConnectLink {
+            plugin: Plugin::B,
+            user_id: Some("ü&x=1#".to_owned()),
+            login_hint: None,
+        };
+        let tail = format!(
+            "status=error&error=no_address&error_description={text}&plugin=plugin_b\
+             &user_id=%C3%BC%26x%3D1%23"
+        );
+        for (callback_url, expected) in [
+            (
+                "https://app.example",
+                format!("https://app.example/?{tail}"),
+            ),
+            (
+                "https://app.example/a?",
+                format!("https://app.example/a?{tail}"),
+            ),
+            (
+                "https://app.example/a?b=c%20d&status=old#/there?x=y",
+                format!("https://app.example/a?b=c%20d&status=old&{tail}#/there?x=y"),
+            ),
+        ] {
+            let app = PublicApp {
+                id: AppId(uuid::Uuid::nil()),
+                name: String::new(),
+                pushable_key: String::new(),
+                logo_url: String::new(),
+                multiuser: false,
+                callback_url: callback_url.to_owned(),
+            };
+            let url = app_url(&app, &link, &Err(declined()));
+            assert_eq!(url.map(String::from), Some(expected), "{callback_url}");
+        }
+    }
+
+    #[test]
+    fn answers_of_providers() {
+        let kind = |query: &str| {
+            let query = QueryParameters::parse(Some(query));
+            read(&query).map(|(state, answer)| {
+                let answer = match answer {
+                    ProviderAnswer::Code(code) => code,
+                    ProviderAnswer::Refused { error, description } => {
+                        format!("{error}: {description}")
+                    }
+                };
+                format!("{state} {answer}")
+            })
+        };
+        for (query, expected) in [
+            ("state=s&code=c", Some("s c")),
+            ("state=s&code=c&iss=x&scope=a+b", Some("s c")),
+            ("state=s&code=c&error=e", Some("s e: ")),
+            ("state=s&error=e&error_description=d", Some("s e: d")),
+            ("state=s", Some("s : ")),
+            ("state=s&code=", Some("s : ")),
+            ("", None),
+            ("code=c", None),
+            ("state=&code=c", None),
+            ("state=s&state=s&code=c", None),
+            ("state=s&code=c&code=c", None),
+        ] {
+            assert_eq!(kind(query).as_deref(), expected, "{query}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The query of a request whose answer is a page: a parameter that is there twice is a mistake, and so
+//! is one that is no text.
+
+/// Decoded parameters, in order.
+#[derive(Debug)]
+pub(super) struct QueryParameters(Vec<(String, String)>);
+
+impl QueryParameters {
+    /// Decodes a query (`application/x-www-form-urlencoded`).
+    pub(super) fn parse(query: Option<&str>) -> Self {
+        let decoded = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        Self(decoded.into_owned().collect())
+    }
+
+    /// A parameter that is there at most once.
+    pub(super) fn once(&self, name: &'static str) -> Result<Option<&str>, String> {
+        let mut values = self.0.iter().filter(|(found, _)| found == name);
+        let value = values.next().map(|(_, value)| value.as_str());
+        if values.next().is_some() {
+            return Err(format!("The parameter {name} is given twice."));
+        }
+        Ok(value)
+    }
+
+    /// The same with `longest` characters at most, none of them a control character; an empty one is as
+    /// good as none.
+    pub(super) fn text(&self, name: &'static str, longest: usize) -> Result<Option<&str>, String> {
+        let Some(value) = self.once(name)?.filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        if value.chars().count() > longest {
+            return Err(format!(
+                "The parameter {name} may have {longest} characters at most."
+            ));
+        }
+        // What can't be decoded comes as a replacement character: then it is not what was meant.
+        if value
+            .contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
+        {
+            return Err(format!(
+                "The parameter {name} may hold no control characters, and must be UTF-8."
+            ));
+        }
+        Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_and_text() {
+        let query = QueryParameters::parse(Some("a=1+%2B&b=&c=1&c=1&d=%00&e=%ff&f=%C3%BC%C3%BC&g"));
+        assert_eq!(query.once("a"), Ok(Some("1 +")));
+        assert_eq!(query.once("b"), Ok(Some("")));
+        assert_eq!(query.text("b", 5), Ok(None));
+        assert_eq!(query.text("g", 5), Ok(None));
+        assert_eq!(query.once("z"), Ok(None));
+        assert!(query.once("c").is_err());
+        assert!(query.text("d", 5).is_err());
+        assert!(query.text("e", 5).is_err());
+        assert_eq!(query.text("f", 2), Ok(Some("üü")));
+        assert!(query.text("f", 1).is_err());
+        assert_eq!(QueryParameters::parse(None).once("a"), Ok(None));
+    }
+}

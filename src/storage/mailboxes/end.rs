@@ -1,0 +1,162 @@
+//! The table `mailboxes`: ending one, and whose grants may be revoked.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::types::event::DisconnectReason;
+use crate::types::ids::{AppId, CredentialId, UserKey};
+use crate::types::plugin::Plugin;
+
+/// A mailbox whose connection has ended, and the grant that was left of it.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its id.
+    pub id: CredentialId,
+    /// Its app.
+    pub app: AppId,
+    /// The provider.
+    pub plugin: Plugin,
+    /// Its address, as the provider spells it.
+    pub email: String,
+    /// The address in lower case.
+    pub email_lookup: String,
+    /// The refresh token, sealed; nobody else has it any more.
+    pub refresh_token_sealed: Option<Vec<u8>>,
+}
+
+struct Row {
+    id: Uuid,
+    app_id: Uuid,
+    plugin: String,
+    email: String,
+    email_lookup: String,
+    refresh_token_sealed: Option<Vec<u8>>,
+}
+
+impl TryFrom<Row> for Ended {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: CredentialId(row.id),
+            app: AppId(row.app_id),
+            plugin: row
+                .plugin
+                .parse()
+                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            email: row.email,
+            email_lookup: row.email_lookup,
+            refresh_token_sealed: row.refresh_token_sealed,
+        })
+    }
+}
+
+/// Ends an active mailbox and forgets its tokens; with `generation`, only while its token is still of
+/// that one. `None` when there was nothing to end, so that it is told once.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn end(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    generation: Option<i64>,
+    reason: DisconnectReason,
+    now: DateTime<Utc>,
+) -> Result<Option<Ended>, sqlx::Error> {
+    // The first part tells what the second one takes away.
+    sqlx::query_as!(
+        Row,
+        r#"WITH active AS (
+             SELECT id, app_id, plugin, email, email_lookup, refresh_token_sealed
+             FROM mailboxes
+             WHERE id = $1 AND status = 'active'
+               AND ($2::bigint IS NULL OR token_generation = $2)
+             FOR UPDATE
+         )
+         UPDATE mailboxes
+         SET status = 'disconnected', disconnect_reason = $3, disconnected_at = $4,
+             refresh_token_sealed = NULL, access_token_sealed = NULL,
+             access_token_expires_at = NULL, refresh_lease_until = NULL
+         FROM active WHERE mailboxes.id = active.id
+         RETURNING active.id, active.app_id, active.plugin, active.email, active.email_lookup,
+                   active.refresh_token_sealed"#,
+        id.0,
+        generation,
+        reason.as_str(),
+        now,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(Ended::try_from)
+    .transpose()
+}
+
+/// The user's other active mailboxes at a provider.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn others(
+    connection: &mut PgConnection,
+    user: UserKey,
+    plugin: Plugin,
+    but: CredentialId,
+) -> Result<Vec<CredentialId>, sqlx::Error> {
+    let ids = sqlx::query_scalar!(
+        "SELECT id FROM mailboxes
+         WHERE user_key = $1 AND plugin = $2 AND status = 'active' AND id <> $3
+         ORDER BY id",
+        user.0,
+        plugin.as_str(),
+        but.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(CredentialId).collect())
+}
+
+/// Whether any app has an active mailbox at this provider with this address (in lower case), or any
+/// at all where the address isn't known.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn is_account_connected(
+    connection: &mut PgConnection,
+    plugin: Plugin,
+    address_lookup: Option<&str>,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM mailboxes
+               WHERE plugin = $1 AND status = 'active'
+                 AND ($2::text IS NULL OR email_lookup = $2)
+           ) AS "exists!""#,
+        plugin.as_str(),
+        address_lookup,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// The mailboxes of an app that have a grant, to be revoked once the rows are gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn with_grants(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Vec<Ended>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, app_id, plugin, email, email_lookup, refresh_token_sealed
+         FROM mailboxes WHERE app_id = $1 AND refresh_token_sealed IS NOT NULL",
+        app.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Ended::try_from).collect()
+}

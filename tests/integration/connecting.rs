@@ -1,0 +1,292 @@
+//! End users connect their mailboxes: the link, the provider, the way back, and what is told of it.
+
+mod disconnect;
+mod failures;
+mod pages;
+mod provider;
+mod rules;
+mod way;
+
+use mailgate::accounts::{AppFields, CreatedApp};
+use mailgate::types::ids::CredentialId;
+use mailgate::types::seal::SealKeys;
+use reqwest::header::{HeaderMap, LOCATION};
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::support::gateway::{Gateway, SEAL_KEY};
+
+/// What a browser is shown.
+struct Visit {
+    status: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Visit {
+    /// Opens an address without cookies; redirects are not followed.
+    async fn to(url: impl Into<String>) -> Self {
+        let browser = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .unwrap();
+        let response = browser.get(url.into()).send().await.unwrap();
+        Self {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body: response.text().await.unwrap(),
+        }
+    }
+
+    /// Where a redirect leads.
+    fn location(&self) -> Url {
+        assert_eq!(self.status, 302, "{}", self.body);
+        let location = self.headers[LOCATION].to_str().unwrap();
+        location.parse().unwrap()
+    }
+
+    /// A parameter of the address that a redirect leads to.
+    fn parameter(&self, name: &str) -> Option<String> {
+        let location = self.location();
+        let mut pairs = location.query_pairs();
+        let value = pairs.find(|(found, _)| found == name)?.1;
+        Some(value.into_owned())
+    }
+
+    fn title(&self) -> &str {
+        let (_, rest) = self.body.split_once("<h1>").expect("a title");
+        rest.split("</h1>").next().unwrap()
+    }
+
+    /// A page of the gateway's own about a failure.
+    #[track_caller]
+    fn is_failure(&self, status: u16, code: &str) {
+        assert_eq!(self.status, status, "{}", self.body);
+        self.is_page();
+        let code = format!("<code>{code}</code>");
+        assert!(self.body.contains(&code), "{code}: {}", self.body);
+    }
+
+    /// What every page of the gateway's own has.
+    #[track_caller]
+    fn is_page(&self) {
+        for (name, value) in [
+            ("content-type", "text/html; charset=utf-8"),
+            ("cache-control", "no-store"),
+            ("referrer-policy", "no-referrer"),
+            ("x-content-type-options", "nosniff"),
+        ] {
+            assert_eq!(self.headers[name], value, "{name}");
+        }
+        let policy = self.headers["content-security-policy"].to_str().unwrap();
+        for directive in [
+            "default-src 'none'",
+            "style-src 'sha256-",
+            "form-action 'none'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.contains(directive), "{policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+        for part in [
+            "<html lang=\"en\">",
+            "<meta name=\"viewport\"",
+            "color-scheme:light dark",
+            "<main>",
+            "<h1>",
+        ] {
+            assert!(self.body.contains(part), "{part}: {}", self.body);
+        }
+        for part in ["<script", " style=", "javascript:"] {
+            assert!(!self.body.contains(part), "{part}: {}", self.body);
+        }
+    }
+}
+
+/// An app's connect link with these parameters.
+fn link(gateway: &Gateway, app: &CreatedApp, parameters: &[(&str, &str)]) -> Url {
+    let address = format!(
+        "{}/connect/{}",
+        gateway.daemon.base_url,
+        app.pushable_key.expose()
+    );
+    if parameters.is_empty() {
+        return address.parse().unwrap();
+    }
+    Url::parse_with_params(&address, parameters).unwrap()
+}
+
+/// From the link through the provider to where the user comes back.
+async fn until_callback(gateway: &Gateway, app: &CreatedApp, parameters: &[(&str, &str)]) -> Url {
+    let begun = Visit::to(link(gateway, app, parameters)).await;
+    let granted = Visit::to(begun.location()).await;
+    granted.location()
+}
+
+/// The whole way.
+async fn walk(gateway: &Gateway, app: &CreatedApp, parameters: &[(&str, &str)]) -> Visit {
+    Visit::to(until_callback(gateway, app, parameters).await).await
+}
+
+/// The whole way to a mailbox at `plugin_a` and the page at its end.
+async fn connect(gateway: &Gateway, app: &CreatedApp, email: &str) -> Visit {
+    walk(
+        gateway,
+        app,
+        &[("plugin", "plugin_a"), ("login_hint", email)],
+    )
+    .await
+}
+
+async fn execute(gateway: &Gateway, statement: &'static str) {
+    sqlx::query(statement)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+}
+
+/// A further app of the gateway's subscriber.
+async fn another_app(gateway: &Gateway, name: &str) -> CreatedApp {
+    let (accounts, fields) = (&gateway.daemon.accounts, AppFields::named(name));
+    let created = accounts.create_own_app(gateway.subscriber, &fields).await;
+    created.unwrap()
+}
+
+/// The `user.…` events of all apps that have a `webhook_url`, as `(name, data)`, oldest first.
+async fn events(gateway: &Gateway) -> Vec<(String, Value)> {
+    let rows: Vec<(String, String)> = sqlx::query_as(
+        "SELECT event, body FROM webhook_messages WHERE event LIKE 'user.%'
+             ORDER BY created_at, id",
+    )
+    .fetch_all(&mut gateway.database().await)
+    .await
+    .unwrap();
+    rows.into_iter()
+        .map(|(event, body)| {
+            let body: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(body["event"], event);
+            (event, body["data"].clone())
+        })
+        .collect()
+}
+
+/// `user.connected` as [`events`] has it.
+fn connected(credential: &str, email: &str, plugin: &str) -> (String, Value) {
+    let data = json!({ "credential_id": credential, "email": email, "plugin": plugin });
+    ("user.connected".to_owned(), data)
+}
+
+/// `user.disconnected` as [`events`] has it.
+fn disconnected(credential: &str, email: &str, plugin: &str, reason: &str) -> (String, Value) {
+    let data = json!({
+        "credential_id": credential, "email": email, "plugin": plugin, "reason": reason,
+    });
+    ("user.disconnected".to_owned(), data)
+}
+
+/// A row of `mailboxes`.
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Row {
+    email: String,
+    user_id: Option<String>,
+    status: String,
+    disconnect_reason: Option<String>,
+    has_tokens: bool,
+}
+
+/// The mailboxes of an app, by their addresses.
+async fn rows(gateway: &Gateway, app: &CreatedApp) -> Vec<Row> {
+    sqlx::query_as(
+        "SELECT email, user_id, status, disconnect_reason,
+                refresh_token_sealed IS NOT NULL AND access_token_sealed IS NOT NULL AS has_tokens
+         FROM mailboxes JOIN end_users USING (user_key)
+         WHERE mailboxes.app_id = $1 ORDER BY email, user_id",
+    )
+    .bind(app.id.0)
+    .fetch_all(&mut gateway.database().await)
+    .await
+    .unwrap()
+}
+
+/// The addresses of an app's active mailboxes.
+async fn active(gateway: &Gateway, app: &CreatedApp) -> Vec<String> {
+    let rows = rows(gateway, app).await;
+    let active = rows.into_iter().filter(|row| row.status == "active");
+    active.map(|row| row.email).collect()
+}
+
+/// A mailbox's access token, in clear.
+async fn access_token(gateway: &Gateway, credential: CredentialId) -> String {
+    let sealed: Vec<u8> =
+        sqlx::query_scalar("SELECT access_token_sealed FROM mailboxes WHERE id = $1")
+            .bind(credential.0)
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+    let context = format!("mailboxes.access_token {}", credential.0);
+    let opened = SealKeys::parse([SEAL_KEY])
+        .unwrap()
+        .unseal(&context, &sealed);
+    opened.unwrap().expose_secret().to_owned()
+}
+
+/// How many grants live at the sandbox: it keeps a file of each.
+fn grants(gateway: &Gateway) -> usize {
+    owners_of_grants(gateway).len()
+}
+
+/// How many of them are of one account.
+fn grants_of(gateway: &Gateway, account: &str) -> usize {
+    let owners = owners_of_grants(gateway);
+    let of_it = owners
+        .iter()
+        .filter(|owner| owner.eq_ignore_ascii_case(account));
+    of_it.count()
+}
+
+fn owners_of_grants(gateway: &Gateway) -> Vec<String> {
+    let folder = gateway.ca_file.parent().unwrap().join("grants");
+    let paths = std::fs::read_dir(folder).unwrap();
+    paths
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        // One may end between being listed and being read.
+        .filter_map(|path| std::fs::read(path).ok())
+        .map(|grant| {
+            let grant: Value = serde_json::from_slice(&grant).unwrap();
+            grant["mailbox"].as_str().unwrap().to_owned()
+        })
+        .collect()
+}
+
+/// Waits until an account has no grant any more.
+async fn no_grant_of(gateway: &Gateway, account: &str) {
+    gateway
+        .eventually("the end of a grant", async |gateway| {
+            grants_of(gateway, account) == 0
+        })
+        .await;
+}
+
+/// Waits until just so many grants are left.
+async fn left_with(gateway: &Gateway, count: usize) {
+    gateway
+        .eventually("the end of a grant", async |gateway| {
+            grants(gateway) == count
+        })
+        .await;
+}
+
+/// How many ways have begun and not ended.
+async fn states(gateway: &Gateway) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM oauth_states")
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+}
