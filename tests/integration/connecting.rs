@@ -1,5 +1,6 @@
 //! End users connect their mailboxes: the link, the provider, the way back, and what is told of it.
 
+mod browser;
 mod disconnect;
 mod failures;
 mod pages;

@@ -1,13 +1,16 @@
 //! A mailbox provider made of software that nobody here wrote: npm `oidc-provider` gives and checks
 //! the tokens, Postfix takes mail by SMTP with XOAUTH2, Dovecot keeps it and shows it by IMAP.
+//! Beside it the APIs of Google and Microsoft ([`emulate`]), and a browser ([`browser`]).
 //!
 //! `tests/peers/install` installs all of it; nothing here is skipped when something is missing.
 //! Everything runs on loopback, from one temporary folder, and ends with the [`Provider`] or with
 //! the test process, however that ends.
 
+pub mod browser;
 mod certificate;
 pub mod clients;
 mod dovecot;
+pub mod emulate;
 mod inbox;
 mod oidc_provider;
 mod postfix;
@@ -224,6 +227,11 @@ fn node() -> PathBuf {
     // Node looks for packages from its real place.
     link.canonicalize()
         .unwrap_or_else(|error| panic!("no {} ({error}): run tests/peers/install", link.display()))
+}
+
+/// The npm packages that `tests/peers/install` brought.
+fn node_packages() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/node/node_modules")
 }
 
 fn require_installed() {

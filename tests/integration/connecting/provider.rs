@@ -11,7 +11,7 @@ use crate::support::gateway::Gateway;
 const ADA: &str = "ada@provider.test";
 
 /// A port that is free now, so that the provider can be told of it before the gateway is there.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }

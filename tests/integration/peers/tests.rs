@@ -1,5 +1,8 @@
 //! That the peers themselves behave as the other tests take for granted.
 
+mod browser;
+mod emulate;
+
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

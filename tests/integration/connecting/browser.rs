@@ -1,0 +1,135 @@
+//! The way as a person walks it, in Chromium, on a desk and on a phone: link, chooser, provider, and
+//! back to the app's own page. The pictures stay in `target/test-artefacts`.
+
+use axum::Router;
+use axum::response::Html;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::link;
+use crate::peers::Provider;
+use crate::peers::browser::{Browser, Step};
+use crate::peers_end_to_end::{ADA, Encryption, plugins};
+use crate::support::gateway::Gateway;
+
+/// The app that users come from and go back to; ends with the set.
+async fn app_page(servers: &mut JoinSet<()>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let page = "<!doctype html><title>The app</title><h1>Back in the app</h1>";
+    let router = Router::new().route("/back", get(async move || Html(page)));
+    servers.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    format!("http://{address}/back")
+}
+
+async fn call_back(gateway: &Gateway, callback_url: &str) {
+    sqlx::query("UPDATE apps SET callback_url = $1")
+        .bind(callback_url)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+}
+
+/// What the app is told in its address.
+fn told(url: &str, name: &str) -> Option<String> {
+    let url = url::Url::parse(url).unwrap();
+    let found = url.query_pairs().find(|(found, _)| found == name);
+    found.map(|(_, value)| value.into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_the_sandbox_without_scripts() {
+    let mut servers = JoinSet::new();
+    let gateway = Gateway::start().await;
+    let link = link(&gateway, &gateway.app, &[]);
+    for (browser, device) in [(Browser::desktop(), "desktop"), (Browser::phone(), "phone")] {
+        call_back(&gateway, "").await;
+        let results = browser
+            .clone()
+            .without_javascript()
+            .run(&[
+                Step::goto(link.as_str()),
+                Step::expect_text("Connect your mailbox"),
+                Step::expect_text("Demo would like to send email from your mailbox"),
+                Step::screenshot(&format!("connect-chooser-{device}")),
+                Step::click("#connect-plugin_b"),
+                Step::fill("#address", format!("{device}@sandbox.example")),
+                Step::screenshot(&format!("connect-sandbox-{device}")),
+                Step::click("role=button[name=\"Continue with this address\"]"),
+                Step::expect_text("Your mailbox is connected"),
+                Step::expect_text(format!("{device}@sandbox.example")),
+                Step::screenshot(&format!("connect-success-{device}")),
+                Step::goto(link.as_str()),
+                Step::click("#connect-plugin_b"),
+                Step::click("role=button[name=\"Deny\"]"),
+                Step::expect_text("Your mailbox is not connected"),
+                Step::screenshot(&format!("connect-denied-{device}")),
+                Step::click("#try-again"),
+                Step::expect_url("/oauth/authorize"),
+            ])
+            .await;
+        assert!(
+            results
+                .iter()
+                .all(|result| result.console_errors.is_empty() || result.status == Some(400))
+        );
+
+        let page = app_page(&mut servers).await;
+        call_back(&gateway, &page).await;
+        let results = browser
+            .run(&[
+                Step::goto(link.as_str()),
+                Step::click("#connect-plugin_b"),
+                Step::fill("#address", format!("{device}@sandbox.example")),
+                Step::click("role=button[name=\"Continue with this address\"]"),
+                Step::expect_text("Back in the app"),
+            ])
+            .await;
+        let end = &results.last().unwrap().url;
+        assert_eq!(told(end, "status").as_deref(), Some("success"), "{end}");
+        let email = format!("{device}@sandbox.example");
+        assert_eq!(told(end, "email"), Some(email), "{end}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_oidc_provider() {
+    let mut servers = JoinSet::new();
+    let port = super::provider::free_port();
+    let provider = Provider::start(&format!("http://127.0.0.1:{port}/oauth/callback")).await;
+    let gateway = Gateway::builder()
+        .plugins(plugins(&provider, Encryption::StartTls))
+        .set("HTTP__LISTEN", format!("127.0.0.1:{port}"))
+        .start()
+        .await;
+    let page = app_page(&mut servers).await;
+    call_back(&gateway, &page).await;
+    for (hint, status, name) in [
+        (ADA, "success", "connect-oidc-success"),
+        ("deny@provider.test", "error", "connect-oidc-denied"),
+    ] {
+        let link = link(&gateway, &gateway.app, &[("login_hint", hint)]);
+        let results = Browser::desktop()
+            .run(&[
+                Step::goto(link.as_str()),
+                Step::screenshot("connect-oidc-chooser"),
+                Step::click("#connect-plugin_b"),
+                Step::expect_text("Back in the app"),
+                Step::screenshot(name),
+            ])
+            .await;
+        let end = &results.last().unwrap().url;
+        assert_eq!(told(end, "status").as_deref(), Some(status), "{end}");
+        assert_eq!(told(end, "plugin").as_deref(), Some("plugin_b"), "{end}");
+    }
+    let (status, answer) = gateway
+        .send(serde_json::json!({
+            "to": "bob@provider.test", "subject": "Hello", "body": "Hi.", "plugin": "plugin_b",
+        }))
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    provider.wait_for_messages("bob@provider.test", 1).await;
+    gateway.stop().await;
+}

@@ -1,0 +1,210 @@
+//! A browser: Debian's Chromium without a window, driven by `tests/peers/browser.mjs`.
+//!
+//! A page that the browser refuses something (Content Security Policy) fails the run; names other
+//! than this machine's own don't resolve.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::process;
+
+const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// How long all steps together may take; the failure then names the step.
+const STEPS_TIME: Duration = Duration::from_secs(50);
+
+/// Longest that the whole run may take, with the start and the end of the browser.
+const RUN_TIME: Duration = Duration::from_mins(1);
+
+/// What the user does. A selector is one of Playwright's (CSS, `text=Send`,
+/// `role=button[name="Send"]`) and must fit one element. Each step waits up to 10 seconds.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Step {
+    Goto(String),
+    /// Waits for the page that it leads to, too.
+    Click(String),
+    /// Selector, and the text that the field then holds.
+    Fill(String, String),
+    /// The value of a field or the visible text of an element, into [`StepResult::text`].
+    Read(String),
+    /// Waits until the page's URL fits this regular expression.
+    ExpectUrl(String),
+    /// Waits until the page shows this text; white space is folded, case counts.
+    ExpectText(String),
+    /// A picture (PNG) of the whole page, see [`artefact`].
+    Screenshot(PathBuf),
+}
+
+/// Where the browser is after a step, and what it said during it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepResult {
+    pub url: String,
+    pub title: String,
+    /// HTTP status of the last navigation; `None` when it got no answer.
+    pub status: Option<u16>,
+    /// Only of [`Step::Read`].
+    pub text: Option<String>,
+    /// Errors on the console, with failed requests and scripts that threw.
+    pub console_errors: Vec<String>,
+    /// What a Content Security Policy or the like forbade; empty unless [`Browser::allow_refused`].
+    pub refused: Vec<String>,
+}
+
+/// A browser yet to start, with a profile of its own for each run.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Browser {
+    viewport: Viewport,
+    javascript: bool,
+    allow_refused: bool,
+}
+
+/// In CSS pixels.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Viewport {
+    width: u16,
+    height: u16,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Plan<'a> {
+    #[serde(flatten)]
+    browser: &'a Browser,
+    steps: &'a [Step],
+    user_data_folder: &'a Path,
+    limit_seconds: u64,
+}
+
+impl Browser {
+    /// 1280 × 800.
+    pub fn desktop() -> Self {
+        Self::sized(1280, 800)
+    }
+
+    /// 390 × 844.
+    pub fn phone() -> Self {
+        Self::sized(390, 844)
+    }
+
+    fn sized(width: u16, height: u16) -> Self {
+        Self {
+            viewport: Viewport { width, height },
+            javascript: true,
+            allow_refused: false,
+        }
+    }
+
+    /// Pages run no scripts.
+    pub fn without_javascript(self) -> Self {
+        Self {
+            javascript: false,
+            ..self
+        }
+    }
+
+    /// What the browser refuses is told, and fails nothing.
+    pub fn allow_refused(self) -> Self {
+        Self {
+            allow_refused: true,
+            ..self
+        }
+    }
+
+    /// Takes all steps, one result each.
+    ///
+    /// # Panics
+    ///
+    /// When a step fails; the message names it.
+    pub async fn run(&self, steps: &[Step]) -> Vec<StepResult> {
+        self.try_run(steps)
+            .await
+            .unwrap_or_else(|failure| panic!("{failure}"))
+    }
+
+    /// As [`Browser::run`]; a failure names the step, the page and what the browser said.
+    pub async fn try_run(&self, steps: &[Step]) -> Result<Vec<StepResult>, String> {
+        assert!(
+            Path::new(CHROMIUM).is_file(),
+            "{CHROMIUM} isn't there: run tests/peers/install as root"
+        );
+        let home = tempfile::Builder::new()
+            .prefix("mailgate-browser-")
+            .tempdir()
+            .unwrap();
+        let plan = Plan {
+            browser: self,
+            steps,
+            user_data_folder: &home.path().join("profile"),
+            limit_seconds: STEPS_TIME.as_secs(),
+        };
+        let mut command = Command::new(super::node());
+        command
+            .arg(super::sources().join("browser.mjs"))
+            // Chromium writes to these, whatever its profile is; it ends with the script.
+            .env("HOME", home.path())
+            .env("TMPDIR", home.path())
+            .env_remove("XDG_CONFIG_HOME")
+            .env_remove("XDG_CACHE_HOME");
+        let plan = serde_json::to_vec(&plan).unwrap();
+        let output = process::run(command, &plan, RUN_TIME).await;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+        }
+        let results: Vec<StepResult> = String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(results.len(), steps.len(), "a step told nothing");
+        Ok(results)
+    }
+}
+
+impl Step {
+    pub fn goto(url: impl Into<String>) -> Self {
+        Self::Goto(url.into())
+    }
+
+    pub fn click(selector: impl Into<String>) -> Self {
+        Self::Click(selector.into())
+    }
+
+    pub fn fill(selector: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::Fill(selector.into(), text.into())
+    }
+
+    pub fn read(selector: impl Into<String>) -> Self {
+        Self::Read(selector.into())
+    }
+
+    pub fn expect_url(pattern: impl Into<String>) -> Self {
+        Self::ExpectUrl(pattern.into())
+    }
+
+    pub fn expect_text(text: impl Into<String>) -> Self {
+        Self::ExpectText(text.into())
+    }
+
+    /// Into [`artefact`] of that name.
+    pub fn screenshot(name: &str) -> Self {
+        Self::Screenshot(artefact(name))
+    }
+}
+
+/// Where a picture of that name belongs: `test-artefacts/NAME.png` in cargo's target folder.
+pub fn artefact(name: &str) -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
+    // A relative one is meant from the folder of Cargo.toml, where cargo runs tests.
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(target)
+        .join("test-artefacts");
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(format!("{name}.png"))
+}

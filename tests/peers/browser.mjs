@@ -1,0 +1,171 @@
+// Drives a headless Chromium through a list of steps, with npm `playwright-core`.
+//
+//   node browser.mjs <PLAN
+//
+// The plan is a JSON object:
+//   steps            the list of steps (below)
+//   viewport         {"width": …, "height": …} in CSS pixels
+//   javascript       false: pages run no scripts (default: true)
+//   allowRefused     true: what the browser refuses doesn't fail the run (default: false)
+//   userDataFolder   an empty folder for the browser's profile
+//   limitSeconds     how long all steps together may take
+//
+// A step is an object with one member. A selector is one of Playwright's: CSS, `text=Send`,
+// `role=button[name="Send"]`; it must fit one element.
+//   {"goto": url}               opens a page
+//   {"click": selector}         clicks, and waits for the page that this leads to
+//   {"fill": [selector, text]}  replaces what a field holds
+//   {"read": selector}          the field's value or the element's visible text, as `text`
+//   {"expectUrl": regex}        waits until the page's URL fits
+//   {"expectText": text}        waits until the page shows the text, white space folded
+//   {"screenshot": path}        a picture of the whole page
+//
+// For each step done it prints one line of JSON: `url`, `title`, `status` (HTTP status of the last
+// navigation, null when there was none or it got no answer), `text`, and what the browser said since
+// the step before: `consoleErrors` and `refused` (what a Content Security Policy or the like forbade).
+// When a step fails, the reason goes to stderr and the exit status is 1.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const { chromium } = createRequire(process.execPath)('playwright-core');
+
+const CHROMIUM = '/usr/bin/chromium';
+/** Longest that one step may take, and how often a page is looked at; in milliseconds. */
+const STEP_TIME = 10_000;
+const POLL_TIME = 50;
+
+const ARGUMENTS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-proxy-server',
+  // Nothing leaves this machine: every other name or address is none.
+  '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
+];
+
+// Chromium's own words; older versions began them with "Refused to".
+const REFUSED = /Content Security Policy|^Refused to /;
+
+const plan = JSON.parse(readFileSync(0, 'utf8'));
+const { steps, viewport, javascript = true, allowRefused = false } = plan;
+const deadline = Date.now() + plan.limitSeconds * 1000;
+
+let consoleErrors = [];
+let refused = [];
+let status = null;
+
+/** Notes what the browser says and what navigations are answered. */
+function listen(context, page) {
+  const note = (text) => (REFUSED.test(text) ? refused : consoleErrors).push(text);
+  context.on('console', (message) => {
+    if (message.type() === 'error') note(`${message.text()} (${message.location().url})`);
+  });
+  context.on('weberror', (error) => note(String(error.error())));
+  const navigates = (request) => request.isNavigationRequest() && request.frame() === page.mainFrame();
+  page.on('response', (response) => {
+    if (navigates(response.request())) status = response.status();
+  });
+  page.on('requestfailed', (request) => {
+    if (navigates(request)) status = null;
+  });
+}
+
+async function until(what, holds) {
+  const end = Math.min(Date.now() + STEP_TIME, deadline);
+  let seen;
+  do {
+    // The page may be left while it is asked.
+    seen = await holds().catch((error) => ({ shown: error.message }));
+    if (seen.holds) return;
+    await new Promise((resolve) => setTimeout(resolve, POLL_TIME));
+  } while (Date.now() < end);
+  throw new Error(`${what}, but there is: ${seen.shown}`);
+}
+
+const fold = (text) => text.replace(/\s+/g, ' ').trim();
+
+const ACTIONS = {
+  goto: (page, url) => page.goto(url),
+  click: async (page, selector) => {
+    await page.click(selector);
+    await page.waitForLoadState();
+  },
+  fill: (page, [selector, text]) => page.fill(selector, text),
+  read: (page, selector) =>
+    page.locator(selector).evaluate((element) => element.value ?? element.innerText),
+  expectUrl: (page, pattern) =>
+    until(`expected a URL like ${pattern}`, async () => ({
+      holds: new RegExp(pattern).test(page.url()),
+      shown: page.url(),
+    })),
+  expectText: (page, text) =>
+    until(`expected the text "${text}"`, async () => {
+      const shown = fold(await page.locator('body').innerText({ timeout: STEP_TIME }));
+      return { holds: shown.includes(fold(text)), shown };
+    }),
+  screenshot: async (page, path) => {
+    await page.screenshot({ path, fullPage: true });
+  },
+};
+
+async function take(page, step) {
+  const [[action, argument], ...rest] = Object.entries(step);
+  if (!Object.hasOwn(ACTIONS, action) || rest.length) throw new Error('there is no such step');
+  const outcome = await ACTIONS[action](page, argument);
+  // The answer to this comes after all that the browser said before.
+  const title = await page.title();
+  if (refused.length && !allowRefused) throw new Error('the browser refused something');
+  const text = action === 'read' ? outcome : null;
+  const result = { url: page.url(), title, status, text, consoleErrors, refused };
+  [consoleErrors, refused] = [[], []];
+  return result;
+}
+
+function report(place, error, page) {
+  const lines = [`${place}: ${error.message}`];
+  if (page) lines.push(`page: ${page.url()}`);
+  lines.push(...refused.map((text) => `refused: ${text}`));
+  lines.push(...consoleErrors.map((text) => `console: ${text}`));
+  // Playwright colours its call log.
+  console.error(lines.join('\n').replace(/\x1b\[\d*m/g, ''));
+  process.exitCode = 1;
+}
+
+async function run(context) {
+  const page = context.pages()[0];
+  listen(context, page);
+  let place = 'before the first step';
+  try {
+    for (const [index, step] of steps.entries()) {
+      place = `step ${index + 1} ${JSON.stringify(step)}`;
+      const left = deadline - Date.now();
+      if (left <= 0) throw new Error(`the steps before it took all of ${plan.limitSeconds} s`);
+      page.setDefaultTimeout(Math.min(STEP_TIME, left));
+      console.log(JSON.stringify(await take(page, step)));
+    }
+    place = 'after the last step';
+    await page.title();
+    if (refused.length && !allowRefused) throw new Error('the browser refused something');
+  } catch (error) {
+    report(place, error, page);
+  }
+}
+
+try {
+  const context = await chromium.launchPersistentContext(plan.userDataFolder, {
+    executablePath: CHROMIUM,
+    headless: true,
+    args: ARGUMENTS,
+    viewport,
+    javaScriptEnabled: javascript,
+  });
+  await run(context);
+  await context.close();
+} catch (error) {
+  report('Chromium', error);
+}
