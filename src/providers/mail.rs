@@ -1,7 +1,11 @@
 //! Mail providers: one file per transport, and their OAuth endpoints.
 
+pub mod addressed;
+mod answer;
+pub mod gmail;
 pub mod imap;
 pub mod oauth;
+pub mod places;
 pub mod reader;
 pub mod received;
 pub mod smtp;
@@ -19,6 +23,7 @@ use crate::providers::tls::{self, ClientTlsError};
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 
+use gmail::GmailApi;
 use imap::ImapReader;
 use oauth::OAuthClient;
 use reader::MailReader;
@@ -84,8 +89,8 @@ impl MailProviders {
                 .map_err(|source| ProviderError::Tls { plugin, source })?;
             let http = http_client(settings, sending, &tls)
                 .map_err(|source| ProviderError::Http { plugin, source })?;
-            let oauth = OAuthClient::new(settings, http, sending.oauth, Arc::clone(clock));
-            let (transport, reader) = ways(settings, sending, tls, hello);
+            let oauth = OAuthClient::new(settings, http.clone(), sending.oauth, Arc::clone(clock));
+            let (transport, reader) = ways(settings, sending, tls, http, clock, hello);
             by_plugin.insert(
                 plugin,
                 MailProvider {
@@ -125,10 +130,16 @@ fn ways(
     settings: &PluginSettings,
     sending: &SendingSettings,
     tls: Arc<ClientConfig>,
+    http: Client,
+    clock: &SharedClock,
     hello: &str,
 ) -> (Arc<dyn MailTransport>, Option<Arc<dyn MailReader>>) {
     match settings.transport {
-        TransportKind::Smtp | TransportKind::GmailApi | TransportKind::Graph => {
+        TransportKind::GmailApi => {
+            let gmail = Arc::new(GmailApi::new(settings, sending, http, Arc::clone(clock)));
+            (gmail.clone(), Some(gmail))
+        }
+        TransportKind::Smtp | TransportKind::Graph => {
             let reader = settings.imap.as_ref().map(|server| {
                 let reader = ImapReader::new(server, settings, Arc::clone(&tls), sending);
                 Arc::new(reader) as Arc<dyn MailReader>

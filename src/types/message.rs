@@ -38,6 +38,25 @@ impl Message {
             .iter()
             .flat_map(|piece| piece.chunks(CHUNK_BYTES))
     }
+
+    /// The message in pieces of at most [`CHUNK_BYTES`], which share its buffers.
+    pub fn shared_chunks(&self) -> impl Iterator<Item = Bytes> + use<> {
+        self.pieces.clone().into_iter().flat_map(|mut piece| {
+            std::iter::from_fn(move || {
+                let next = piece.split_to(piece.len().min(CHUNK_BYTES));
+                (!next.is_empty()).then_some(next)
+            })
+        })
+    }
+
+    /// The message with something in front, which copies nothing.
+    #[must_use]
+    pub fn with_front(&self, front: Bytes) -> Self {
+        let mut pieces = Vec::with_capacity(self.pieces.len() + 1);
+        pieces.push(front);
+        pieces.extend_from_slice(&self.pieces);
+        Self { pieces }
+    }
 }
 
 #[cfg(test)]
@@ -53,5 +72,22 @@ mod tests {
             message.chunks().map(<[u8]>::len).sum::<usize>(),
             message.size()
         );
+        let shared: Vec<Bytes> = message.shared_chunks().collect();
+        assert!(shared.iter().all(|chunk| chunk.len() <= CHUNK_BYTES));
+        assert_eq!(
+            shared.concat(),
+            message.chunks().collect::<Vec<_>>().concat()
+        );
+    }
+
+    #[test]
+    fn something_goes_in_front() {
+        let message = Message::from_pieces(vec![Bytes::from("b"), Bytes::new(), Bytes::from("c")]);
+        let with_front = message.with_front(Bytes::from("a"));
+        assert_eq!(
+            with_front.shared_chunks().collect::<Vec<_>>().concat(),
+            b"abc"
+        );
+        assert_eq!(message.size(), 2);
     }
 }

@@ -10,6 +10,7 @@ mod apps;
 mod certificate_reload;
 mod command_line;
 mod connecting;
+mod gmail_api;
 mod http_listener;
 mod idempotency;
 mod imap_reader;

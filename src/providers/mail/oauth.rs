@@ -13,14 +13,12 @@ use serde::Deserialize;
 
 pub use authorize::AuthorizationRequest;
 
+use super::answer::{no_answer, one_line};
 use crate::config::{ClientAuthentication, PluginSettings};
 use crate::types::clock::SharedClock;
 
 /// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client).
 const UNNAMED_LIFE: i64 = 3_600;
-
-/// Characters of an explanation that are kept.
-const DESCRIPTION_LENGTH: usize = 300;
 
 /// The largest answer of a token endpoint that is read.
 const MAXIMUM_ANSWER: usize = 256 * 1024;
@@ -263,15 +261,7 @@ impl OAuthClient {
 }
 
 fn unreachable(error: reqwest::Error) -> OAuthError {
-    // An address may carry parameters; what went wrong stands in the sources.
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    OAuthError::Unreachable(text)
+    OAuthError::Unreachable(no_answer(error))
 }
 
 async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
@@ -283,14 +273,6 @@ async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
         }
     }
     Ok(body)
-}
-
-/// What strangers say, fit for a log line and a database.
-fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .take(DESCRIPTION_LENGTH)
-        .collect()
 }
 
 fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {

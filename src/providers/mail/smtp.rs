@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, SendingSettings};
+use crate::providers::mail::places::Places;
 use crate::providers::mail::transport::{Account, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
@@ -39,6 +40,7 @@ pub struct SmtpTransport {
     endpoint: Endpoint,
     connector: TlsConnector,
     idle: IdleConnections,
+    places: Places,
     /// For everything before the message itself.
     preparation: Duration,
 }
@@ -73,6 +75,7 @@ impl SmtpTransport {
             },
             connector: TlsConnector::from(tls),
             idle: IdleConnections::new(sending.idle_connection, settings.limits.concurrency),
+            places: Places::new(settings.limits.concurrency),
             preparation: sending.connect + sending.command * 2,
         }
     }
@@ -83,10 +86,8 @@ impl SmtpTransport {
         recipients: &Recipients,
         message: &Message,
     ) -> Verdict {
-        let places = self.idle.places(account.credential);
         let prepare = async {
-            // The places are never closed, so one comes.
-            let place = places.acquire().await.ok();
+            let place = self.places.take(account.credential).await;
             (place, self.prepare(account, recipients, message).await)
         };
         let Ok((_place, prepared)) = timeout(self.preparation, prepare).await else {
@@ -186,6 +187,7 @@ impl MailTransport for SmtpTransport {
 
     fn drop_idle_connections(&self) {
         self.idle.drop_expired();
+        self.places.drop_unused();
     }
 }
 

@@ -1,18 +1,15 @@
-//! What is kept by mailbox: places for submissions, and connections between messages. A connection
-//! that an older access token opened is never used again.
+//! Connections kept by mailbox between messages. One that an older access token opened is never used
+//! again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use tokio::sync::Semaphore;
 
 use super::connection::Connection;
 use crate::types::ids::CredentialId;
 
 pub(super) struct IdleConnections {
     kept: Mutex<HashMap<CredentialId, Kept>>,
-    places: Mutex<HashMap<CredentialId, Arc<Semaphore>>>,
     longest: Duration,
     per_mailbox: usize,
 }
@@ -26,7 +23,6 @@ impl IdleConnections {
     pub(super) fn new(longest: Duration, per_mailbox: usize) -> Self {
         Self {
             kept: Mutex::default(),
-            places: Mutex::default(),
             longest,
             per_mailbox,
         }
@@ -34,15 +30,6 @@ impl IdleConnections {
 
     fn kept(&self) -> MutexGuard<'_, HashMap<CredentialId, Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The places of a mailbox: as many as it may have submissions under way.
-    pub(super) fn places(&self, credential: CredentialId) -> Arc<Semaphore> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_mailbox = places
-            .entry(credential)
-            .or_insert_with(|| Arc::new(Semaphore::new(self.per_mailbox)));
-        Arc::clone(of_mailbox)
     }
 
     /// The connection used last, which is the likeliest to live.
@@ -79,10 +66,6 @@ impl IdleConnections {
     }
 
     pub(super) fn drop_expired(&self) {
-        self.places
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|_, places| Arc::strong_count(places) > 1);
         self.kept().retain(|_, mailbox| {
             mailbox
                 .connections

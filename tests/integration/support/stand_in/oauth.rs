@@ -77,7 +77,7 @@ pub struct TokenEndpoint {
 }
 
 impl TokenEndpoint {
-    pub(super) async fn start(servers: &mut JoinSet<()>) -> Self {
+    pub async fn start(servers: &mut JoinSet<()>) -> Self {
         let shared = Arc::<Shared>::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it has an address");

@@ -1,0 +1,327 @@
+//! A message for an interface that reads the recipients from the headers: who stands in the envelope
+//! alone goes into a Bcc header, which such an interface takes off again.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use bytes::Bytes;
+use mail_parser::{Address, HeaderName, MessageParser};
+
+use super::transport::Recipients;
+use super::verdict::Failure;
+use crate::types::message::Message;
+
+/// Bytes that a message's headers may take.
+const HEADER_BYTES: usize = 1024 * 1024;
+
+/// Characters of a header's address that an error shows.
+const SHOWN: usize = 254;
+
+/// The message with every recipient named by its headers. Bcc headers of its own it must not have.
+///
+/// # Errors
+///
+/// A permanent failure, where To or Cc names somebody who is no recipient: the interface would send
+/// to them all the same.
+pub fn addressed(recipients: &Recipients, message: &Message) -> Result<Message, Failure> {
+    let named = named(&header_block(message)?);
+    let wanted: HashSet<String> = (recipients.addresses.iter())
+        .map(|address| compared(address))
+        .collect();
+    if let Some(other) = named.iter().find(|named| !wanted.contains(&named.key)) {
+        return Err(Failure::own(format!(
+            "5.6.0 To or Cc names {}, who is not among the recipients, and this mailbox's provider \
+             sends to everybody that the headers name: submit the message once for all of its \
+             recipients, or take the others out of its headers",
+            shown(&other.written)
+        )));
+    }
+    let mut told: HashSet<String> = (named.into_iter())
+        .filter_map(|named| named.certain.then_some(named.key))
+        .collect();
+    let mut bcc = String::new();
+    for address in &recipients.addresses {
+        if told.insert(compared(address)) {
+            let before = if bcc.is_empty() { "Bcc:" } else { ",\r\n" };
+            let _ = write!(bcc, "{before} {address}");
+        }
+    }
+    if bcc.is_empty() {
+        return Ok(message.clone());
+    }
+    bcc.push_str("\r\n");
+    Ok(message.with_front(Bytes::from(bcc)))
+}
+
+/// The header lines with an empty line behind them.
+fn header_block(message: &Message) -> Result<Vec<u8>, Failure> {
+    const END: &[u8] = b"\r\n\r\n";
+    let mut block = Vec::new();
+    for chunk in message.chunks() {
+        // The end may lie across a seam.
+        let from = block.len().saturating_sub(END.len() - 1);
+        block.extend_from_slice(chunk);
+        if block.starts_with(b"\r\n") {
+            return Ok(Vec::new());
+        }
+        if let Some(end) = memchr::memmem::find(&block[from..], END) {
+            block.truncate(from + end + END.len());
+            break;
+        }
+        if block.len() > HEADER_BYTES {
+            return Err(Failure::own(
+                "5.6.0 The message's headers take more than 1 MiB",
+            ));
+        }
+    }
+    // A message may be headers alone.
+    block.extend_from_slice(END);
+    Ok(block)
+}
+
+/// Somebody whom To or Cc names.
+struct Named {
+    key: String,
+    written: String,
+    /// It reads as an address beyond doubt.
+    certain: bool,
+}
+
+/// Whom To and Cc name. What holds no `@` is nobody's address: it is left to the provider.
+fn named(headers: &[u8]) -> Vec<Named> {
+    let Some(parsed) = MessageParser::new().parse_headers(headers) else {
+        return Vec::new();
+    };
+    parsed
+        .headers()
+        .iter()
+        .filter(|header| matches!(header.name, HeaderName::To | HeaderName::Cc))
+        .filter_map(|header| header.value.as_address())
+        .flat_map(Address::iter)
+        .filter_map(|entry| {
+            let name = entry.name.as_deref().unwrap_or_default();
+            let written = match entry.address.as_deref() {
+                // A quoted local part is taken for a name where no angle brackets stand around it.
+                Some(domain) if domain.starts_with('@') => format!("\"{name}\"{domain}"),
+                Some(address) => address.to_owned(),
+                None => name.to_owned(),
+            };
+            written.contains('@').then(|| Named {
+                key: compared(&written),
+                certain: entry.address.is_some(),
+                written,
+            })
+        })
+        .collect()
+}
+
+/// An address as it is compared: no provider tells small letters from capitals; quotes may stand
+/// around any local part, and a domain may be written in letters or in its ASCII form (RFC 5890).
+fn compared(address: &str) -> String {
+    let Some((local_part, domain)) = address.rsplit_once('@') else {
+        return address.to_lowercase();
+    };
+    let mut key = String::with_capacity(address.len());
+    let mut letters = local_part.trim().chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => {}
+            '\\' => key.extend(letters.next()),
+            letter => key.push(letter),
+        }
+    }
+    key = key.to_lowercase();
+    key.push('@');
+    let domain = domain.trim();
+    match url::Host::parse(domain) {
+        Ok(url::Host::Domain(ascii)) => key.push_str(&ascii),
+        _ => key.push_str(&domain.to_lowercase()),
+    }
+    key
+}
+
+fn shown(address: &str) -> String {
+    address
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(SHOWN)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(headers: &str, recipients: &[&str]) -> Result<String, Failure> {
+        let recipients = Recipients {
+            addresses: recipients.iter().map(ToString::to_string).collect(),
+            smtputf8: false,
+        };
+        let message = Message::from_pieces(vec![Bytes::from(headers.to_owned())]);
+        addressed(&recipients, &message).map(|message| {
+            let bytes = message.chunks().collect::<Vec<_>>().concat();
+            let text = String::from_utf8(bytes).unwrap();
+            text.strip_suffix(headers).unwrap().to_owned()
+        })
+    }
+
+    #[test]
+    fn who_is_not_named_goes_into_bcc() {
+        for (headers, recipients, front) in [
+            ("To: a@x.org\r\n\r\nbody", &["a@x.org"][..], ""),
+            ("To: A@X.org\r\n\r\n", &["a@x.ORG"], ""),
+            (
+                "To: a@x.org\r\nSubject: s\r\n\r\nCc: d@x.org",
+                &["a@x.org", "b@x.org", "c@x.org", "B@x.org"],
+                "Bcc: b@x.org,\r\n c@x.org\r\n",
+            ),
+            ("Subject: s\r\n\r\n", &["a@x.org"], "Bcc: a@x.org\r\n"),
+            ("\r\nTo: a@x.org\r\n\r\n", &["b@x.org"], "Bcc: b@x.org\r\n"),
+            ("Subject: s", &["a@x.org"], "Bcc: a@x.org\r\n"),
+            ("To: a@x.org", &["a@x.org"], ""),
+            ("", &["a@x.org"], "Bcc: a@x.org\r\n"),
+            (
+                "To: undisclosed-recipients:;\r\n\r\n",
+                &["a@x.org"],
+                "Bcc: a@x.org\r\n",
+            ),
+            (
+                "To: friends: Ada <a@x.org>, b@x.org;, c@x.org\r\nCC: d@x.org\r\n\r\n",
+                &["a@x.org", "b@x.org", "c@x.org", "d@x.org"],
+                "",
+            ),
+            (
+                "To: a@x.org\r\nTo : b@x.org\r\ncc:\r\n c@x.org,\r\n\td@x.org\r\n\r\n",
+                &["a@x.org", "b@x.org", "c@x.org", "d@x.org"],
+                "",
+            ),
+            (
+                "Resent-To: z@x.org\r\nTo: \"Doe, A (x@y.org)\" <a@x.org> (or z@x.org)\r\n\r\n",
+                &["a@x.org"],
+                "",
+            ),
+            (
+                "From: z@x.org\r\nReply-To: z@x.org\r\nTo: =?utf-8?q?z=40x.org?= <a@x.org>\r\n\r\n",
+                &["a@x.org"],
+                "",
+            ),
+            (
+                "To: \"a b\"@x.org, <\"c d\"@x.org>, e@x.org\r\n\r\n",
+                &["\"a b\"@x.org", "\"c d\"@x.org", "\"e\"@x.org"],
+                "",
+            ),
+            (
+                "To: a@b\u{fc}cher.example\r\n\r\n",
+                &["a@xn--bcher-kva.example"],
+                "",
+            ),
+            ("To: a@[192.0.2.1]\r\n\r\n", &["a@[192.0.2.1]"], ""),
+            (
+                "To: =?utf-8?q?a=40x.org?=\r\n\r\n",
+                &["a@x.org"],
+                "Bcc: a@x.org\r\n",
+            ),
+            ("To: everybody\r\n\r\n", &["a@x.org"], "Bcc: a@x.org\r\n"),
+        ] {
+            assert_eq!(run(headers, recipients).unwrap(), front, "{headers}");
+        }
+    }
+
+    #[test]
+    fn who_is_named_and_not_asked_for_is_refused() {
+        for headers in [
+            "To: a@x.org, z@x.org\r\n\r\n",
+            "To: a@x.org\r\nCc: z@x.org\r\n\r\n",
+            "To: a@x.org\r\nTo: z@x.org\r\n\r\n",
+            "To: g: z@x.org;\r\n\r\n",
+            "CC : Ada\r\n <z@x.org>\r\n\r\n",
+        ] {
+            let failure = run(headers, &["a@x.org"]).unwrap_err();
+            assert!(failure.text.starts_with("5.6.0 To or Cc names z@x.org,"));
+        }
+        for unreadable in [
+            "To: \"Ada <a@x.org>, z@x.org\r\n\r\n",
+            "To: a@x.org z@x.org\r\n\r\n",
+            "To: z@x.org <>\r\n\r\n",
+        ] {
+            assert!(run(unreadable, &["a@x.org"]).is_err(), "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn headers_across_pieces_and_without_an_end() {
+        let recipients = Recipients {
+            addresses: vec!["a@x.org".to_owned()],
+            smtputf8: false,
+        };
+        let whole = "Subject: s\r\nTo: a@x.org\r\n\r\nTo: z@x.org\r\n\r\n";
+        for first in 0..whole.len() {
+            let pieces = vec![
+                Bytes::from(&whole[..first]),
+                Bytes::from(&whole[first..=first]),
+                Bytes::from(&whole[(first + 1)..]),
+            ];
+            let message = Message::from_pieces(pieces);
+            assert_eq!(
+                addressed(&recipients, &message).unwrap().size(),
+                whole.len()
+            );
+        }
+        let endless = Message::from_pieces(vec![Bytes::from("X: y\r\n".repeat(300_000))]);
+        let failure = addressed(&recipients, &endless).unwrap_err();
+        assert!(failure.text.contains("1 MiB"));
+    }
+
+    fn an_address() -> impl Strategy<Value = String> {
+        "[a-z][a-z0-9.+]{0,8}[a-z0-9]@[a-z]{1,5}\\.(org|example)"
+            .prop_filter("two dots", |address| !address.contains(".."))
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_is_lost_and_nobody_is_added(
+            to in proptest::collection::vec(an_address(), 0..4),
+            cc in proptest::collection::vec(an_address(), 0..4),
+            alone in proptest::collection::vec(an_address(), 0..4),
+            junk in "[ -~]{0,60}",
+        ) {
+            let list = |name: &str, addresses: &[String]| {
+                if addresses.is_empty() {
+                    String::new()
+                } else {
+                    format!("{name}: {}\r\n", addresses.join(",\r\n "))
+                }
+            };
+            let message = format!(
+                "Subject: {junk}\r\n{}{}\r\nTo: nobody@x.org\r\n",
+                list("To", &to),
+                list("Cc", &cc),
+            );
+            let envelope: Vec<&str> = to.iter().chain(&cc).chain(&alone).map(String::as_str).collect();
+            let front = run(&message, &envelope).unwrap();
+            let whole = format!("{front}{message}");
+            let parsed = MessageParser::new().parse_headers(whole.as_bytes()).unwrap();
+            let told: HashSet<String> = parsed
+                .all_to()
+                .chain(parsed.all_cc())
+                .chain(parsed.all_bcc())
+                .flat_map(Address::iter)
+                .filter_map(|address| address.address.as_deref())
+                .map(compared)
+                .collect();
+            let wanted: HashSet<String> = envelope.iter().map(|address| compared(address)).collect();
+            prop_assert_eq!(told, wanted);
+            prop_assert!(front.lines().all(|line| line.len() < 998));
+        }
+
+        #[test]
+        fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let recipients = Recipients { addresses: vec!["a@x.org".to_owned()], smtputf8: false };
+            let _ = addressed(&recipients, &Message::from_pieces(vec![Bytes::from(bytes)]));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! An HTTP answer of a provider: read up to a bound, and what strangers say made fit for a log line
+//! and a database.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::Response;
+use reqwest::header::RETRY_AFTER;
+use serde_json::Value;
+
+/// Characters of an explanation that are kept.
+const DESCRIPTION_LENGTH: usize = 300;
+
+/// The longest wait that a provider is granted.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
+
+/// What a provider answered.
+#[derive(Debug, Clone)]
+pub(super) struct Answer {
+    /// HTTP status.
+    pub(super) status: u16,
+    /// From its Retry-After header.
+    pub(super) retry_after: Option<Duration>,
+    /// Null where the content is no JSON, too long, or broke off.
+    pub(super) body: Value,
+}
+
+impl Answer {
+    /// Reads an answer of at most `maximum` bytes. The status is known, whatever becomes of the rest.
+    pub(super) async fn read(mut response: Response, maximum: usize, now: DateTime<Utc>) -> Self {
+        let status = response.status().as_u16();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| retry_after(value, now));
+        let mut content = Vec::new();
+        let body = loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if content.len() + chunk.len() <= maximum => {
+                    content.extend_from_slice(&chunk);
+                }
+                Ok(None) => break serde_json::from_slice(&content).unwrap_or_default(),
+                Ok(Some(_)) | Err(_) => break Value::Null,
+            }
+        };
+        Self {
+            status,
+            retry_after,
+            body,
+        }
+    }
+}
+
+/// The time to wait that a Retry-After header names: seconds, or an HTTP date (RFC 9110 §10.2.3).
+pub(super) fn retry_after(value: &str, now: DateTime<Utc>) -> Option<Duration> {
+    let value = value.trim();
+    match value.parse() {
+        Ok(seconds) => Some(Duration::from_secs(seconds).min(LONGEST_WAIT)),
+        Err(_) => until(DateTime::parse_from_rfc2822(value).ok()?.to_utc(), now),
+    }
+}
+
+/// The time to wait until `at`, where that is still to come.
+pub(super) fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
+    let wait = (at - now).to_std().ok()?;
+    Some(wait.min(LONGEST_WAIT))
+}
+
+/// What strangers say, fit for a log line and a database.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(DESCRIPTION_LENGTH)
+        .collect()
+}
+
+/// Why there is no answer, with all its causes.
+pub(super) fn no_answer(error: reqwest::Error) -> String {
+    // An address may carry parameters; what went wrong stands in the sources.
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    one_line(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn times_to_wait() {
+        let now = DateTime::parse_from_rfc3339("2026-03-01T12:00:00Z")
+            .unwrap()
+            .to_utc();
+        for (value, seconds) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("99999999", Some(86_400)),
+            ("Sun, 01 Mar 2026 12:01:30 GMT", Some(90)),
+            ("Sun, 01 Mar 2026 11:59:00 GMT", None),
+            ("Thu, 31 Dec 2099 23:59:59 GMT", Some(86_400)),
+            ("soon", None),
+            ("-1", None),
+            ("", None),
+        ] {
+            let expected = seconds.map(Duration::from_secs);
+            assert_eq!(retry_after(value, now), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn one_short_line() {
+        assert_eq!(one_line("a\r\nb\u{0}"), "a  b ");
+        assert_eq!(one_line(&"ü".repeat(1_000)).chars().count(), 300);
+    }
+}

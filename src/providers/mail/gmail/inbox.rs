@@ -1,0 +1,355 @@
+//! Gmail mailboxes are read by their history: its number is the place where the next look begins.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
+use reqwest::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{GmailApi, MAXIMUM_ANSWER, verdict};
+use crate::providers::mail::answer::{Answer, no_answer};
+use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
+use crate::providers::mail::received::{HEADERS, Received};
+use crate::providers::mail::transport::Account;
+
+/// Scopes that let us search and read; `gmail.metadata` doesn't let us search.
+const SCOPES: [&str; 3] = [
+    "https://mail.google.com/",
+    "https://www.googleapis.com/auth/gmail.readonly",
+    "https://www.googleapis.com/auth/gmail.modify",
+];
+
+/// Entries that are asked for at once, and how often one look asks.
+const PAGE: &str = "100";
+const PAGES: usize = 2;
+
+/// Messages of one mailbox that are fetched at the same time.
+const FETCHED_AT_ONCE: usize = 4;
+
+const PROFILE: &str = "/gmail/v1/users/me/profile";
+const HISTORY: &str = "/gmail/v1/users/me/history";
+const MESSAGES: &str = "/gmail/v1/users/me/messages";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile {
+    history_id: String,
+}
+
+/// A message as lists name it.
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MessagePage {
+    #[serde(default)]
+    messages: Vec<Listed>,
+    next_page_token: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HistoryPage {
+    #[serde(default)]
+    history: Vec<HistoryRecord>,
+    next_page_token: Option<String>,
+    /// Where the mailbox is now.
+    history_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HistoryRecord {
+    id: String,
+    #[serde(default)]
+    messages_added: Vec<MessageAdded>,
+}
+
+#[derive(Deserialize)]
+struct MessageAdded {
+    message: Listed,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    payload: Payload,
+}
+
+#[derive(Deserialize, Default)]
+struct Payload {
+    #[serde(default)]
+    headers: Vec<Header>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    name: String,
+    value: String,
+}
+
+impl GmailApi {
+    /// One answer; `None` where Gmail says that there is no such thing.
+    async fn get<T: DeserializeOwned>(
+        &self,
+        account: &Account,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Option<T>, ReadError> {
+        let response = self
+            .request(account, Method::GET, path)
+            .timeout(self.command)
+            .query(query)
+            .send()
+            .await
+            .map_err(|error| ReadError::unavailable(no_answer(error)))?;
+        let now = self.clock.now();
+        let answer = Answer::read(response, MAXIMUM_ANSWER, now).await;
+        match answer.status {
+            200 => serde_json::from_value(answer.body)
+                .map(Some)
+                .map_err(|_| ReadError::unavailable("HTTP 200 of no known form")),
+            404 => Ok(None),
+            _ => Err(verdict::not_read(&answer, now)),
+        }
+    }
+
+    async fn is_among_the_sent(
+        &self,
+        account: &Account,
+        message_id: &str,
+    ) -> Result<bool, ReadError> {
+        let id = message_id
+            .trim_matches(|letter: char| letter.is_whitespace() || matches!(letter, '<' | '>'));
+        if !is_searchable(id) {
+            return Err(ReadError::Forbidden(
+                "Gmail can't be asked for this Message-ID".to_owned(),
+            ));
+        }
+        let query = [
+            ("q", &*format!("rfc822msgid:{id}")),
+            ("labelIds", "SENT"),
+            ("maxResults", "1"),
+        ];
+        let found: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
+        let found = found.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
+        Ok(!found.messages.is_empty())
+    }
+
+    /// What has come since `cursor`; `None` where Gmail no longer knows that far back.
+    async fn since_cursor(
+        &self,
+        account: &Account,
+        cursor: &str,
+    ) -> Result<Option<NewMail>, ReadError> {
+        let mut ids = Vec::new();
+        let mut reached = cursor.to_owned();
+        let mut next_page: Option<String> = None;
+        for _ in 0..PAGES {
+            let mut query = vec![
+                ("startHistoryId", cursor),
+                ("historyTypes", "messageAdded"),
+                ("labelId", "INBOX"),
+                ("maxResults", PAGE),
+            ];
+            query.extend(next_page.as_deref().map(|token| ("pageToken", token)));
+            let page: Option<HistoryPage> = self.get(account, HISTORY, &query).await?;
+            let Some(page) = page else {
+                return Ok(None);
+            };
+            if let Some(last) = page.history.last() {
+                reached.clone_from(&last.id);
+            }
+            ids.extend(
+                (page.history.into_iter())
+                    .flat_map(|record| record.messages_added)
+                    .map(|added| added.message.id),
+            );
+            next_page = page.next_page_token;
+            if next_page.is_none() {
+                reached = page.history_id.unwrap_or(reached);
+                break;
+            }
+        }
+        Ok(Some(NewMail {
+            messages: self.fetch(account, ids).await?,
+            cursor: reached,
+            more: next_page.is_some(),
+        }))
+    }
+
+    /// What has come since a point in time: the newest messages, as many as one look fetches.
+    async fn since_time(
+        &self,
+        account: &Account,
+        since: DateTime<Utc>,
+    ) -> Result<NewMail, ReadError> {
+        // Asked first: what comes in meanwhile is found twice rather than not at all.
+        let profile: Option<Profile> = self.get(account, PROFILE, &[]).await?;
+        let profile = profile.ok_or_else(|| ReadError::unavailable("HTTP 404 for the profile"))?;
+        let after = format!("after:{}", since.timestamp().max(0));
+        let mut ids = Vec::new();
+        let mut next_page: Option<String> = None;
+        for _ in 0..PAGES {
+            let mut query = vec![
+                ("labelIds", "INBOX"),
+                ("q", after.as_str()),
+                ("maxResults", PAGE),
+            ];
+            query.extend(next_page.as_deref().map(|token| ("pageToken", token)));
+            let page: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
+            let page = page.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
+            ids.extend(page.messages.into_iter().map(|listed| listed.id));
+            next_page = page.next_page_token;
+            if next_page.is_none() {
+                break;
+            }
+        }
+        if next_page.is_some() {
+            tracing::info!(credential_id = %account.credential, "an inbox holds more than one look reads; only the newest messages are looked at");
+        }
+        // Lists begin with the newest.
+        ids.reverse();
+        Ok(NewMail {
+            messages: self.fetch(account, ids).await?,
+            cursor: profile.history_id,
+            more: false,
+        })
+    }
+
+    /// The headers of messages, in order. Those that are gone meanwhile are left out.
+    async fn fetch(&self, account: &Account, ids: Vec<String>) -> Result<Vec<Received>, ReadError> {
+        let mut seen = HashSet::new();
+        let ids: Vec<String> = (ids.into_iter())
+            .filter(|id| seen.insert(id.clone()))
+            .collect();
+        let mut query = vec![("format", "metadata")];
+        query.extend(HEADERS.map(|name| ("metadataHeaders", name)));
+        let query = &query;
+        let fetched: Vec<Option<Metadata>> = stream::iter(ids)
+            .map(|id| async move {
+                let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
+                self.get(account, &format!("{MESSAGES}/{id}"), query).await
+            })
+            .buffered(FETCHED_AT_ONCE)
+            .try_collect()
+            .await?;
+        Ok((fetched.into_iter().flatten())
+            .map(|message| Received::parse(&header_block(&message.payload.headers)))
+            .collect())
+    }
+}
+
+impl MailReader for GmailApi {
+    fn may_read(&self, scopes: &[String]) -> bool {
+        scopes.iter().any(|scope| SCOPES.contains(&scope.as_str()))
+    }
+
+    fn keeps_sent_mail(&self) -> bool {
+        true
+    }
+
+    fn find_sent<'a>(
+        &'a self,
+        account: &'a Account,
+        message_id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReadError>> {
+        self.is_among_the_sent(account, message_id).boxed()
+    }
+
+    fn new_mail<'a>(
+        &'a self,
+        account: &'a Account,
+        cursor: Option<&'a str>,
+        since: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
+        async move {
+            // What another way of reading has left behind is no history number.
+            let number = |cursor: &&str| cursor.bytes().all(|byte| byte.is_ascii_digit());
+            if let Some(cursor) = cursor.filter(number)
+                && let Some(new_mail) = self.since_cursor(account, cursor).await?
+            {
+                return Ok(new_mail);
+            }
+            self.since_time(account, since).await
+        }
+        .boxed()
+    }
+}
+
+/// Whether a search for this Message-ID finds that and nothing else: no letter of it may end the word
+/// or group words.
+fn is_searchable(id: &str) -> bool {
+    !id.is_empty()
+        && id.chars().all(|letter| {
+            !letter.is_whitespace() && !letter.is_control() && !"\"(){}<>,|\\".contains(letter)
+        })
+}
+
+/// The headers as lines. Gmail has unfolded the values; a line end within one would forge a header.
+fn header_block(headers: &[Header]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for Header { name, value } in headers {
+        let is_name = (name.bytes()).all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_name || name.is_empty() {
+            continue;
+        }
+        block.extend_from_slice(name.as_bytes());
+        block.extend_from_slice(b": ");
+        let value = value.replace(['\r', '\n', '\0'], " ");
+        block.extend_from_slice(value.as_bytes());
+        block.extend_from_slice(b"\r\n");
+    }
+    block.extend_from_slice(b"\r\n");
+    block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_become_lines_and_nothing_else() {
+        let header = |name: &str, value: &str| Header {
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        let block = header_block(&[
+            header("From", "Bob <bob@example.org>"),
+            header(
+                "Subject",
+                "=?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nIn-Reply-To: <forged@x>",
+            ),
+            header("In-Reply-To", "<m1@example.com>"),
+            header("X:\r\nReferences", "<forged@x>"),
+            header("", "x"),
+        ]);
+        let received = Received::parse(&block);
+        assert_eq!(received.from, "bob@example.org");
+        assert_eq!(received.answers, ["<m1@example.com>"]);
+        assert_eq!(received.subject, "Grüße In-Reply-To: <forged@x>");
+    }
+
+    #[test]
+    fn ids_that_a_search_can_name() {
+        for (id, expected) in [
+            ("log_1@example.com", true),
+            ("a+b=c/d?e&f#g%h!$*'-^_`~.i@[127.0.0.1]", true),
+            ("", false),
+            ("a b@x", false),
+            ("a\"b@x", false),
+            ("a)@x", false),
+            ("{a@x", false),
+            ("a|b@x", false),
+            ("a\u{a0}b@x", false),
+        ] {
+            assert_eq!(is_searchable(id), expected, "{id}");
+        }
+    }
+}

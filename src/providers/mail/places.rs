@@ -1,0 +1,94 @@
+//! How many submissions one mailbox may have under way.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::types::ids::CredentialId;
+
+/// The places of every mailbox of a provider.
+#[derive(Debug)]
+pub struct Places {
+    by_mailbox: Mutex<HashMap<CredentialId, Arc<Semaphore>>>,
+    per_mailbox: usize,
+}
+
+/// A submission's place, free again once this is dropped.
+#[derive(Debug)]
+pub struct Place {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Places {
+    /// `per_mailbox` places for each mailbox.
+    #[must_use]
+    pub fn new(per_mailbox: usize) -> Self {
+        Self {
+            by_mailbox: Mutex::default(),
+            per_mailbox,
+        }
+    }
+
+    /// A place, once there is one. The caller bounds the wait.
+    pub async fn take(&self, credential: CredentialId) -> Place {
+        let places = Arc::clone(
+            self.by_mailbox()
+                .entry(credential)
+                .or_insert_with(|| Arc::new(Semaphore::new(self.per_mailbox))),
+        );
+        Place {
+            // Nobody closes them, so one comes.
+            _permit: places.acquire_owned().await.ok(),
+        }
+    }
+
+    /// Forgets mailboxes that nobody submits to.
+    pub fn drop_unused(&self) {
+        self.by_mailbox()
+            .retain(|_, places| Arc::strong_count(places) > 1);
+    }
+
+    fn by_mailbox(&self) -> MutexGuard<'_, HashMap<CredentialId, Arc<Semaphore>>> {
+        self.by_mailbox
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn mailbox(number: u128) -> CredentialId {
+        CredentialId(uuid::Uuid::from_u128(number))
+    }
+
+    #[test]
+    fn each_mailbox_has_its_own() {
+        let places = Places::new(2);
+        let (ada, bob) = (mailbox(1), mailbox(2));
+        let first = places.take(ada).now_or_never();
+        let second = places.take(ada).now_or_never();
+        assert!(first.is_some() && second.is_some());
+        assert!(places.take(ada).now_or_never().is_none());
+        assert!(places.take(bob).now_or_never().is_some());
+        drop(first);
+        assert!(places.take(ada).now_or_never().is_some());
+    }
+
+    #[test]
+    fn places_in_use_are_not_forgotten() {
+        let places = Places::new(1);
+        let ada = mailbox(1);
+        let place = places.take(ada).now_or_never();
+        places.drop_unused();
+        assert!(places.take(ada).now_or_never().is_none());
+        drop(place);
+        places.drop_unused();
+        assert!(places.by_mailbox().is_empty());
+        assert!(places.take(ada).now_or_never().is_some());
+    }
+}

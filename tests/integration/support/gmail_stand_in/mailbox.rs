@@ -1,0 +1,172 @@
+//! The stand-in's mailbox: messages with labels, and a history of what was added.
+
+use std::collections::HashMap;
+
+use mail_parser::MessageParser;
+use serde_json::{Value, json};
+
+struct Kept {
+    id: String,
+    label: &'static str,
+    headers: Vec<(String, String)>,
+    /// Unix seconds.
+    at: i64,
+    /// Of the record that added it.
+    history_id: u64,
+    /// Lists name it, but it is gone.
+    lost: bool,
+}
+
+/// One mailbox; history numbers grow by three, as those of a real one have gaps.
+pub(super) struct Mailbox {
+    kept: Vec<Kept>,
+    history_id: u64,
+    forgotten: u64,
+}
+
+impl Default for Mailbox {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            history_id: 1_000,
+            forgotten: 0,
+        }
+    }
+}
+
+impl Mailbox {
+    fn add(&mut self, label: &'static str, headers: Vec<(String, String)>, at: i64) -> String {
+        self.history_id += 3;
+        let id = format!("18c{:x}", self.history_id);
+        self.kept.push(Kept {
+            id: id.clone(),
+            label,
+            headers,
+            at,
+            history_id: self.history_id,
+            lost: false,
+        });
+        id
+    }
+
+    pub(super) fn receive(&mut self, headers: &[(&str, &str)], at: i64) -> String {
+        let headers = (headers.iter())
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        self.add("INBOX", headers, at)
+    }
+
+    pub(super) fn keep_sent(&mut self, raw: &[u8]) -> String {
+        let parsed = MessageParser::new().parse_headers(raw).expect("a message");
+        let id = parsed.message_id().unwrap_or_default();
+        let headers = vec![("Message-ID".to_owned(), format!("<{id}>"))];
+        self.add("SENT", headers, 0)
+    }
+
+    pub(super) fn lose(&mut self, id: &str) {
+        let kept = self.kept.iter_mut().find(|kept| kept.id == id);
+        kept.expect("it is there").lost = true;
+    }
+
+    pub(super) fn forget_history(&mut self) {
+        self.forgotten = self.history_id;
+        self.history_id += 3;
+    }
+
+    pub(super) fn profile(&self, address: &str) -> Value {
+        json!({
+            "emailAddress": address,
+            "messagesTotal": self.kept.len(),
+            "threadsTotal": self.kept.len(),
+            "historyId": self.history_id.to_string(),
+        })
+    }
+
+    /// Newest first, a page at once.
+    pub(super) fn list(&self, parameters: &HashMap<String, String>) -> Value {
+        let query = parameters.get("q").map_or("", String::as_str);
+        let matches = |kept: &&Kept| {
+            let label = parameters.get("labelIds");
+            label.is_none_or(|label| kept.label == label)
+                && match query.split_once(':') {
+                    Some(("rfc822msgid", id)) => {
+                        let id = format!("<{id}>");
+                        (kept.headers.iter()).any(|(name, value)| {
+                            name.eq_ignore_ascii_case("message-id") && *value == id
+                        })
+                    }
+                    Some(("after", seconds)) => kept.at > seconds.parse::<i64>().expect("seconds"),
+                    _ => panic!("no query of ours: {query}"),
+                }
+        };
+        let found: Vec<Value> = (self.kept.iter().rev().filter(matches))
+            .map(|kept| json!({ "id": kept.id, "threadId": kept.id }))
+            .collect();
+        let (page, next) = page(&found, parameters);
+        // With nothing to list, the list is left out.
+        let mut answer = json!({ "resultSizeEstimate": found.len() });
+        if !page.is_empty() {
+            answer["messages"] = page.into();
+        }
+        if let Some(next) = next {
+            answer["nextPageToken"] = next.into();
+        }
+        answer
+    }
+
+    pub(super) fn metadata(&self, id: &str, names: &[String]) -> Option<Value> {
+        let kept = self.kept.iter().find(|kept| kept.id == id && !kept.lost)?;
+        let headers: Vec<Value> = (kept.headers.iter())
+            .filter(|(name, _)| names.contains(&name.to_ascii_lowercase()))
+            .map(|(name, value)| json!({ "name": name, "value": value }))
+            .collect();
+        Some(json!({
+            "id": id,
+            "threadId": id,
+            "labelIds": [kept.label],
+            "historyId": kept.history_id.to_string(),
+            "internalDate": (kept.at * 1_000).to_string(),
+            "payload": { "mimeType": "text/plain", "headers": headers },
+        }))
+    }
+
+    /// Oldest first, a page at once; nothing where it is asked for too far back.
+    pub(super) fn history(&self, parameters: &HashMap<String, String>) -> Option<Value> {
+        let start: u64 = parameters["startHistoryId"].parse().expect("a number");
+        if start < self.forgotten {
+            return None;
+        }
+        assert_eq!(parameters["historyTypes"], "messageAdded");
+        let label = &parameters["labelId"];
+        let records: Vec<Value> = (self.kept.iter())
+            .filter(|kept| kept.history_id > start && kept.label == label)
+            .map(|kept| {
+                let message =
+                    json!({ "id": kept.id, "threadId": kept.id, "labelIds": [kept.label] });
+                json!({
+                    "id": kept.history_id.to_string(),
+                    "messages": [{ "id": kept.id, "threadId": kept.id }],
+                    "messagesAdded": [{ "message": message }],
+                })
+            })
+            .collect();
+        let (page, next) = page(&records, parameters);
+        let mut answer = json!({ "historyId": self.history_id.to_string() });
+        if !page.is_empty() {
+            answer["history"] = page.into();
+        }
+        if let Some(next) = next {
+            answer["nextPageToken"] = next.into();
+        }
+        Some(answer)
+    }
+}
+
+/// The page that is asked for, and the token of the next one.
+fn page(all: &[Value], parameters: &HashMap<String, String>) -> (Vec<Value>, Option<String>) {
+    let number = |name: &str| parameters.get(name).map(|value| value.parse().unwrap());
+    let start: usize = number("pageToken").unwrap_or(0);
+    let end = all.len().min(start + number("maxResults").unwrap_or(100));
+    let next = (end < all.len()).then(|| end.to_string());
+    (all[start..end].to_vec(), next)
+}
