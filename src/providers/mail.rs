@@ -3,6 +3,7 @@
 pub mod addressed;
 mod answer;
 pub mod gmail;
+pub mod graph;
 pub mod imap;
 pub mod oauth;
 pub mod places;
@@ -24,6 +25,7 @@ use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 
 use gmail::GmailApi;
+use graph::Graph;
 use imap::ImapReader;
 use oauth::OAuthClient;
 use reader::MailReader;
@@ -139,7 +141,11 @@ fn ways(
             let gmail = Arc::new(GmailApi::new(settings, sending, http, Arc::clone(clock)));
             (gmail.clone(), Some(gmail))
         }
-        TransportKind::Smtp | TransportKind::Graph => {
+        TransportKind::Graph => {
+            let graph = Arc::new(Graph::new(settings, http, sending));
+            (graph.clone(), Some(graph))
+        }
+        TransportKind::Smtp => {
             let reader = settings.imap.as_ref().map(|server| {
                 let reader = ImapReader::new(server, settings, Arc::clone(&tls), sending);
                 Arc::new(reader) as Arc<dyn MailReader>

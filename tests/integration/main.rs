@@ -11,6 +11,7 @@ mod certificate_reload;
 mod command_line;
 mod connecting;
 mod gmail_api;
+mod graph;
 mod http_listener;
 mod idempotency;
 mod imap_reader;

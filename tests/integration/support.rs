@@ -4,6 +4,7 @@
 pub mod database;
 pub mod gateway;
 pub mod gmail_stand_in;
+pub mod graph_stand_in;
 pub mod log_guard;
 pub mod smtp_client;
 pub mod stand_in;

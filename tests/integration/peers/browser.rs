@@ -3,9 +3,10 @@
 //! A page that the browser refuses something (Content Security Policy) fails the run; names other
 //! than this machine's own don't resolve.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,9 @@ const CHROMIUM: &str = "/usr/bin/chromium";
 
 /// How long all steps together may take; the failure then names the step.
 const STEPS_TIME: Duration = Duration::from_secs(50);
+
+/// Longest that Chromium may take to end when the script was killed.
+const END_TIME: Duration = Duration::from_secs(5);
 
 /// Longest that the whole run may take, with the start and the end of the browser.
 const RUN_TIME: Duration = Duration::from_mins(1);
@@ -129,26 +133,27 @@ impl Browser {
 
     /// As [`Browser::run`]; a failure names the step, the page and what the browser said.
     pub async fn try_run(&self, steps: &[Step]) -> Result<Vec<StepResult>, String> {
+        self.run_in(&Home::new(), steps).await
+    }
+
+    /// As [`Browser::try_run`], in a home that nothing else uses.
+    pub async fn run_in(&self, home: &Home, steps: &[Step]) -> Result<Vec<StepResult>, String> {
         assert!(
             Path::new(CHROMIUM).is_file(),
             "{CHROMIUM} isn't there: run tests/peers/install as root"
         );
-        let home = tempfile::Builder::new()
-            .prefix("mailgate-browser-")
-            .tempdir()
-            .unwrap();
         let plan = Plan {
             browser: self,
             steps,
-            user_data_folder: &home.path().join("profile"),
+            user_data_folder: &home.folder.join("profile"),
             limit_seconds: STEPS_TIME.as_secs(),
         };
         let mut command = Command::new(super::node());
         command
             .arg(super::sources().join("browser.mjs"))
             // Chromium writes to these, whatever its profile is; it ends with the script.
-            .env("HOME", home.path())
-            .env("TMPDIR", home.path())
+            .env("HOME", &home.folder)
+            .env("TMPDIR", &home.folder)
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME");
         let plan = serde_json::to_vec(&plan).unwrap();
@@ -163,6 +168,48 @@ impl Browser {
             .collect();
         assert_eq!(results.len(), steps.len(), "a step told nothing");
         Ok(results)
+    }
+}
+
+/// A temporary folder for one run, which outlives the browser.
+pub struct Home {
+    pub folder: PathBuf,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("mailgate-browser-")
+            .tempdir()
+            .unwrap()
+            .keep();
+        Self { folder }
+    }
+}
+
+/// Whether a process has the folder in its command line, as all of Chromium's have.
+pub fn in_use(folder: &Path) -> bool {
+    let folder = folder.as_os_str().as_encoded_bytes();
+    let processes = fs::read_dir("/proc").unwrap();
+    let mut commands =
+        processes.filter_map(|process| fs::read(process.ok()?.path().join("cmdline")).ok());
+    commands.any(|command| memchr::memmem::find(&command, folder).is_some())
+}
+
+impl Drop for Home {
+    /// A killed script's Chromium ends by itself, some time after, and writes until then.
+    fn drop(&mut self) {
+        let deadline = Instant::now() + END_TIME;
+        while in_use(&self.folder) {
+            if Instant::now() > deadline {
+                eprintln!("the browser in {} didn't end", self.folder.display());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            eprintln!("{} is left: {error}", self.folder.display());
+        }
     }
 }
 
@@ -205,6 +252,6 @@ pub fn artefact(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(target)
         .join("test-artefacts");
-    std::fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).unwrap();
     folder.join(format!("{name}.png"))
 }

@@ -1,5 +1,7 @@
 //! That the browser does what it is told, and tells what happened.
 
+use std::sync::Arc;
+
 use axum::extract::{Form, Query};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_SECURITY_POLICY;
@@ -7,8 +9,9 @@ use axum::response::{Html, Redirect};
 use axum::routing::get;
 use axum::{Router, serve};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 
-use super::super::browser::{Browser, Step, artefact};
+use super::super::browser::{Browser, Home, Step, artefact, in_use};
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'";
 
@@ -175,4 +178,31 @@ async fn a_step_that_fails_is_named() {
         }
     });
     futures_util::future::join_all(failures).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_browser_whose_run_is_given_up() {
+    let reached = Arc::new(Notify::new());
+    let told = Arc::clone(&reached);
+    // An answer that never comes.
+    let silent = async move || {
+        told.notify_one();
+        std::future::pending::<()>().await;
+    };
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let application = Router::new().route("/", get(silent));
+    tokio::spawn(async move { serve(listener, application).await.unwrap() });
+    let home = Home::new();
+    let folder = home.folder.clone();
+    let browser = Browser::desktop();
+    let steps = [Step::goto(&url)];
+    let mut run = Box::pin(browser.run_in(&home, &steps));
+    tokio::select! {
+        outcome = &mut run => panic!("{outcome:?}"),
+        () = reached.notified() => assert!(in_use(&folder)),
+    }
+    drop(run);
+    drop(home);
+    assert!(!in_use(&folder) && !folder.exists());
 }

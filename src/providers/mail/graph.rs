@@ -1,0 +1,457 @@
+//! Microsoft Graph: mail leaves as a draft that is sent, whose Message-ID finds it again when nobody
+//! knows what came of it; or by `sendMail`, where no more was granted. Mailboxes are read by it too.
+
+mod api;
+mod draft;
+mod reader;
+mod upload;
+mod verdict;
+
+use std::io::Write;
+use std::time::Duration;
+
+use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderStringWriter;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use reqwest::{Client, Method};
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::addressed::addressed;
+use super::places::Places;
+use super::transport::{Account, MailTransport, Recipients};
+use super::verdict::{Failure, Verdict};
+use crate::config::{PluginSettings, SendingSettings};
+use crate::types::message::Message;
+
+use api::{Answer, Api, Content, Patience, encoded};
+use draft::Draft;
+use upload::nonsense;
+use verdict::{Stage, of_answer, of_broken_call};
+
+/// Bytes that one request may have: Graph's 4 MB.
+const REQUEST_BYTES: usize = 4_000_000;
+
+/// The largest message that a draft's upload sessions take: Graph's 150 MB.
+const MESSAGE_BYTES: usize = 150_000_000;
+
+/// Pauses before the looks for a message whose outcome is unclear.
+const LOOKS: [Duration; 3] = [
+    Duration::ZERO,
+    Duration::from_secs(1),
+    Duration::from_secs(3),
+];
+
+/// How long it may take to remove a draft that isn't sent.
+const REMOVAL: Duration = Duration::from_secs(10);
+
+/// Bytes in which a message's Message-ID is looked for.
+const HEADER_BYTES: usize = 1024 * 1024;
+
+/// Microsoft Graph: a way of sending, and of reading.
+#[derive(Debug)]
+pub struct Graph {
+    api: Api,
+    places: Places,
+    /// For a place to come free.
+    waiting: Duration,
+    /// For each call.
+    command: Duration,
+    /// For the message itself: its draft, its files, and that it is sent.
+    data: Duration,
+}
+
+/// A draft that lies in the mailbox.
+struct Prepared {
+    id: String,
+    /// Its Message-ID, angle brackets included.
+    message_id: Option<String>,
+}
+
+impl Graph {
+    /// Graph at the settings' address. `http` follows no redirects.
+    #[must_use]
+    pub fn new(settings: &PluginSettings, http: Client, sending: &SendingSettings) -> Self {
+        Self {
+            api: Api::new(http, &settings.api_base_url),
+            places: Places::new(settings.limits.concurrency),
+            waiting: sending.connect + sending.command * 2,
+            command: sending.command,
+            data: sending.data,
+        }
+    }
+
+    async fn submit_once(
+        &self,
+        account: &Account,
+        recipients: &Recipients,
+        message: &Message,
+    ) -> Verdict {
+        let message = match addressed(recipients, message) {
+            Ok(message) => message,
+            Err(failure) => return Verdict::Permanent(failure),
+        };
+        let place = timeout(self.waiting, self.places.take(account.credential));
+        let Ok(_place) = place.await else {
+            return Verdict::temporary(Failure::own(format!(
+                "the mailbox was busy with other messages for {} s",
+                self.waiting.as_secs()
+            )));
+        };
+        let until = Instant::now() + self.data;
+        if grants(&account.scopes, "Mail.ReadWrite") {
+            self.by_draft(account, recipients, &message, until).await
+        } else {
+            self.by_send_mail(account, &message, until).await
+        }
+    }
+
+    /// Sends a message at once. Nothing finds it again.
+    async fn by_send_mail(&self, account: &Account, message: &Message, until: Instant) -> Verdict {
+        if in_base64(message.size()) > REQUEST_BYTES {
+            return Verdict::Permanent(Failure::own(
+                "5.3.4 The message is too large to be sent without a draft, which the mailbox's \
+                 user has not granted: the scope Mail.ReadWrite is missing",
+            ));
+        }
+        let content = Content::Mime(base64(message));
+        let address = self.api.address("/sendMail");
+        let patience = Patience {
+            each: self.data,
+            until,
+        };
+        let answered = self
+            .api
+            .call(account, Method::POST, &address, content, patience)
+            .await;
+        match answered {
+            Ok(Answer { status: 202, .. }) => Verdict::sent(),
+            // Seen for messages that were not sent.
+            Ok(answer) if answer.status == 200 => Verdict::Unknown(Failure::own(
+                "Microsoft Graph answered 200 instead of 202, which it does for messages that it \
+                 doesn't send",
+            )),
+            Ok(answer) => of_answer(Stage::Submission, &answer),
+            Err(error) => of_broken_call(Stage::Submission, error),
+        }
+    }
+
+    /// Makes a draft and sends it. What fails before it is sent leaves no outcome open.
+    async fn by_draft(
+        &self,
+        account: &Account,
+        recipients: &Recipients,
+        message: &Message,
+        until: Instant,
+    ) -> Verdict {
+        // Something is left for the sending itself.
+        let preparation = Patience {
+            each: self.command,
+            until: until - self.command.min(self.data / 2),
+        };
+        let made = if in_base64(message.size()) <= REQUEST_BYTES {
+            let content = Content::Mime(base64(message));
+            self.create(account, content, preparation).await
+        } else {
+            self.put_together(account, recipients, message, preparation)
+                .await
+        };
+        let prepared = match made {
+            Ok(prepared) => prepared,
+            Err(verdict) => return verdict,
+        };
+        let path = format!("/messages/{}/send", encoded(&prepared.id));
+        let patience = Patience {
+            each: self.data,
+            until,
+        };
+        let address = self.api.address(&path);
+        let answered = self
+            .api
+            .call(account, Method::POST, &address, Content::Nothing, patience)
+            .await;
+        let verdict = match answered {
+            Ok(Answer { status: 202, .. }) => return prepared.sent(message),
+            Ok(answer) => of_answer(Stage::Submission, &answer),
+            Err(error) => of_broken_call(Stage::Submission, error),
+        };
+        match verdict {
+            Verdict::Unknown(failure) => self.trace(account, &prepared, message, failure).await,
+            verdict => {
+                self.remove(account, &prepared.id).await;
+                verdict
+            }
+        }
+    }
+
+    async fn create(
+        &self,
+        account: &Account,
+        content: Content,
+        patience: Patience,
+    ) -> Result<Prepared, Verdict> {
+        let address = self.api.address("/messages");
+        let answer = self
+            .api
+            .call(account, Method::POST, &address, content, patience)
+            .await
+            .map_err(|error| of_broken_call(Stage::Preparation, error))?;
+        if answer.status != 201 {
+            return Err(of_answer(Stage::Preparation, &answer));
+        }
+        let draft = answer.json();
+        let text = |name: &str| draft[name].as_str().map(str::to_owned);
+        Ok(Prepared {
+            id: text("id").ok_or_else(|| nonsense("names no draft"))?,
+            message_id: text("internetMessageId"),
+        })
+    }
+
+    /// A draft from the pieces of a message that is too large to be handed over whole.
+    async fn put_together(
+        &self,
+        account: &Account,
+        recipients: &Recipients,
+        message: &Message,
+        patience: Patience,
+    ) -> Result<Prepared, Verdict> {
+        if message.size() > MESSAGE_BYTES {
+            return Err(Verdict::Permanent(Failure::own(
+                "5.3.4 The message is larger than the 150 MB that Microsoft Graph takes",
+            )));
+        }
+        let Draft {
+            fields,
+            attachments,
+        } = converted(recipients, message).await?;
+        // The text goes in one request whatever it is.
+        if fields.to_string().len() > REQUEST_BYTES {
+            return Err(Verdict::Permanent(Failure::own(
+                "5.3.4 The message's text is larger than the 4 MB that Microsoft Graph takes",
+            )));
+        }
+        let prepared = self
+            .create(account, Content::Json(fields), patience)
+            .await?;
+        for attachment in attachments {
+            let attached = self.attach(account, &prepared.id, attachment, patience);
+            if let Err(verdict) = attached.await {
+                self.remove(account, &prepared.id).await;
+                return Err(verdict);
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// Removes a draft that isn't sent, as well as can be: what is left is a draft too many in the
+    /// mailbox.
+    async fn remove(&self, account: &Account, id: &str) {
+        let limit = self.command.min(REMOVAL);
+        let patience = Patience {
+            each: limit,
+            until: Instant::now() + limit,
+        };
+        let address = self.api.address(&format!("/messages/{}", encoded(id)));
+        let answered = self
+            .api
+            .call(
+                account,
+                Method::DELETE,
+                &address,
+                Content::Nothing,
+                patience,
+            )
+            .await;
+        match answered {
+            Ok(Answer {
+                status: 200..300 | 404,
+                ..
+            }) => {}
+            Ok(Answer { status, .. }) => {
+                tracing::info!(credential_id = %account.credential, status, "a draft that was not sent stays in the mailbox");
+            }
+            Err(error) => {
+                tracing::info!(credential_id = %account.credential, %error, "a draft that was not sent stays in the mailbox");
+            }
+        }
+    }
+
+    /// Looks what has become of a draft whose sending had no clear answer.
+    async fn trace(
+        &self,
+        account: &Account,
+        prepared: &Prepared,
+        message: &Message,
+        failure: Failure,
+    ) -> Verdict {
+        let patience = Patience {
+            each: self.command,
+            until: Instant::now() + self.tracing(),
+        };
+        if let Some(id) = &prepared.message_id {
+            for pause in LOOKS {
+                sleep(pause).await;
+                match self.is_among_sent(account, id, patience).await {
+                    Ok(true) => {
+                        tracing::info!(credential_id = %account.credential, "a message whose sending had no clear answer was found among the sent ones");
+                        return prepared.sent(message);
+                    }
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be looked into");
+                    }
+                }
+            }
+        }
+        // It may be on its way even then, so that nothing follows from it but what people are told.
+        let path = format!("/messages/{}?$select=isDraft", encoded(&prepared.id));
+        let looked = self.look(account, &self.api.address(&path), patience).await;
+        let is_draft = looked.is_ok_and(|answer| {
+            answer.status == 200 && answer.json()["isDraft"] == Value::Bool(true)
+        });
+        if is_draft {
+            return Verdict::Unknown(Failure::own(format!(
+                "{failure}; it lies among the mailbox's drafts still"
+            )));
+        }
+        Verdict::Unknown(failure)
+    }
+
+    /// How long [`Graph::trace`] may take.
+    fn tracing(&self) -> Duration {
+        LOOKS.iter().sum::<Duration>() + self.command
+    }
+}
+
+impl Prepared {
+    /// It was sent; the draft's Message-ID is told where it isn't the message's own.
+    fn sent(&self, message: &Message) -> Verdict {
+        let own = own_message_id(message);
+        Verdict::Sent {
+            message_id: self
+                .message_id
+                .clone()
+                .filter(|id| own.as_ref() != Some(id)),
+        }
+    }
+}
+
+impl MailTransport for Graph {
+    fn submit<'a>(
+        &'a self,
+        account: &'a Account,
+        recipients: &'a Recipients,
+        message: &'a Message,
+    ) -> BoxFuture<'a, Verdict> {
+        self.submit_once(account, recipients, message).boxed()
+    }
+
+    fn longest(&self) -> Duration {
+        self.waiting + self.data + self.tracing().max(REMOVAL)
+    }
+
+    fn drop_idle_connections(&self) {
+        self.places.drop_unused();
+    }
+}
+
+/// Whether a scope is among those granted, with or without the address of its resource before it.
+fn grants(scopes: &[String], wanted: &str) -> bool {
+    scopes.iter().any(|scope| {
+        scope
+            .rsplit('/')
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+    })
+}
+
+/// The size that so many bytes have in base64.
+fn in_base64(bytes: usize) -> usize {
+    bytes.div_ceil(3) * 4
+}
+
+fn base64(message: &Message) -> String {
+    let mut encoded = String::with_capacity(in_base64(message.size()));
+    let mut writer = EncoderStringWriter::from_consumer(&mut encoded, &STANDARD);
+    for chunk in message.chunks() {
+        // A text in memory refuses nothing.
+        let _ = writer.write_all(chunk);
+    }
+    writer.into_inner();
+    encoded
+}
+
+/// The message as Graph's fields, made apart from the threads that serve everybody.
+async fn converted(recipients: &Recipients, message: &Message) -> Result<Draft, Verdict> {
+    let (message, recipients) = (message.clone(), recipients.addresses.clone());
+    tokio::task::spawn_blocking(move || {
+        let mut mime = Vec::with_capacity(message.size());
+        message
+            .chunks()
+            .for_each(|chunk| mime.extend_from_slice(chunk));
+        draft::convert(&mime, &recipients)
+    })
+    .await
+    .map_err(|_| {
+        Verdict::temporary(Failure::own(
+            "the gateway could not take the message to pieces",
+        ))
+    })?
+    .map_err(Verdict::Permanent)
+}
+
+/// The message's own Message-ID, angle brackets included.
+fn own_message_id(message: &Message) -> Option<String> {
+    let mut headers = Vec::new();
+    for chunk in message.chunks() {
+        // The end of the headers may lie across a seam.
+        let from = headers.len().saturating_sub(3);
+        headers.extend_from_slice(chunk);
+        if headers.len() > HEADER_BYTES
+            || memchr::memmem::find(&headers[from..], b"\r\n\r\n").is_some()
+        {
+            break;
+        }
+    }
+    draft::message_id(&headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn scopes_in_every_spelling() {
+        for (scopes, granted) in [
+            (&["https://graph.microsoft.com/Mail.ReadWrite"][..], true),
+            (&["openid", "mail.readwrite"], true),
+            (&["Mail.Read", "Mail.Send"], false),
+            (&["Mail.ReadWrite.Shared"], false),
+            (&["https://graph.microsoft.com/xMail.ReadWrite"], false),
+            (&[], false),
+        ] {
+            let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
+            assert_eq!(grants(&scopes, "Mail.ReadWrite"), granted, "{scopes:?}");
+        }
+    }
+
+    #[test]
+    fn base64_over_the_seams_of_pieces() {
+        use ::base64::Engine;
+
+        let message = Message::from_pieces(vec![
+            Bytes::from("Subject: x\r\n"),
+            Bytes::from("M"),
+            Bytes::from("essage-ID: <a@x.org>\r\n\r"),
+            Bytes::from("\nMessage-ID: <b@x.org>\r\n"),
+        ]);
+        let whole = message.chunks().collect::<Vec<_>>().concat();
+        let encoded = base64(&message);
+        assert_eq!(encoded, STANDARD.encode(whole));
+        assert_eq!(encoded.len(), in_base64(message.size()));
+        assert_eq!(own_message_id(&message).as_deref(), Some("<a@x.org>"));
+    }
+}

@@ -1,0 +1,347 @@
+//! Calls to Graph: addresses, bounded answers, and what a call that fails tells.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use chrono::DateTime;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::{Client, Method, RequestBuilder, Response};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use tokio::time::Instant;
+use url::Url;
+use url::form_urlencoded::byte_serialize;
+
+use crate::providers::mail::transport::Account;
+
+/// The largest answer that is read: a page of headers, or a draft with its text.
+const MAXIMUM_ANSWER: usize = 16 * 1024 * 1024;
+
+/// The longest time to wait that is believed.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// The provider named a time to wait.
+    pub(super) retry_after: Option<Duration>,
+    /// As much of it as came.
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body, where it is JSON.
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// No answer came.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallError {
+    /// There was no connection, so nothing of the request has left.
+    #[error("{0}")]
+    NotSent(String),
+    /// The request may have been heard.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// What a request carries.
+#[derive(Debug)]
+pub(super) enum Content {
+    Nothing,
+    /// A MIME message in base64.
+    Mime(String),
+    Json(Value),
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// At most, by itself.
+    pub(super) each: Duration,
+    /// All that it is a part of ends then.
+    pub(super) until: Instant,
+}
+
+impl Patience {
+    fn left(self) -> Duration {
+        self.each
+            .min(self.until.saturating_duration_since(Instant::now()))
+    }
+}
+
+/// Graph, at its base address.
+#[derive(Debug)]
+pub(super) struct Api {
+    http: Client,
+    /// Without a slash at its end.
+    base: String,
+}
+
+impl Api {
+    pub(super) fn new(http: Client, base: &str) -> Self {
+        Self {
+            http,
+            base: base.to_owned(),
+        }
+    }
+
+    /// An address under the mailbox; `path` begins with a slash, what strangers chose in it stands
+    /// [`encoded`].
+    pub(super) fn address(&self, path: &str) -> String {
+        format!("{}/v1.0/me{path}", self.base)
+    }
+
+    /// Whether an address that an answer names belongs to Graph itself, so that the token may go there.
+    pub(super) fn is_own(&self, address: &str) -> bool {
+        match (Url::parse(&self.base), Url::parse(address)) {
+            (Ok(base), Ok(address)) => {
+                base.origin() == address.origin()
+                    && address.username().is_empty()
+                    && address.password().is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what is sent may be uploaded to an address that an answer names.
+    pub(super) fn may_upload_to(&self, address: &str) -> bool {
+        let is_loopback = |url: &Url| match url.host() {
+            Some(url::Host::Domain(name)) => name == "localhost",
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        let Ok(address) = Url::parse(address) else {
+            return false;
+        };
+        match address.scheme() {
+            "https" => true,
+            "http" => {
+                is_loopback(&address) && Url::parse(&self.base).is_ok_and(|base| is_loopback(&base))
+            }
+            _ => false,
+        }
+    }
+
+    /// A call with the mailbox's token.
+    pub(super) async fn call(
+        &self,
+        account: &Account,
+        method: Method,
+        address: &str,
+        content: Content,
+        patience: Patience,
+    ) -> Result<Answer, CallError> {
+        let request = self
+            .http
+            .request(method, address)
+            .bearer_auth(account.access_token.expose_secret())
+            .header("accept", "application/json");
+        let request = match content {
+            Content::Nothing => request,
+            Content::Mime(base64) => request.header("content-type", "text/plain").body(base64),
+            Content::Json(value) => request.json(&value),
+        };
+        finish(request, patience).await
+    }
+
+    /// A look, with a header that says how many entries a page may have.
+    pub(super) async fn page(
+        &self,
+        account: &Account,
+        address: &str,
+        entries: usize,
+        patience: Patience,
+    ) -> Result<Answer, CallError> {
+        let request = self
+            .http
+            .get(address)
+            .bearer_auth(account.access_token.expose_secret())
+            .header("accept", "application/json")
+            .header("prefer", format!("odata.maxpagesize={entries}"));
+        finish(request, patience).await
+    }
+
+    /// A piece of an attachment, without the token: the address itself opens the way.
+    pub(super) async fn upload(
+        &self,
+        address: &str,
+        range: String,
+        piece: Bytes,
+        patience: Patience,
+    ) -> Result<Answer, CallError> {
+        let request = self
+            .http
+            .put(address)
+            .header("content-type", "application/octet-stream")
+            .header("content-range", range)
+            .body(piece);
+        finish(request, patience).await
+    }
+}
+
+async fn finish(request: RequestBuilder, patience: Patience) -> Result<Answer, CallError> {
+    let limit = patience.left();
+    let response = request
+        .timeout(limit)
+        .send()
+        .await
+        .map_err(|error| failed(error, limit))?;
+    Ok(Answer {
+        status: response.status().as_u16(),
+        retry_after: retry_after(response.headers()),
+        body: read(response).await,
+    })
+}
+
+/// The status has said what matters, so an answer that breaks off is taken for what came of it.
+async fn read(mut response: Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        body.extend_from_slice(&chunk);
+        if body.len() > MAXIMUM_ANSWER {
+            return Vec::new();
+        }
+    }
+    body
+}
+
+fn failed(error: reqwest::Error, limit: Duration) -> CallError {
+    let never_left = error.is_connect() || error.is_builder();
+    let timed_out = error.is_timeout();
+    // An address may carry names and tokens; what went wrong stands in the sources.
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    if never_left {
+        CallError::NotSent(format!("Microsoft Graph can't be reached: {text}"))
+    } else if timed_out {
+        CallError::Broken(format!(
+            "Microsoft Graph did not answer within {} s",
+            limit.as_secs()
+        ))
+    } else {
+        CallError::Broken(format!("The connection to Microsoft Graph broke: {text}"))
+    }
+}
+
+/// Retry-After in seconds, or as a date (RFC 9110 §10.2.3), which counts from the answer's own Date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let value = text(RETRY_AFTER)?.trim();
+    let wait = if let Ok(seconds) = value.parse() {
+        Duration::from_secs(seconds)
+    } else {
+        let until = DateTime::parse_from_rfc2822(value).ok()?;
+        let now = DateTime::parse_from_rfc2822(text(DATE)?).ok()?;
+        (until - now).to_std().ok()?
+    };
+    Some(wait.min(LONGEST_WAIT))
+}
+
+/// A text as a piece of a path or a query, a space as `%20`.
+pub(super) fn encoded(text: &str) -> String {
+    byte_serialize(text.as_bytes())
+        .collect::<String>()
+        .replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn times_to_wait() {
+        const NOW: &str = "Wed, 21 Oct 2026 07:28:00 GMT";
+        for (value, date, expected) in [
+            ("17", None, Some(17)),
+            (" 17 ", Some(NOW), Some(17)),
+            ("Wed, 21 Oct 2026 07:30:00 GMT", Some(NOW), Some(120)),
+            ("Wed, 21 Oct 2026 07:20:00 GMT", Some(NOW), None),
+            ("Wed, 21 Oct 2026 07:30:00 GMT", None, None),
+            ("99999999999", None, Some(86_400)),
+            ("-1", None, None),
+            ("soon", Some(NOW), None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().unwrap());
+            if let Some(date) = date {
+                headers.insert(DATE, date.parse().unwrap());
+            }
+            let wait = retry_after(&headers).map(|wait| wait.as_secs());
+            assert_eq!(wait, expected, "{value} {date:?}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn where_tokens_and_attachments_may_go() {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let real = Api::new(Client::new(), "https://graph.microsoft.com");
+        let local = Api::new(Client::new(), "http://127.0.0.1:9000");
+        for (address, own, upload, local_own, local_upload) in [
+            (
+                "https://graph.microsoft.com/v1.0/x",
+                true,
+                true,
+                false,
+                true,
+            ),
+            (
+                "https://graph.microsoft.com:443/v1.0/x",
+                true,
+                true,
+                false,
+                true,
+            ),
+            (
+                "http://graph.microsoft.com/v1.0/x",
+                false,
+                false,
+                false,
+                false,
+            ),
+            (
+                "https://graph.microsoft.com:444/x",
+                false,
+                true,
+                false,
+                true,
+            ),
+            (
+                "https://graph.microsoft.com.example/x",
+                false,
+                true,
+                false,
+                true,
+            ),
+            ("https://u@graph.microsoft.com/x", false, true, false, true),
+            ("https://outlook.office.com/x", false, true, false, true),
+            ("http://127.0.0.1:9000/x", false, false, true, true),
+            ("http://127.0.0.1:9001/x", false, false, false, true),
+            ("http://localhost/x", false, false, false, true),
+            ("file:///etc/passwd", false, false, false, false),
+            ("/v1.0/x", false, false, false, false),
+        ] {
+            assert_eq!(real.is_own(address), own, "{address}");
+            assert_eq!(real.may_upload_to(address), upload, "{address}");
+            assert_eq!(local.is_own(address), local_own, "{address}");
+            assert_eq!(local.may_upload_to(address), local_upload, "{address}");
+        }
+    }
+
+    #[test]
+    fn pieces_of_addresses() {
+        assert_eq!(encoded("AAMk/x+y== z'"), "AAMk%2Fx%2By%3D%3D%20z%27");
+    }
+}

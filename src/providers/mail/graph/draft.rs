@@ -1,0 +1,331 @@
+//! A MIME message as Graph's JSON has it, for messages that are too large to be handed over whole: a
+//! draft's fields, and its attachments by themselves.
+//!
+//! The structure of the parts is lost on this way: Exchange builds the message anew from its fields.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use mail_parser::decoders::base64::base64_decode;
+use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use mail_parser::{
+    Address, ContentType, Encoding, Header, HeaderName, HeaderValue, Message, MessageParser,
+    MessagePart, MimeHeaders, PartType,
+};
+use serde_json::{Map, Value, json};
+
+use crate::providers::mail::verdict::Failure;
+
+/// Headers of its own that a message may have (Graph's `internetMessageHeaders`).
+const OWN_HEADERS: usize = 5;
+
+/// Bytes of such a header's value.
+const OWN_HEADER_BYTES: usize = 995;
+
+/// The MAPI properties behind In-Reply-To and References ([MS-OXPROPS] `PidTagInReplyToId`,
+/// `PidTagInternetReferences`).
+const IN_REPLY_TO: &str = "String 0x1042";
+const REFERENCES: &str = "String 0x1039";
+
+/// A message, ready to be put together at Graph.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// The fields of the draft.
+    pub(super) fields: Value,
+    /// Its files, in order.
+    pub(super) attachments: Vec<Attachment>,
+}
+
+/// A file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Attachment {
+    pub(super) name: String,
+    pub(super) content_type: String,
+    /// Without the angle brackets.
+    pub(super) content_id: Option<String>,
+    /// The text shows it at its own place.
+    pub(super) is_inline: bool,
+    pub(super) content: Bytes,
+}
+
+/// Takes a message to pieces. Every one of `recipients` whom no header names becomes a Bcc.
+///
+/// # Errors
+///
+/// A permanent failure, where it can't be read as a message.
+pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
+    let mut message = MessageParser::new()
+        .parse(mime)
+        .ok_or_else(|| Failure::own("5.6.0 The message can't be read"))?;
+    let fields = fields(&message, recipients);
+    let bodies = bodies(&message);
+    let parts = std::mem::take(&mut message.parts);
+    let mut attachments = Vec::new();
+    for (number, part) in (0_u32..).zip(parts) {
+        if !bodies.contains(&number) && !matches!(part.body, PartType::Multipart(_)) {
+            attachments.push(attachment(mime, part, attachments.len() + 1));
+        }
+    }
+    Ok(Draft {
+        fields,
+        attachments,
+    })
+}
+
+fn fields(message: &Message<'_>, recipients: &[String]) -> Value {
+    let to = addresses(message, &HeaderName::To);
+    let cc = addresses(message, &HeaderName::Cc);
+    let mut bcc = addresses(message, &HeaderName::Bcc);
+    let named: HashSet<String> = to
+        .iter()
+        .chain(&cc)
+        .chain(&bcc)
+        .map(|named| named.address.to_lowercase())
+        .collect();
+    bcc.extend(
+        recipients
+            .iter()
+            .filter(|recipient| !named.contains(&recipient.to_lowercase()))
+            .map(|recipient| Addressee {
+                name: None,
+                address: recipient.clone(),
+            }),
+    );
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| {
+        fields.insert(name.to_owned(), value);
+    };
+    set("subject", message.subject().unwrap_or_default().into());
+    set("body", body(message));
+    for (name, addressees) in [
+        ("toRecipients", to),
+        ("ccRecipients", cc),
+        ("bccRecipients", bcc),
+        ("replyTo", addresses(message, &HeaderName::ReplyTo)),
+    ] {
+        if !addressees.is_empty() {
+            set(name, addressees.iter().map(Addressee::json).collect());
+        }
+    }
+    if let Some(id) = message.message_id() {
+        set("internetMessageId", format!("<{id}>").into());
+    }
+    if let Some(importance) = importance(message) {
+        set("importance", importance.into());
+    }
+    let own = own_headers(message);
+    if !own.is_empty() {
+        set("internetMessageHeaders", own.into());
+    }
+    let threads: Vec<Value> = [
+        (IN_REPLY_TO, HeaderName::InReplyTo),
+        (REFERENCES, HeaderName::References),
+    ]
+    .into_iter()
+    .filter_map(|(id, name)| {
+        let header = message
+            .headers()
+            .iter()
+            .find(|header| header.name == name)?;
+        let value = unfolded(message, header);
+        (!value.is_empty()).then(|| json!({ "id": id, "value": value }))
+    })
+    .collect();
+    if !threads.is_empty() {
+        set("singleValueExtendedProperties", threads.into());
+    }
+    Value::Object(fields)
+}
+
+struct Addressee {
+    name: Option<String>,
+    address: String,
+}
+
+impl Addressee {
+    fn json(&self) -> Value {
+        match &self.name {
+            Some(name) => json!({ "emailAddress": { "name": name, "address": self.address } }),
+            None => json!({ "emailAddress": { "address": self.address } }),
+        }
+    }
+}
+
+fn addresses(message: &Message<'_>, name: &HeaderName<'_>) -> Vec<Addressee> {
+    message
+        .headers()
+        .iter()
+        .filter(|header| header.name == *name)
+        .filter_map(|header| header.value.as_address())
+        .flat_map(Address::iter)
+        .filter_map(|entry| {
+            let (name, address) = (entry.name.as_deref(), entry.address.as_deref()?);
+            // A quoted local part without angle brackets is read as a name before its domain.
+            Some(if address.starts_with('@') {
+                Addressee {
+                    name: None,
+                    address: format!("\"{}\"{address}", name.unwrap_or_default()),
+                }
+            } else {
+                Addressee {
+                    name: name.map(str::to_owned),
+                    address: address.to_owned(),
+                }
+            })
+        })
+        .collect()
+}
+
+/// The parts that the body takes up: those that are shown, and the text of what is shown as HTML.
+fn bodies(message: &Message<'_>) -> HashSet<u32> {
+    let is_text = |number: &&u32| {
+        message
+            .part(**number)
+            .is_some_and(|part| matches!(part.body, PartType::Text(_) | PartType::Html(_)))
+    };
+    message
+        .html_body
+        .iter()
+        .chain(&message.text_body)
+        .filter(is_text)
+        .copied()
+        .collect()
+}
+
+/// HTML where any part is, the others as HTML beside it; else text.
+fn body(message: &Message<'_>) -> Value {
+    let has_html = message
+        .html_body
+        .iter()
+        .filter_map(|number| message.part(*number))
+        .any(MessagePart::is_text_html);
+    let (content_type, pieces): (_, Vec<_>) = if has_html {
+        let pieces = (0..message.html_body.len()).filter_map(|number| message.body_html(number));
+        ("html", pieces.collect())
+    } else {
+        let pieces = (0..message.text_body.len()).filter_map(|number| message.body_text(number));
+        ("text", pieces.collect())
+    };
+    json!({ "contentType": content_type, "content": pieces.join("\r\n") })
+}
+
+fn importance(message: &Message<'_>) -> Option<&'static str> {
+    let value = message.header_raw(HeaderName::Importance)?;
+    ["low", "normal", "high"]
+        .into_iter()
+        .find(|word| value.trim().eq_ignore_ascii_case(word))
+}
+
+/// The first few headers of the message's own, whose names begin with `x-`; Graph takes no others.
+fn own_headers(message: &Message<'_>) -> Vec<Value> {
+    let is_own = |name: &str| {
+        let prefixed = |prefix: &str| {
+            name.get(..prefix.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        };
+        // Exchange keeps its own for itself.
+        prefixed("x-") && !prefixed("x-ms-")
+    };
+    message
+        .headers()
+        .iter()
+        .filter(|header| is_own(header.name().trim()))
+        .filter_map(|header| {
+            let value = unfolded(message, header);
+            (!value.is_empty() && value.len() <= OWN_HEADER_BYTES)
+                .then(|| json!({ "name": header.name().trim(), "value": value }))
+        })
+        .take(OWN_HEADERS)
+        .collect()
+}
+
+/// A header's value as it is written, on one line.
+fn unfolded(message: &Message<'_>, header: &Header<'_>) -> String {
+    let (start, end) = (header.offset_start as usize, header.offset_end as usize);
+    let raw = message.raw_message.get(start..end).unwrap_or_default();
+    String::from_utf8_lossy(raw)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn attachment(mime: &[u8], part: MessagePart<'_>, number: usize) -> Attachment {
+    let is_message = part.is_message();
+    let fallback = || {
+        if is_message {
+            format!("message-{number}.eml")
+        } else {
+            format!("attachment-{number}")
+        }
+    };
+    let name = part
+        .attachment_name()
+        .map(|name| name.chars().filter(|letter| !letter.is_control()).collect())
+        .filter(|name: &String| !name.trim().is_empty())
+        .unwrap_or_else(fallback);
+    let has_extension = |extension: &str| name.to_ascii_lowercase().ends_with(extension);
+    let name = if is_message && !has_extension(".eml") {
+        format!("{name}.eml")
+    } else {
+        name
+    };
+    let content_type = if is_message {
+        "message/rfc822".to_owned()
+    } else {
+        match part.content_type() {
+            Some(kind) => match kind.subtype() {
+                Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+                None => kind.ctype().to_owned(),
+            },
+            None => "application/octet-stream".to_owned(),
+        }
+    };
+    let content_id = part
+        .content_id()
+        .map(|id| id.trim_matches(['<', '>', ' ']).to_owned())
+        .filter(|id| !id.is_empty());
+    let says_attachment = part
+        .content_disposition()
+        .is_some_and(ContentType::is_attachment);
+    Attachment {
+        name,
+        content_type,
+        is_inline: content_id.is_some() && !says_attachment,
+        content_id,
+        content: content(mime, part),
+    }
+}
+
+/// A part's bytes as they were before they were encoded. Texts keep the character set that they have.
+fn content(mime: &[u8], part: MessagePart<'_>) -> Bytes {
+    match part.body {
+        PartType::Binary(content) | PartType::InlineBinary(content) => {
+            Bytes::from(content.into_owned())
+        }
+        PartType::Message(message) => Bytes::copy_from_slice(message.raw_message()),
+        PartType::Text(text) | PartType::Html(text) => {
+            let (start, end) = (part.offset_body as usize, part.offset_end as usize);
+            let raw = mime.get(start..end).unwrap_or_default();
+            let decoded = match part.encoding {
+                Encoding::None => Some(raw.to_vec()),
+                Encoding::Base64 => base64_decode(raw),
+                Encoding::QuotedPrintable => quoted_printable_decode(raw),
+            };
+            Bytes::from(decoded.unwrap_or_else(|| text.into_owned().into_bytes()))
+        }
+        PartType::Multipart(_) => Bytes::new(),
+    }
+}
+
+/// The Message-ID header with its angle brackets, from a message's first lines.
+pub(super) fn message_id(headers: &[u8]) -> Option<String> {
+    let parsed = MessageParser::new().parse_headers(headers)?;
+    match parsed.header(HeaderName::MessageId)? {
+        HeaderValue::Text(id) => Some(format!("<{id}>")),
+        HeaderValue::TextList(ids) => ids.first().map(|id| format!("<{id}>")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+
+use super::*;
+
+fn converted(mime: &str, recipients: &[&str]) -> Draft {
+    let recipients: Vec<String> = recipients.iter().map(ToString::to_string).collect();
+    convert(mime.as_bytes(), &recipients).unwrap()
+}
+
+#[test]
+fn fields_of_a_message() {
+    let draft = converted(
+        "Bcc: hidden@x.org\r\nReceived: by gateway\r\n\
+         From: Ada <ada@x.org>\r\nTo: =?utf-8?q?B=C3=B6b?= <bob@x.org>,\r\n \"q q\"@x.org\r\n\
+         Cc: friends: c@x.org, D <d@x.org>;\r\nReply-To: r@x.org\r\n\
+         Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nMessage-ID: <m1@x.org>\r\n\
+         In-Reply-To: <p2@x.org>\r\nReferences: <p1@x.org>\r\n\t<p2@x.org>\r\n\
+         Importance: High\r\nX-One: 1\r\nx-two: a\r\n b\r\nX-MS-Exchange-Organization-SCL: -1\r\n\
+         X-3: 3\r\nX-4: 4\r\nX-5: 5\r\nX-6: 6\r\n\
+         Content-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
+         Gr=FC=DFe\r\n",
+        &[
+            "bob@x.org",
+            "\"q q\"@x.org",
+            "C@x.org",
+            "d@x.org",
+            "hidden@x.org",
+            "unnamed@x.org",
+        ],
+    );
+    assert_eq!(draft.attachments, []);
+    let address = |address: &str| json!({"emailAddress": {"address": address}});
+    assert_eq!(
+        draft.fields,
+        json!({
+            "subject": "Grüße",
+            "body": {"contentType": "text", "content": "Grüße\r\n"},
+            "toRecipients": [
+                {"emailAddress": {"name": "Böb", "address": "bob@x.org"}},
+                address("\"q q\"@x.org"),
+            ],
+            "ccRecipients": [
+                address("c@x.org"),
+                {"emailAddress": {"name": "D", "address": "d@x.org"}},
+            ],
+            "bccRecipients": [address("hidden@x.org"), address("unnamed@x.org")],
+            "replyTo": [address("r@x.org")],
+            "internetMessageId": "<m1@x.org>",
+            "importance": "high",
+            "internetMessageHeaders": [
+                {"name": "X-One", "value": "1"},
+                {"name": "x-two", "value": "a b"},
+                {"name": "X-3", "value": "3"},
+                {"name": "X-4", "value": "4"},
+                {"name": "X-5", "value": "5"},
+            ],
+            "singleValueExtendedProperties": [
+                {"id": "String 0x1042", "value": "<p2@x.org>"},
+                {"id": "String 0x1039", "value": "<p1@x.org> <p2@x.org>"},
+            ],
+        })
+    );
+}
+
+const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\x00\x01\x02";
+
+#[test]
+fn html_before_text_and_files_beside_it() {
+    let csv = b"name;gr\xf6\xdfe\r\n=3;4\r\n";
+    let mime = format!(
+        "From: a@x.org\r\nTo: b@x.org\r\nSubject: s\r\nMIME-Version: 1.0\r\n\
+         Content-Type: multipart/mixed; boundary=m\r\n\r\n\
+         --m\r\nContent-Type: multipart/related; boundary=r\r\n\r\n\
+         --r\r\nContent-Type: multipart/alternative; boundary=a\r\n\r\n\
+         --a\r\nContent-Type: text/plain\r\n\r\nplain\r\n\
+         --a\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>rich <img src=\"cid:pic@x\"></p>\r\n\
+         --a--\r\n\
+         --r\r\nContent-Type: image/png; name=\"pic.png\"\r\nContent-ID: <pic@x>\r\n\
+         Content-Disposition: inline\r\nContent-Transfer-Encoding: base64\r\n\r\n{picture}\r\n\
+         --r--\r\n\
+         --m\r\nContent-Type: text/csv; charset=iso-8859-1\r\n\
+         Content-Disposition: attachment; filename*=utf-8''gr%C3%B6%C3%9Fen.csv\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\n{csv}\r\n\
+         --m\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=\"a/b\\\"c.txt\"\r\n\
+         Content-Transfer-Encoding: quoted-printable\r\n\r\n=3D one =\r\nline\r\nnext\r\n\
+         --m\r\nContent-Type: message/rfc822\r\n\r\n\
+         From: z@x.org\r\nSubject: inner\r\n\r\ninner text\r\n\
+         --m\r\nContent-Type: application/pdf\r\nContent-ID: <file@x>\r\n\
+         Content-Disposition: attachment\r\nContent-Transfer-Encoding: base64\r\n\r\nAAEC\r\n\
+         --m--\r\n",
+        picture = STANDARD.encode(PICTURE),
+        csv = STANDARD.encode(csv),
+    );
+    let draft = converted(&mime, &["b@x.org"]);
+    let body = &draft.fields["body"];
+    assert_eq!(body["contentType"], "html");
+    let html = body["content"].as_str().unwrap();
+    assert!(
+        html.contains("<p>rich") && !html.contains("plain"),
+        "{html}"
+    );
+    let files: Vec<_> = draft
+        .attachments
+        .iter()
+        .map(|file| {
+            let id = file.content_id.as_deref().unwrap_or_default();
+            (
+                &*file.name,
+                &*file.content_type,
+                id,
+                file.is_inline,
+                &*file.content,
+            )
+        })
+        .collect();
+    assert_eq!(
+        files,
+        [
+            ("pic.png", "image/png", "pic@x", true, PICTURE),
+            ("größen.csv", "text/csv", "", false, &csv[..]),
+            ("a/b\"c.txt", "text/plain", "", false, b"= one line\r\nnext"),
+            (
+                "message-4.eml",
+                "message/rfc822",
+                "",
+                false,
+                b"From: z@x.org\r\nSubject: inner\r\n\r\ninner text"
+            ),
+            (
+                "attachment-5",
+                "application/pdf",
+                "file@x",
+                false,
+                b"\x00\x01\x02"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_message_that_is_one_file() {
+    let draft = converted(
+        "From: a@x.org\r\nContent-Type: application/pdf; name=x.pdf\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\nAAEC\r\n",
+        &["b@x.org"],
+    );
+    assert_eq!(
+        draft.fields["body"],
+        json!({"contentType": "text", "content": ""})
+    );
+    assert_eq!(
+        draft.fields["bccRecipients"][0]["emailAddress"]["address"],
+        "b@x.org"
+    );
+    assert_eq!(&*draft.attachments[0].content, b"\x00\x01\x02");
+    assert_eq!(draft.attachments[0].name, "x.pdf");
+}
+
+proptest! {
+    #[test]
+    fn files_stay_byte_equal(
+        files in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..2_000), 1..4),
+        kind in "(application/octet-stream|text/csv|text/html|image/png|text/plain; charset=utf-16)",
+    ) {
+        let mut mime = "Content-Type: multipart/mixed; boundary=m\r\n\r\n\
+            --m\r\nContent-Type: text/plain\r\n\r\ntext\r\n".to_owned();
+        for file in &files {
+            let _ = write!(
+                mime,
+                "--m\r\nContent-Type: {kind}\r\nContent-Disposition: attachment; filename=f\r\n\
+                 Content-Transfer-Encoding: base64\r\n\r\n"
+            );
+            let encoded = STANDARD.encode(file);
+            for line in encoded.as_bytes().chunks(76) {
+                mime.push_str(std::str::from_utf8(line).unwrap());
+                mime.push_str("\r\n");
+            }
+        }
+        mime.push_str("--m--\r\n");
+        let draft = converted(&mime, &["b@x.org"]);
+        let contents: Vec<_> = draft.attachments.iter().map(|file| file.content.to_vec()).collect();
+        prop_assert_eq!(contents, files);
+    }
+
+    #[test]
+    fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
+        // Every recipient is named, whatever the message is.
+        if let Ok(draft) = convert(&bytes, &["b@x.org".to_owned()]) {
+            prop_assert!(draft.fields.to_string().to_lowercase().contains("b@x.org"));
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Reading a mailbox by Graph: whether a message is among the sent ones, and what the inbox's delta
+//! query tells has come in.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use reqwest::Method;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::api::{Answer, CallError, Content, Patience, encoded};
+use super::verdict::Words;
+use super::{Graph, grants};
+use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
+use crate::providers::mail::received::Received;
+use crate::providers::mail::transport::Account;
+
+/// Messages of one page, and pages of one look.
+const PAGE: usize = 50;
+const PAGES: usize = 4;
+
+/// What is asked of each message. The headers need Mail.Read; Mail.ReadBasic doesn't do.
+const FIELDS: &str =
+    "internetMessageId,subject,from,toRecipients,internetMessageHeaders,receivedDateTime";
+
+/// The words for a place in the changes that is too old, beside 410.
+const LOST_PLACE: [&str; 3] = ["SyncStateNotFound", "SyncStateInvalid", "ResyncRequired"];
+
+#[derive(Deserialize)]
+struct Page {
+    value: Vec<Entry>,
+    #[serde(rename = "@odata.nextLink")]
+    next: Option<String>,
+    #[serde(rename = "@odata.deltaLink")]
+    delta: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Entry {
+    id: String,
+    #[serde(rename = "@removed")]
+    removed: Option<serde_json::Value>,
+    internet_message_id: Option<String>,
+    subject: Option<String>,
+    from: Option<Addressee>,
+    to_recipients: Option<Vec<Addressee>>,
+    internet_message_headers: Option<Vec<NamedValue>>,
+    received_date_time: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Addressee {
+    email_address: EmailAddress,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct EmailAddress {
+    address: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct NamedValue {
+    name: String,
+    value: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    value: Vec<serde_json::Value>,
+}
+
+/// What came of asking for a page.
+enum Asked {
+    Page(Page),
+    /// The place in the changes is no longer known.
+    Lost,
+}
+
+impl Graph {
+    /// Whether a message with this Message-ID, angle brackets included, is among the sent ones.
+    pub(super) async fn is_among_sent(
+        &self,
+        account: &Account,
+        message_id: &str,
+        patience: Patience,
+    ) -> Result<bool, ReadError> {
+        let filter = format!("internetMessageId eq '{}'", message_id.replace('\'', "''"));
+        let path = format!(
+            "/mailFolders/sentitems/messages?$filter={}&$select=id",
+            encoded(&filter)
+        );
+        let answer = self.look(account, &self.api.address(&path), patience).await;
+        let answer = answer.map_err(|error| unreachable(&error))?;
+        if answer.status != 200 {
+            return Err(refused(&answer));
+        }
+        let found: Found = serde_json::from_slice(&answer.body).map_err(|_| nonsense())?;
+        Ok(!found.value.is_empty())
+    }
+
+    /// A plain GET.
+    pub(super) async fn look(
+        &self,
+        account: &Account,
+        address: &str,
+        patience: Patience,
+    ) -> Result<Answer, CallError> {
+        self.api
+            .call(account, Method::GET, address, Content::Nothing, patience)
+            .await
+    }
+
+    async fn look_for_new(
+        &self,
+        account: &Account,
+        cursor: Option<&str>,
+        since: DateTime<Utc>,
+    ) -> Result<NewMail, ReadError> {
+        // A place that another server gave, before the settings were changed, is no place here.
+        let kept = cursor.filter(|cursor| self.api.is_own(cursor));
+        let mut address = match kept {
+            Some(cursor) => cursor.to_owned(),
+            None => self.beginning(since),
+        };
+        let mut may_begin_anew = kept.is_some();
+        let mut entries = Vec::new();
+        let mut pages = 0;
+        let (cursor, more) = loop {
+            let page = match self.page(account, &address, may_begin_anew).await? {
+                Asked::Page(page) => page,
+                Asked::Lost => {
+                    tracing::info!(credential_id = %account.credential, "the inbox is read anew: its place was lost");
+                    address = self.beginning(since);
+                    may_begin_anew = false;
+                    continue;
+                }
+            };
+            may_begin_anew = false;
+            pages += 1;
+            for entry in page.value {
+                if entry.removed.is_none() {
+                    entries.extend(self.with_headers(account, entry).await?);
+                }
+            }
+            let (next, more) = match (page.next, page.delta) {
+                (Some(next), _) => (next, true),
+                (None, Some(delta)) => (delta, false),
+                (None, None) => return Err(nonsense()),
+            };
+            // The token goes nowhere else.
+            if !self.api.is_own(&next) {
+                return Err(nonsense());
+            }
+            if !more || pages == PAGES {
+                break (next, more);
+            }
+            address = next;
+        };
+        entries.sort_by(|one, other| one.received_date_time.cmp(&other.received_date_time));
+        Ok(NewMail {
+            messages: entries
+                .iter()
+                .map(|entry| Received::parse(&header_block(entry)))
+                .collect(),
+            cursor,
+            more,
+        })
+    }
+
+    /// Where the changes since a moment begin.
+    fn beginning(&self, since: DateTime<Utc>) -> String {
+        let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let filter = encoded(&format!("receivedDateTime ge {since}"));
+        self.api.address(&format!(
+            "/mailFolders/inbox/messages/delta?changeType=created&$select={FIELDS}&$filter={filter}"
+        ))
+    }
+
+    /// A page of changes. `from_cursor`: the address was kept from an earlier look, and may have become
+    /// worthless in ways that other addresses can't.
+    async fn page(
+        &self,
+        account: &Account,
+        address: &str,
+        from_cursor: bool,
+    ) -> Result<Asked, ReadError> {
+        let patience = self.one_call();
+        let answer = self.api.page(account, address, PAGE, patience).await;
+        let answer = answer.map_err(|error| unreachable(&error))?;
+        match answer.status {
+            200 => serde_json::from_slice(&answer.body)
+                .map(Asked::Page)
+                .map_err(|_| nonsense()),
+            400 | 404 | 410 if from_cursor => Ok(Asked::Lost),
+            _ if from_cursor && Words::read(&answer.body).says(&LOST_PLACE) => Ok(Asked::Lost),
+            _ => Err(refused(&answer)),
+        }
+    }
+
+    /// A change names the headers at times only; those of a message that is gone again are nobody's.
+    async fn with_headers(
+        &self,
+        account: &Account,
+        entry: Entry,
+    ) -> Result<Option<Entry>, ReadError> {
+        if entry.internet_message_headers.is_some() || entry.id.is_empty() {
+            return Ok(Some(entry));
+        }
+        let path = format!("/messages/{}?$select={FIELDS}", encoded(&entry.id));
+        let patience = self.one_call();
+        let answer = self.look(account, &self.api.address(&path), patience).await;
+        let answer = answer.map_err(|error| unreachable(&error))?;
+        match answer.status {
+            200 => serde_json::from_slice(&answer.body)
+                .map(Some)
+                .map_err(|_| nonsense()),
+            404 => Ok(None),
+            _ => Err(refused(&answer)),
+        }
+    }
+
+    /// One call that is no part of a submission.
+    fn one_call(&self) -> Patience {
+        Patience {
+            each: self.command,
+            until: Instant::now() + self.command,
+        }
+    }
+}
+
+impl MailReader for Graph {
+    fn may_read(&self, scopes: &[String]) -> bool {
+        grants(scopes, "Mail.ReadWrite") || grants(scopes, "Mail.Read")
+    }
+
+    /// Exchange may give a message another Message-ID, and may hold it back in the outbox for long, so
+    /// that a message which isn't found may have been sent.
+    fn keeps_sent_mail(&self) -> bool {
+        false
+    }
+
+    fn find_sent<'a>(
+        &'a self,
+        account: &'a Account,
+        message_id: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ReadError>> {
+        self.is_among_sent(account, message_id, self.one_call())
+            .boxed()
+    }
+
+    fn new_mail<'a>(
+        &'a self,
+        account: &'a Account,
+        cursor: Option<&'a str>,
+        since: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
+        self.look_for_new(account, cursor, since).boxed()
+    }
+}
+
+fn unreachable(error: &CallError) -> ReadError {
+    ReadError::unavailable(error.to_string())
+}
+
+fn nonsense() -> ReadError {
+    ReadError::unavailable("Microsoft Graph's answer can't be understood")
+}
+
+fn refused(answer: &Answer) -> ReadError {
+    let words = Words::read(&answer.body);
+    let text = words.tell(answer.status);
+    match answer.status {
+        401 => ReadError::TokenRefused(text),
+        403 if words.says(&["ErrorAccessDenied"]) => ReadError::Forbidden(text),
+        _ => ReadError::Unavailable {
+            text,
+            retry_after: answer.retry_after,
+        },
+    }
+}
+
+/// The headers as they would stand in the message. What the list of them lacks, as it was seen to, comes
+/// from the fields.
+fn header_block(entry: &Entry) -> Vec<u8> {
+    let mut block = String::new();
+    let mut named = Vec::new();
+    let mut add = |name: &str, value: &str| {
+        let is_name = !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && byte != b':');
+        if is_name {
+            block.push_str(name);
+            block.push_str(": ");
+            // No value makes a line of its own.
+            block.extend(value.trim().chars().map(
+                |letter| {
+                    if letter.is_control() { ' ' } else { letter }
+                },
+            ));
+            block.push_str("\r\n");
+        }
+    };
+    for header in entry.internet_message_headers.iter().flatten() {
+        add(&header.name, header.value.as_deref().unwrap_or_default());
+        named.push(header.name.to_ascii_lowercase());
+    }
+    let bracketed = |addressee: &Addressee| {
+        let address = addressee.email_address.address.as_deref()?;
+        Some(format!("<{address}>"))
+    };
+    let to = entry.to_recipients.iter().flatten().find_map(bracketed);
+    for (name, value) in [
+        ("Message-ID", entry.internet_message_id.clone()),
+        ("From", entry.from.as_ref().and_then(bracketed)),
+        ("To", to),
+        ("Subject", entry.subject.clone()),
+    ] {
+        if let Some(value) = value
+            && !named.contains(&name.to_ascii_lowercase())
+        {
+            add(name, &value);
+        }
+    }
+    block.push_str("\r\n");
+    block.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn received(entry: Value) -> Received {
+        let entry: Entry = serde_json::from_value(entry).unwrap();
+        Received::parse(&header_block(&entry))
+    }
+
+    #[test]
+    fn headers_and_fields_make_one_block() {
+        let received = received(json!({
+            "@odata.etag": "W/\"CQAAABYAAAB\"",
+            "id": "AAMk=",
+            "internetMessageId": "<r1@example.org>",
+            "subject": "Re: Grüße",
+            "receivedDateTime": "2026-01-02T03:04:05Z",
+            "from": {"emailAddress": {"name": "Bob", "address": "bob@example.org"}},
+            "toRecipients": [
+                {"emailAddress": {"address": "ada@example.com"}},
+                {"emailAddress": {"address": "x@example.com"}},
+            ],
+            "internetMessageHeaders": [
+                {"name": "In-Reply-To", "value": "<m2@example.com>"},
+                {"name": "References", "value": "<m1@example.com>\r\n <m2@example.com>"},
+                {"name": "Auto-Submitted", "value": "no"},
+            ],
+        }));
+        assert_eq!(
+            received,
+            Received {
+                message_id: Some("<r1@example.org>".to_owned()),
+                answers: vec!["<m2@example.com>".to_owned(), "<m1@example.com>".to_owned()],
+                from: "bob@example.org".to_owned(),
+                to: "ada@example.com".to_owned(),
+                subject: "Re: Grüße".to_owned(),
+                automatic: false,
+            }
+        );
+    }
+
+    #[test]
+    fn no_value_makes_a_header_of_its_own() {
+        let received = received(json!({
+            "subject": "a\r\nIn-Reply-To: <forged@example.com>",
+            "from": {"emailAddress": {"address": "b@x.org>\r\nAuto-Submitted: x"}},
+            "internetMessageHeaders": [
+                {"name": "X-A", "value": "b\r\nReferences: <forged@example.com>\r\n\r\n"},
+                {"name": "X: y\r\nReferences", "value": "<forged@example.com>"},
+                {"name": "", "value": "x"},
+                {"name": "Message-ID", "value": "<m@x.org>"},
+            ],
+        }));
+        assert_eq!(received.answers, Vec::<String>::new());
+        assert_eq!(received.message_id.as_deref(), Some("<m@x.org>"));
+        assert!(!received.automatic);
+    }
+
+    #[test]
+    fn an_entry_with_nothing() {
+        assert_eq!(
+            received(json!({"id": "x", "subject": null, "from": null})),
+            Received::default()
+        );
+    }
+}

@@ -1,0 +1,307 @@
+//! What an answer of Graph that isn't the awaited one means for the message: a table over the stage,
+//! the status, the error's own code and Retry-After.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::api::{Answer, CallError};
+use crate::providers::mail::verdict::{Failure, Verdict};
+
+/// How long a mailbox waits that has used up Exchange's limit of messages or recipients, which is
+/// counted over a day.
+const MESSAGE_LIMIT_WAIT: Duration = Duration::from_hours(4);
+
+/// Characters of the provider's words that are kept.
+const WORDS: usize = 300;
+
+/// What was being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A draft was being made: nothing has been sent, whatever comes.
+    Preparation,
+    /// A piece of an attachment was being uploaded, to an address that knows no token.
+    Upload,
+    /// The message was being sent.
+    Submission,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ErrorAnswer {
+    error: ErrorBody,
+}
+
+/// `{"code": …, "message": …, "innerError": {…}}`, the form of every error of Graph's.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ErrorBody {
+    code: String,
+    message: String,
+}
+
+/// The provider's word for what went wrong, and its explanation; empty where it gave none.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) code: String,
+    message: String,
+}
+
+impl Words {
+    pub(super) fn read(body: &[u8]) -> Self {
+        let answer: ErrorAnswer = serde_json::from_slice(body).unwrap_or_default();
+        Self {
+            code: one_line(&answer.error.code),
+            message: one_line(&answer.error.message),
+        }
+    }
+
+    /// Whether the code is one of these.
+    pub(super) fn says(&self, codes: &[&str]) -> bool {
+        codes
+            .iter()
+            .any(|code| code.eq_ignore_ascii_case(&self.code))
+    }
+
+    /// One line that tells of an answer.
+    pub(super) fn tell(&self, status: u16) -> String {
+        let mut text = format!("Microsoft Graph answered {status}");
+        if !self.code.is_empty() {
+            text = format!("{text} {}", self.code);
+        }
+        if !self.message.is_empty() {
+            text = format!("{text}: {}", self.message);
+        }
+        text
+    }
+}
+
+/// What strangers say, fit for a log line and a database.
+fn one_line(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(WORDS)
+        .collect()
+}
+
+/// What an answer means that isn't the success of its stage.
+pub(super) fn of_answer(stage: Stage, answer: &Answer) -> Verdict {
+    let (status, words) = (answer.status, Words::read(&answer.body));
+    let failure = Failure::own(words.tell(status));
+    let later = |retry_after| Verdict::Temporary {
+        failure: failure.clone(),
+        retry_after,
+    };
+    let retry_after = answer.retry_after;
+    // Seen with 400, 403 and 429.
+    if (400..500).contains(&status) && words.says(&["ErrorExceededMessageLimit"]) {
+        return later(Some(
+            retry_after.unwrap_or_default().max(MESSAGE_LIMIT_WAIT),
+        ));
+    }
+    let throttled = words.says(&[
+        "ErrorQuotaExceeded",
+        "ApplicationThrottled",
+        "ErrorServerBusy",
+        "MailboxConcurrency",
+        "TooManyRequests",
+    ]);
+    match (status, stage) {
+        (429 | 503, _) => later(retry_after),
+        (400..500, _) if throttled => later(retry_after),
+        (413, _) => Verdict::Permanent(failure),
+        // The address has lapsed; a new draft gets a new one.
+        (400..500, Stage::Upload) => later(retry_after),
+        (401, _) => Verdict::TokenRefused(failure),
+        // It may be gone because it was sent; a draft that has just been made may not be seen everywhere yet.
+        (404, Stage::Submission) if words.says(&["ErrorItemNotFound"]) => Verdict::Unknown(failure),
+        (404, Stage::Preparation) if words.says(&["ErrorItemNotFound"]) => later(retry_after),
+        (408, Stage::Submission) => Verdict::Unknown(failure),
+        // Refused because something else changed it in the same moment.
+        (408 | 409, _) => later(retry_after),
+        (400..500, _) => Verdict::Permanent(failure),
+        (_, Stage::Submission) => Verdict::Unknown(failure),
+        (_, Stage::Preparation | Stage::Upload) => later(retry_after),
+    }
+}
+
+/// What it means that no answer came.
+pub(super) fn of_broken_call(stage: Stage, error: CallError) -> Verdict {
+    match (stage, error) {
+        (Stage::Submission, CallError::Broken(text)) => Verdict::Unknown(Failure::own(text)),
+        (_, CallError::NotSent(text) | CallError::Broken(text)) => {
+            Verdict::temporary(Failure::own(text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const HOURS: Duration = MESSAGE_LIMIT_WAIT;
+
+    #[derive(Debug, PartialEq)]
+    enum Kind {
+        Later,
+        After(u64),
+        Hours,
+        Never,
+        Unclear,
+        Token,
+        Wrong,
+    }
+    use Kind::{After, Hours, Later, Never, Token, Unclear};
+
+    fn kind(verdict: &Verdict) -> Kind {
+        match verdict {
+            Verdict::Temporary { retry_after, .. } => match retry_after {
+                None => Later,
+                Some(wait) if *wait == HOURS => Hours,
+                Some(wait) => After(wait.as_secs()),
+            },
+            Verdict::Permanent(_) => Never,
+            Verdict::Unknown(_) => Unclear,
+            Verdict::TokenRefused(_) => Token,
+            Verdict::Sent { .. } => Kind::Wrong,
+        }
+    }
+
+    fn answer(status: u16, code: &str, retry_after: Option<u64>) -> Answer {
+        let body = if code.is_empty() {
+            Vec::new()
+        } else {
+            let error = json!({
+                "code": code,
+                "message": "What the provider says.",
+                "innerError": {
+                    "date": "2026-01-02T03:04:05",
+                    "request-id": "6f1b6a5e-0000-4000-8000-000000000000",
+                    "client-request-id": "6f1b6a5e-0000-4000-8000-000000000000"
+                }
+            });
+            json!({ "error": error }).to_string().into_bytes()
+        };
+        Answer {
+            status,
+            retry_after: retry_after.map(Duration::from_secs),
+            body,
+        }
+    }
+
+    #[test]
+    fn the_table() {
+        for (status, code, retry_after, prepared, submitted) in [
+            (400, "", None, Never, Never),
+            (400, "RequestBodyRead", None, Never, Never),
+            (
+                400,
+                "ErrorMimeContentInvalidBase64String",
+                None,
+                Never,
+                Never,
+            ),
+            (400, "ErrorInvalidRecipients", None, Never, Never),
+            (400, "ErrorMessageSizeExceeded", None, Never, Never),
+            (413, "RequestEntityTooLarge", None, Never, Never),
+            (413, "", None, Never, Never),
+            (403, "ErrorSendAsDenied", None, Never, Never),
+            (403, "ErrorAccessDenied", None, Never, Never),
+            (403, "", None, Never, Never),
+            (400, "ErrorExceededMessageLimit", None, Hours, Hours),
+            (403, "ErrorExceededMessageLimit", None, Hours, Hours),
+            (429, "ErrorExceededMessageLimit", Some(30), Hours, Hours),
+            (
+                429,
+                "errorexceededmessagelimit",
+                Some(86_400),
+                After(86_400),
+                After(86_400),
+            ),
+            (403, "ErrorQuotaExceeded", None, Later, Later),
+            (507, "ErrorQuotaExceeded", None, Later, Unclear),
+            (429, "TooManyRequests", Some(17), After(17), After(17)),
+            (429, "", None, Later, Later),
+            (429, "ApplicationThrottled", None, Later, Later),
+            (400, "ApplicationThrottled", Some(5), After(5), After(5)),
+            (403, "MailboxConcurrency", None, Later, Later),
+            (503, "ErrorServerBusy", Some(60), After(60), After(60)),
+            (503, "", None, Later, Later),
+            (401, "InvalidAuthenticationToken", None, Token, Token),
+            (401, "", None, Token, Token),
+            (404, "ErrorItemNotFound", None, Later, Unclear),
+            (404, "MailboxNotEnabledForRESTAPI", None, Never, Never),
+            (408, "", None, Later, Unclear),
+            (409, "ErrorIrresolvableConflict", None, Later, Later),
+            (500, "ErrorInternalServerError", None, Later, Unclear),
+            (502, "", None, Later, Unclear),
+            (504, "UnknownError", None, Later, Unclear),
+            (504, "ErrorServerBusy", None, Later, Unclear),
+            (200, "", None, Later, Unclear),
+            (204, "", None, Later, Unclear),
+            (302, "", None, Later, Unclear),
+        ] {
+            let answer = answer(status, code, retry_after);
+            let verdict = of_answer(Stage::Preparation, &answer);
+            assert_eq!(kind(&verdict), prepared, "prepared: {status} {code}");
+            let verdict = of_answer(Stage::Submission, &answer);
+            assert_eq!(kind(&verdict), submitted, "submitted: {status} {code}");
+        }
+    }
+
+    #[test]
+    fn an_upload_that_is_refused_is_begun_anew() {
+        for (status, expected) in [
+            (400, Later),
+            (401, Later),
+            (404, Later),
+            (413, Never),
+            (416, Later),
+            (500, Later),
+        ] {
+            let verdict = of_answer(Stage::Upload, &answer(status, "", None));
+            assert_eq!(kind(&verdict), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn without_an_answer() {
+        let (not_sent, broken) = (
+            || CallError::NotSent("nobody listens".to_owned()),
+            || CallError::Broken("it broke".to_owned()),
+        );
+        for (stage, error, expected) in [
+            (Stage::Preparation, not_sent(), Later),
+            (Stage::Preparation, broken(), Later),
+            (Stage::Upload, broken(), Later),
+            (Stage::Submission, not_sent(), Later),
+            (Stage::Submission, broken(), Unclear),
+        ] {
+            assert_eq!(kind(&of_broken_call(stage, error)), expected, "{stage:?}");
+        }
+    }
+
+    #[test]
+    fn the_providers_words_on_one_short_line() {
+        let Verdict::Permanent(failure) = of_answer(
+            Stage::Submission,
+            &answer(400, "ErrorInvalidRecipients", None),
+        ) else {
+            panic!("it is permanent");
+        };
+        assert_eq!(
+            failure.to_string(),
+            "Microsoft Graph answered 400 ErrorInvalidRecipients: What the provider says."
+        );
+        let long = json!({"error": {"code": "a\r\nb", "message": "x\n".repeat(5_000)}});
+        let words = Words::read(long.to_string().as_bytes());
+        let told = words.tell(400);
+        assert!(told.starts_with("Microsoft Graph answered 400 a  b: x x x"));
+        assert!(told.len() < 700 && !told.contains(['\r', '\n']));
+        for nonsense in ["", "<html>", "{}", r#"{"error":"x"}"#, "[]"] {
+            let words = Words::read(nonsense.as_bytes());
+            assert_eq!(words.tell(502), "Microsoft Graph answered 502");
+        }
+    }
+}

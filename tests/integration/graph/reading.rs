@@ -1,0 +1,190 @@
+//! What is read of a mailbox: sent messages, and what the inbox's changes tell.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use mailgate::config;
+use mailgate::providers::mail::MailProviders;
+use mailgate::providers::mail::reader::{MailReader, ReadError};
+use mailgate::providers::mail::transport::Account;
+use mailgate::types::clock::{MovedClock, SharedClock};
+use mailgate::types::ids::CredentialId;
+use mailgate::types::plugin::Plugin;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::support::gateway::SEAL_KEY;
+use crate::support::graph_stand_in::{ADDRESS, Call, Fault, GraphStandIn, READ_WRITE};
+
+fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut environment = vec![
+        (
+            "MAILGATE__DATABASE__URL".to_owned(),
+            "postgres://nobody@localhost/none".to_owned(),
+        ),
+        ("MAILGATE__SEAL__KEYS".to_owned(), SEAL_KEY.to_owned()),
+    ];
+    let plugins = stand_in.plugins();
+    for (name, value) in plugins["plugin_b"].as_table().unwrap() {
+        let name = format!("MAILGATE__PLUGINS__PLUGIN_B__{}", name.to_uppercase());
+        // The scopes are the defaults.
+        if let Some(value) = value.as_str() {
+            environment.push((name, value.to_owned()));
+        }
+    }
+    let settings = config::load_operator(None, environment.into_iter())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let clock: SharedClock = Arc::new(MovedClock::default());
+    let providers =
+        MailProviders::new(&settings.plugins, &settings.sending, "localhost", &clock).unwrap();
+    Arc::clone(providers.get(Plugin::B).unwrap().reader.as_ref().unwrap())
+}
+
+fn account(stand_in: &GraphStandIn) -> Account {
+    Account {
+        credential: CredentialId::at(Utc::now()),
+        address: ADDRESS.to_owned(),
+        generation: 1,
+        access_token: SecretString::from(stand_in.issue()),
+        scopes: READ_WRITE.split(' ').map(str::to_owned).collect(),
+    }
+}
+
+fn entry(number: usize) -> Value {
+    json!({
+        "@odata.etag": "W/\"CQAAABYAAAB\"",
+        "id": format!("AAMk/{number}="),
+        "receivedDateTime": format!("2026-01-02T03:{:02}:{:02}Z", number / 60, number % 60),
+        "subject": format!("Re: {number}"),
+        "internetMessageId": format!("<r{number}@example.org>"),
+        "from": {"emailAddress": {"name": "Bob", "address": "bob@example.org"}},
+        "toRecipients": [{"emailAddress": {"name": "Dora", "address": ADDRESS}}],
+        "internetMessageHeaders": [
+            {"name": "In-Reply-To", "value": format!("<m{number}@example.com>")},
+        ],
+    })
+}
+
+fn since() -> DateTime<Utc> {
+    "2026-01-02T03:00:00Z".parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_read_once_page_after_page() {
+    let stand_in = GraphStandIn::start(READ_WRITE).await;
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    let mut old = entry(0);
+    old["receivedDateTime"] = "2025-12-31T23:59:59Z".into();
+    stand_in.receive(old);
+    stand_in.receive(json!({"id": "gone", "@removed": {"reason": "deleted"}}));
+    for number in 1..=230 {
+        stand_in.receive(entry(number));
+    }
+    let mut subjects = Vec::new();
+    let mut cursor = None;
+    let mut mores = Vec::new();
+    for _ in 0..3 {
+        let new = reader
+            .new_mail(&account, cursor.as_deref(), since())
+            .await
+            .unwrap();
+        subjects.extend(new.messages.into_iter().map(|message| message.subject));
+        mores.push(new.more);
+        cursor = Some(new.cursor);
+    }
+    assert_eq!(mores, [true, false, false]);
+    let expected: Vec<String> = (1..=230).map(|number| format!("Re: {number}")).collect();
+    assert_eq!(subjects, expected);
+    assert_eq!(stand_in.count(Call::Look), 0);
+
+    // Headers that a change doesn't name are asked for.
+    let mut bare = entry(231);
+    bare["hidden"] = bare["internetMessageHeaders"].take();
+    bare.as_object_mut()
+        .unwrap()
+        .remove("internetMessageHeaders");
+    stand_in.receive(bare);
+    let new = reader
+        .new_mail(&account, cursor.as_deref(), since())
+        .await
+        .unwrap();
+    assert_eq!(new.messages.len(), 1);
+    let message = &new.messages[0];
+    assert_eq!(message.answers, ["<m231@example.com>"]);
+    assert_eq!(message.message_id.as_deref(), Some("<r231@example.org>"));
+    assert_eq!((&*message.from, &*message.to), ("bob@example.org", ADDRESS));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_place_is_begun_anew() {
+    let stand_in = GraphStandIn::start(READ_WRITE).await;
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    stand_in.receive(entry(1));
+    let first = reader.new_mail(&account, None, since()).await.unwrap();
+    let cursor = Some(first.cursor.as_str());
+    for fault in [
+        Fault::error(410, "SyncStateNotFound"),
+        Fault::error(410, "resyncRequired"),
+        Fault::error(400, "SyncStateInvalid"),
+    ] {
+        stand_in.once(Call::Delta, fault);
+        let again = reader.new_mail(&account, cursor, since()).await.unwrap();
+        assert_eq!(again.messages, first.messages);
+    }
+    // A place at another server isn't asked.
+    let elsewhere = Some("https://graph.microsoft.com/v1.0/me/delta?$deltatoken=x");
+    let again = reader.new_mail(&account, elsewhere, since()).await.unwrap();
+    assert_eq!(again.messages, first.messages);
+    // Nor is one that an answer names.
+    let link = r#"{"value":[],"@odata.nextLink":"http://127.0.0.2:9/v1.0/x"}"#;
+    stand_in.once(Call::Delta, Fault::answer(200, link));
+    let error = reader
+        .new_mail(&account, cursor, since())
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ReadError::Unavailable { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals() {
+    let stand_in = GraphStandIn::start(READ_WRITE).await;
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    assert!(!reader.find_sent(&account, "<it's@x.org>").await.unwrap());
+    for call in [Call::SentItems, Call::Delta] {
+        let ask = async || match call {
+            Call::SentItems => reader.find_sent(&account, "<m@x.org>").await.map(|_| ()),
+            _ => reader.new_mail(&account, None, since()).await.map(|_| ()),
+        };
+        stand_in.once(call, Fault::error(403, "ErrorAccessDenied"));
+        assert!(matches!(ask().await, Err(ReadError::Forbidden(_))));
+        stand_in.once(call, Fault::error(429, "TooManyRequests").retry_after("17"));
+        let Err(ReadError::Unavailable { retry_after, .. }) = ask().await else {
+            panic!("it is unavailable");
+        };
+        assert_eq!(retry_after.map(|wait| wait.as_secs()), Some(17));
+        for body in ["<html>", "{}", "[]"] {
+            stand_in.once(call, Fault::answer(200, body));
+            assert!(
+                matches!(ask().await, Err(ReadError::Unavailable { .. })),
+                "{body}"
+            );
+        }
+    }
+    stand_in.refuse_tokens();
+    let refused = reader.find_sent(&account, "<m@x.org>").await;
+    assert!(matches!(refused, Err(ReadError::TokenRefused(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_lets_it_read() {
+    let reader = reader(&GraphStandIn::start(READ_WRITE).await);
+    for (scope, may) in [
+        ("https://graph.microsoft.com/Mail.ReadWrite", true),
+        ("mail.read", true),
+        ("Mail.ReadBasic", false),
+        ("Mail.Send", false),
+    ] {
+        assert_eq!(reader.may_read(&[scope.to_owned()]), may, "{scope}");
+    }
+}

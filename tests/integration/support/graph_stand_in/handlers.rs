@@ -1,0 +1,470 @@
+//! What the stand-in answers to each call.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Form, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use mail_parser::MessageParser;
+use serde_json::{Value, json};
+
+use super::{ADDRESS, Call, Fault, File, Kept, Mailbox, Session, Shared, error_body};
+
+/// Graph's limit for one request.
+const REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Every range but the last is a multiple of this.
+const RANGE_UNIT: usize = 320 * 1024;
+
+type Answer = (u16, Value);
+
+fn respond((status, body): Answer) -> Response {
+    let status = StatusCode::from_u16(status).expect("a status");
+    if body.is_null() {
+        status.into_response()
+    } else {
+        (status, Json(body)).into_response()
+    }
+}
+
+fn error(status: u16, code: &str) -> Answer {
+    let body = serde_json::from_str(&error_body(code)).expect("it is JSON");
+    (status, body)
+}
+
+/// Does `work` with the mailbox, unless the caller breaks a rule or a test wants another answer.
+async fn handle(
+    shared: &Shared,
+    call: Call,
+    headers: &HeaderMap,
+    size: usize,
+    work: impl FnOnce(&mut Mailbox) -> Answer,
+) -> Response {
+    let fault = {
+        let mut mailbox = shared.lock();
+        mailbox.calls.push(call);
+        mailbox
+            .faults
+            .get_mut(&call)
+            .and_then(std::collections::VecDeque::pop_front)
+    };
+    let is_permitted = call == Call::Upload || {
+        let token = headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        let mailbox = shared.lock();
+        token.is_some_and(|token| !mailbox.refused.contains(token))
+    };
+    if !is_permitted {
+        return respond(error(401, "InvalidAuthenticationToken"));
+    }
+    if size > REQUEST_BYTES {
+        let mut mailbox = shared.lock();
+        mailbox.violations.push(format!("{call:?}: {size} bytes"));
+        return respond(error(413, "RequestEntityTooLarge"));
+    }
+    match fault {
+        None => respond(work(&mut shared.lock())),
+        Some(fault) => {
+            if fault.done {
+                work(&mut shared.lock());
+            }
+            say(fault).await
+        }
+    }
+}
+
+async fn say(fault: Fault) -> Response {
+    if fault.hangs {
+        std::future::pending::<()>().await;
+    }
+    let mut response = Response::builder().status(fault.status);
+    if let Some(value) = fault.retry_after {
+        response = response.header("retry-after", value);
+    }
+    response.body(fault.body.into()).expect("a response")
+}
+
+pub(super) async fn token(
+    State(shared): State<Arc<Shared>>,
+    Form(form): Form<HashMap<String, String>>,
+) -> Response {
+    let mut mailbox = shared.lock();
+    mailbox.refreshes += usize::from(form.contains_key("refresh_token"));
+    mailbox.tokens += 1;
+    let number = mailbox.tokens;
+    respond((
+        200,
+        json!({
+            "token_type": "Bearer",
+            "scope": mailbox.scope,
+            "expires_in": 3_600,
+            "ext_expires_in": 3_600,
+            "access_token": format!("access-{number}"),
+            "refresh_token": format!("refresh-{number}"),
+        }),
+    ))
+}
+
+pub(super) async fn me() -> Json<Value> {
+    Json(json!({
+        "displayName": "Dora",
+        "mail": ADDRESS,
+        "userPrincipalName": ADDRESS,
+        "id": "48d31887-5fad-4d73-a9f5-3c356e68a038"
+    }))
+}
+
+/// A message from its MIME form, as it comes in base64.
+fn read_mime(body: &[u8]) -> Option<Kept> {
+    let mime = STANDARD.decode(body).ok()?;
+    let parsed = MessageParser::new().parse_headers(&mime)?;
+    let message_id = parsed.message_id().map(|id| format!("<{id}>"));
+    Some(Kept {
+        message_id: message_id.unwrap_or_else(|| "<made@graph.example>".to_owned()),
+        mime,
+        ..Kept::default()
+    })
+}
+
+fn is_mime(headers: &HeaderMap) -> bool {
+    headers
+        .get("content-type")
+        .is_some_and(|kind| kind == "text/plain")
+}
+
+pub(super) async fn send_mail(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    handle(
+        &shared,
+        Call::SendMail,
+        &headers,
+        body.len(),
+        |mailbox| match read_mime(&body).filter(|_| is_mime(&headers)) {
+            Some(kept) => {
+                mailbox.sent.push(kept);
+                (202, Value::Null)
+            }
+            None => error(400, "ErrorMimeContentInvalidBase64String"),
+        },
+    )
+    .await
+}
+
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    handle(&shared, Call::Create, &headers, body.len(), |mailbox| {
+        let kept = if is_mime(&headers) {
+            read_mime(&body)
+        } else {
+            serde_json::from_slice(&body).ok().map(|fields: Value| Kept {
+                message_id: fields["internetMessageId"]
+                    .as_str()
+                    .unwrap_or("<made@graph.example>")
+                    .to_owned(),
+                fields,
+                ..Kept::default()
+            })
+        };
+        let Some(mut kept) = kept else {
+            return error(400, "ErrorMimeContentInvalidBase64String");
+        };
+        if let Some(rewritten) = &mailbox.rewritten {
+            kept.message_id.clone_from(rewritten);
+        }
+        mailbox.numbers += 1;
+        // Real ones end so, too.
+        let id = format!("AAMkAGI1/AAA+{}==", mailbox.numbers);
+        let answer = json!({
+            "@odata.context": "https://graph.microsoft.com/v1.0/$metadata#users('48d31887')/messages/$entity",
+            "@odata.etag": "W/\"CQAAABYAAADHcgC8Hl9tRZ/hc1wEUs1TAAAwR4Hg\"",
+            "id": id,
+            "internetMessageId": kept.message_id,
+            "isDraft": true,
+            "isRead": true,
+        });
+        mailbox.drafts.insert(id, kept);
+        (201, answer)
+    })
+    .await
+}
+
+pub(super) async fn send(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    handle(
+        &shared,
+        Call::Send,
+        &headers,
+        body.len(),
+        |mailbox| match mailbox.drafts.remove(&id) {
+            Some(kept) => {
+                mailbox.sent.push(kept);
+                (202, Value::Null)
+            }
+            None => error(404, "ErrorItemNotFound"),
+        },
+    )
+    .await
+}
+
+pub(super) async fn look(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    handle(&shared, Call::Look, &headers, 0, |mailbox| {
+        let received = mailbox
+            .inbox
+            .iter()
+            .find(|entry| entry["id"] == id.as_str());
+        if let Some(received) = received {
+            let mut whole = received.clone();
+            let hidden = whole.as_object_mut().expect("an object").remove("hidden");
+            if let Some(headers) = hidden {
+                whole["internetMessageHeaders"] = headers;
+            }
+            return (200, whole);
+        }
+        if mailbox.drafts.contains_key(&id) {
+            return (200, json!({ "id": id, "isDraft": true }));
+        }
+        error(404, "ErrorItemNotFound")
+    })
+    .await
+}
+
+pub(super) async fn delete(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    handle(
+        &shared,
+        Call::Delete,
+        &headers,
+        0,
+        |mailbox| match mailbox.drafts.remove(&id) {
+            Some(_) => (204, Value::Null),
+            None => error(404, "ErrorItemNotFound"),
+        },
+    )
+    .await
+}
+
+pub(super) async fn attach(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    handle(&shared, Call::Attach, &headers, body.len(), |mailbox| {
+        let mut fields: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if fields["@odata.type"] != "#microsoft.graph.fileAttachment" {
+            return error(400, "ErrorInvalidRequest");
+        }
+        let bytes = fields
+            .as_object_mut()
+            .and_then(|fields| fields.remove("contentBytes"));
+        let bytes = bytes.and_then(|bytes| STANDARD.decode(bytes.as_str()?).ok());
+        match (bytes, mailbox.drafts.get_mut(&id)) {
+            (Some(content), Some(draft)) => {
+                draft.files.push(File {
+                    fields,
+                    content,
+                    pieces: 0,
+                });
+                (201, json!({ "id": "AAMkAGI1AAAt=", "isInline": false }))
+            }
+            (None, _) => error(400, "ErrorInvalidRequest"),
+            (_, None) => error(404, "ErrorItemNotFound"),
+        }
+    })
+    .await
+}
+
+pub(super) async fn create_session(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let base = shared.base.clone();
+    handle(&shared, Call::Session, &headers, body.len(), |mailbox| {
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let fields = body["AttachmentItem"].clone();
+        let size = fields["size"].as_u64().and_then(|size| usize::try_from(size).ok());
+        let (Some(size), "file") = (size, fields["attachmentType"].as_str().unwrap_or_default())
+        else {
+            return error(400, "ErrorInvalidRequest");
+        };
+        if !mailbox.drafts.contains_key(&id) {
+            return error(404, "ErrorItemNotFound");
+        }
+        mailbox.numbers += 1;
+        let session = format!("session-{}", mailbox.numbers);
+        let address = mailbox
+            .upload_url
+            .clone()
+            .unwrap_or_else(|| format!("{base}/upload/{session}"));
+        let file = File { fields, content: Vec::new(), pieces: 0 };
+        let draft = id.clone();
+        mailbox.sessions.insert(session, Session { draft, file, size });
+        (
+            201,
+            json!({
+                "@odata.context": "https://graph.microsoft.com/v1.0/$metadata#microsoft.graph.uploadSession",
+                "uploadUrl": address,
+                "expirationDateTime": "2026-01-02T03:04:05.0Z",
+                "nextExpectedRanges": ["0-"],
+            }),
+        )
+    })
+    .await
+}
+
+pub(super) async fn upload(
+    State(shared): State<Arc<Shared>>,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    handle(&shared, Call::Upload, &headers, body.len(), |mailbox| {
+        if headers.contains_key("authorization") {
+            let text = "an upload with a token".to_owned();
+            mailbox.violations.push(text);
+        }
+        let Some(session) = mailbox.sessions.get_mut(&name) else {
+            return error(404, "ErrorItemNotFound");
+        };
+        let (start, size) = (session.file.content.len(), session.size);
+        let end = start + body.len();
+        let expected = format!("bytes {start}-{}/{size}", end - 1);
+        let is_whole = end == size;
+        let fits = body.len() < 4_000_000 && (is_whole || body.len().is_multiple_of(RANGE_UNIT));
+        if headers
+            .get("content-range")
+            .is_none_or(|range| *range != *expected)
+            || !fits
+        {
+            mailbox.violations.push(format!("not {expected}"));
+            return error(416, "ErrorInvalidRange");
+        }
+        session.file.content.extend_from_slice(&body);
+        session.file.pieces += 1;
+        if !is_whole {
+            return (200, json!({ "nextExpectedRanges": [format!("{end}-")] }));
+        }
+        let session = mailbox.sessions.remove(&name).expect("it is there");
+        match mailbox.drafts.get_mut(&session.draft) {
+            Some(draft) => {
+                draft.files.push(session.file);
+                (201, Value::Null)
+            }
+            None => error(404, "ErrorItemNotFound"),
+        }
+    })
+    .await
+}
+
+pub(super) async fn sent_items(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    handle(&shared, Call::SentItems, &headers, 0, |mailbox| {
+        let wanted = query
+            .get("$filter")
+            .and_then(|filter| {
+                filter
+                    .strip_prefix("internetMessageId eq '")?
+                    .strip_suffix('\'')
+            })
+            .map(|id| id.replace("''", "'"));
+        let Some(wanted) = wanted else {
+            return error(400, "ErrorInvalidUrlQueryFilter");
+        };
+        let found: Vec<Value> = mailbox
+            .sent
+            .iter()
+            .filter(|kept| kept.message_id == wanted)
+            .map(|_| json!({ "@odata.etag": "W/\"CQ\"", "id": "AAMkAGI1AAAs=" }))
+            .collect();
+        (200, json!({ "value": found }))
+    })
+    .await
+}
+
+pub(super) async fn delta(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    let base = format!("{}/v1.0/me/mailFolders/inbox/messages/delta", shared.base);
+    handle(&shared, Call::Delta, &headers, 0, |mailbox| {
+        let page: usize = headers
+            .get("prefer")
+            .and_then(|value| {
+                value
+                    .to_str()
+                    .ok()?
+                    .strip_prefix("odata.maxpagesize=")?
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or(10);
+        let place = query.get("$skiptoken").or(query.get("$deltatoken"));
+        let since = query
+            .get("$filter")
+            .and_then(|filter| filter.strip_prefix("receivedDateTime ge "));
+        let (start, since) = match (place, since) {
+            (Some(place), _) => {
+                let (start, since) = place.split_once('|').expect("a place of ours");
+                (start.parse().expect("a number"), since.to_owned())
+            }
+            (None, Some(since)) => (0, since.to_owned()),
+            (None, None) => return error(400, "ErrorInvalidUrlQueryFilter"),
+        };
+        let new = |entry: &&Value| {
+            entry["receivedDateTime"]
+                .as_str()
+                .is_none_or(|at| at >= since.as_str())
+        };
+        let end = mailbox.inbox.len().min(start + page);
+        let entries: Vec<Value> = mailbox.inbox[start..end]
+            .iter()
+            .filter(new)
+            .cloned()
+            .map(|mut entry| {
+                entry.as_object_mut().expect("an object").remove("hidden");
+                entry
+            })
+            .collect();
+        let (link, token) = if end < mailbox.inbox.len() {
+            ("@odata.nextLink", "$skiptoken")
+        } else {
+            ("@odata.deltaLink", "$deltatoken")
+        };
+        let mut answer = json!({
+            "@odata.context": "https://graph.microsoft.com/v1.0/$metadata#Collection(message)",
+            "value": entries,
+        });
+        answer[link] = format!("{base}?{token}={end}%7C{since}").into();
+        (200, answer)
+    })
+    .await
+}
