@@ -1,5 +1,7 @@
 # make dev       brings up the whole gateway on this machine, with a sandbox to send to
 # make test      every test, against Postfix, Dovecot and the other peers too (Debian 12, as root)
+# make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
+#                each step, ARGS="REST 64" for the steps with these words in their names
 # make check     format, lints, licences and bans, offline SQL data
 # make sqlx      writes .sqlx anew after a query or a migration has changed
 # make advisories  known vulnerabilities of the dependencies (fetches their database)
@@ -9,7 +11,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test check sqlx advisories compiler postgres clients
+.PHONY: dev test bench check sqlx advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -18,6 +20,10 @@ dev: compiler postgres clients
 test: compiler postgres
 	@tests/peers/install
 	cargo test --locked
+
+bench: compiler postgres
+	@tools/debian-packages dovecot-core postfix
+	cargo bench --locked --bench throughput -- $(ARGS)
 
 check: compiler postgres
 	cargo fmt --check

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use sqlx::PgPool;
 
 use crate::config::Limits;
+use crate::storage::apps;
+use crate::storage::gathered::Gathered;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
 
@@ -39,6 +41,7 @@ pub struct Accounts {
     failures: Arc<Failures>,
     rates: Arc<Rates>,
     sessions: Arc<Sessions>,
+    by_send_key: Arc<Gathered<Vec<Vec<u8>>, SendingApp>>,
 }
 
 impl Accounts {
@@ -51,7 +54,11 @@ impl Accounts {
         clock: SharedClock,
         limits: &Limits,
     ) -> Self {
+        let by_send_key = Gathered::new(pool.clone(), |connection, keys| {
+            Box::pin(apps::find_by_send_keys(connection, keys))
+        });
         Self {
+            by_send_key: Arc::new(by_send_key),
             pool,
             seal_keys,
             clock,

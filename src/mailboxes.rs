@@ -20,6 +20,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{MailboxSettings, PluginSettings};
 use crate::providers::mail::MailProviders;
+use crate::storage::gathered::Gathered;
+use crate::storage::mailboxes::{self, Wanted};
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
@@ -45,6 +47,7 @@ pub struct Mailboxes {
     senders: Arc<Senders>,
     tracker: TaskTracker,
     settings: Arc<MailboxSettings>,
+    wanted: Arc<Gathered<Wanted, Mailbox>>,
 }
 
 impl Mailboxes {
@@ -59,7 +62,11 @@ impl Mailboxes {
         tracker: TaskTracker,
         settings: Arc<MailboxSettings>,
     ) -> Self {
+        let wanted = Gathered::new(pool.clone(), |connection, wanted| {
+            Box::pin(mailboxes::find_wanted(connection, wanted))
+        });
         Self {
+            wanted: Arc::new(wanted),
             pool,
             seal_keys,
             clock,

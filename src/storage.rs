@@ -6,6 +6,7 @@ pub mod deleted_apps;
 pub mod email_counters;
 pub mod email_logs;
 pub mod end_users;
+pub mod gathered;
 pub mod idempotency_keys;
 pub mod mailbox_pace;
 pub mod mailboxes;

@@ -1,7 +1,7 @@
 //! Finds the app behind a send key.
 
 use super::Accounts;
-use crate::storage::apps::{self, SendingApp};
+use crate::storage::apps::SendingApp;
 use crate::storage::subscribers::{self, Subscriber};
 use crate::types::secrets::{ApiSecret, SendKey};
 
@@ -64,9 +64,7 @@ impl Accounts {
         &self,
         key: &PresentedKey,
     ) -> Result<SendingApp, AuthenticateError> {
-        let mut connection = self.pool.acquire().await?;
-        apps::find_by_send_key(&mut connection, &key.digests)
-            .await?
-            .ok_or(AuthenticateError::Wrong)
+        let app = self.by_send_key.ask(&key.digests).await?;
+        app.ok_or(AuthenticateError::Wrong)
     }
 }

@@ -1,7 +1,7 @@
 //! The mailbox that a message goes out from.
 
 use super::Mailboxes;
-use crate::storage::mailboxes::{self, ConnectedUser, Mailbox};
+use crate::storage::mailboxes::{self, ConnectedUser, Mailbox, Wanted};
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
@@ -19,11 +19,13 @@ impl Mailboxes {
         user: Option<&str>,
         plugin: Option<Plugin>,
     ) -> Result<Option<Mailbox>, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
-        match user {
-            Some(user) => mailboxes::find_for_user(&mut connection, app, user, plugin).await,
-            None => mailboxes::find_first(&mut connection, app, plugin).await,
-        }
+        let wanted = Wanted {
+            app,
+            user: user.map(str::to_owned),
+            plugin,
+            address_lookup: None,
+        };
+        self.wanted.ask(&wanted).await
     }
 
     /// The app's active mailbox with this address.
@@ -52,9 +54,13 @@ impl Mailboxes {
         plugin: Option<Plugin>,
         address: &EmailAddress,
     ) -> Result<Option<Mailbox>, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
-        let address = address.lookup_key();
-        mailboxes::find_by_address(&mut connection, app, &address, user, plugin).await
+        let wanted = Wanted {
+            app,
+            user: user.map(str::to_owned),
+            plugin,
+            address_lookup: Some(address.lookup_key()),
+        };
+        self.wanted.ask(&wanted).await
     }
 
     /// A mailbox while it is active.

@@ -5,13 +5,15 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::{PgConnection, PgPool};
+use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::storage::email_counters::{self, Sums};
 use crate::storage::idempotency_keys::{self, NewKey};
+use crate::storage::pool::OwnConnection;
 use crate::storage::spool::{self, Closing, Opening};
 use crate::types::clock::SharedClock;
 use crate::types::event::Event;
@@ -74,7 +76,7 @@ pub struct Journal {
 /// The journal's task.
 #[derive(Debug)]
 pub struct JournalTask {
-    pool: PgPool,
+    connection: OwnConnection,
     clock: SharedClock,
     entries: mpsc::Receiver<Waiting>,
 }
@@ -86,7 +88,7 @@ pub fn journal(pool: PgPool, clock: SharedClock) -> (Journal, JournalTask) {
     (
         Journal { entries: sender },
         JournalTask {
-            pool,
+            connection: OwnConnection::new(pool),
             clock,
             entries: receiver,
         },
@@ -182,7 +184,7 @@ impl JournalTask {
 
     /// Commits a batch; where the database refuses it, each entry by itself, so that one that can't
     /// be written takes no other with it.
-    async fn commit(&self, entries: Vec<Entry>) -> Vec<Result<Opened, NotWritten>> {
+    async fn commit(&mut self, entries: Vec<Entry>) -> Vec<Result<Opened, NotWritten>> {
         let count = entries.len();
         match self.try_commit(&entries).await {
             Ok(twins) => entries
@@ -207,7 +209,7 @@ impl JournalTask {
         }
     }
 
-    async fn try_alone(&self, entry: Entry) -> Result<Opened, NotWritten> {
+    async fn try_alone(&mut self, entry: Entry) -> Result<Opened, NotWritten> {
         match self.try_commit(&[entry]).await {
             Ok(twins) if twins.is_empty() => Ok(Opened::Here),
             Ok(_) => Ok(Opened::Twin),
@@ -220,56 +222,67 @@ impl JournalTask {
 
     /// Bounded, since a database host that has vanished never answers, and all sending waits here.
     /// Answers the openings whose keys stand for other messages.
-    async fn try_commit(&self, entries: &[Entry]) -> Result<HashSet<LogId>, sqlx::Error> {
+    async fn try_commit(&mut self, entries: &[Entry]) -> Result<HashSet<LogId>, sqlx::Error> {
         timeout(COMMIT, self.commit_now(Batch::of(entries)))
             .await
             .unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
-    async fn commit_now(&self, batch: Batch) -> Result<HashSet<LogId>, sqlx::Error> {
+    async fn commit_now(&mut self, batch: Batch) -> Result<HashSet<LogId>, sqlx::Error> {
         // One statement needs no transaction of its own.
         if batch.closings.is_empty() && batch.keys.is_empty() {
-            let mut connection = self.pool.acquire().await?;
-            spool::open(&mut connection, &batch.openings).await?;
+            let openings = batch.openings;
+            let write =
+                async |connection: &mut PgConnection| spool::open(connection, &openings).await;
+            self.connection.run(write).await?;
             return Ok(HashSet::new());
         }
-        let mut transaction = self.pool.begin().await?;
-        let twins = self
-            .open(&mut transaction, batch.openings, batch.keys)
-            .await?;
-        if !batch.closings.is_empty() {
-            let closed = end(&mut transaction, &batch.closings).await?;
-            idempotency_keys::answer(&mut transaction, &batch.answers).await?;
-            // Of a message that had ended before, its endpoints were told then.
-            let emissions: Vec<Emission> = (batch.emissions.into_iter())
-                .filter(|emission| emission.log.is_some_and(|log| closed.contains(&log)))
-                .collect();
-            emit(&mut transaction, &emissions, self.clock.now()).await?;
-        }
-        transaction.commit().await?;
-        Ok(twins)
+        let now = self.clock.now();
+        self.connection
+            .run(async |connection| write_all(connection, batch, now).await)
+            .await
     }
+}
 
-    async fn open(
-        &self,
-        connection: &mut PgConnection,
-        mut openings: Vec<Opening>,
-        keys: Vec<NewKey>,
-    ) -> Result<HashSet<LogId>, sqlx::Error> {
-        let mut twins = HashSet::new();
-        if !keys.is_empty() {
-            let claimed = idempotency_keys::claim(connection, &keys, self.clock.now()).await?;
-            twins.extend(keys.iter().map(|key| key.log));
-            for log in claimed {
-                twins.remove(&log);
-            }
-            openings.retain(|opening| !twins.contains(&opening.id));
-        }
-        if !openings.is_empty() {
-            spool::open(connection, &openings).await?;
-        }
-        Ok(twins)
+async fn write_all(
+    connection: &mut PgConnection,
+    batch: Batch,
+    now: DateTime<Utc>,
+) -> Result<HashSet<LogId>, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    let twins = open(&mut transaction, batch.openings, batch.keys, now).await?;
+    if !batch.closings.is_empty() {
+        let closed = end(&mut transaction, &batch.closings).await?;
+        idempotency_keys::answer(&mut transaction, &batch.answers).await?;
+        // Of a message that had ended before, its endpoints were told then.
+        let emissions: Vec<Emission> = (batch.emissions.into_iter())
+            .filter(|emission| emission.log.is_some_and(|log| closed.contains(&log)))
+            .collect();
+        emit(&mut transaction, &emissions, now).await?;
     }
+    transaction.commit().await?;
+    Ok(twins)
+}
+
+async fn open(
+    connection: &mut PgConnection,
+    mut openings: Vec<Opening>,
+    keys: Vec<NewKey>,
+    now: DateTime<Utc>,
+) -> Result<HashSet<LogId>, sqlx::Error> {
+    let mut twins = HashSet::new();
+    if !keys.is_empty() {
+        let claimed = idempotency_keys::claim(connection, &keys, now).await?;
+        twins.extend(keys.iter().map(|key| key.log));
+        for log in claimed {
+            twins.remove(&log);
+        }
+        openings.retain(|opening| !twins.contains(&opening.id));
+    }
+    if !openings.is_empty() {
+        spool::open(connection, &openings).await?;
+    }
+    Ok(twins)
 }
 
 /// Writes endings and counts them; answers the messages that had not ended before.

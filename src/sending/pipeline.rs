@@ -92,7 +92,10 @@ impl Sending {
     ) -> Result<Answer, SendError> {
         let sending = self.clone();
         self.tracker
-            .spawn(async move { sending.send_here(app, &mailbox, prepared, key).await })
+            // Boxed: the tracker and the runtime would each move all of it.
+            .spawn(Box::pin(async move {
+                sending.send_here(app, &mailbox, prepared, key).await
+            }))
             .await
             .unwrap_or(Err(SendError::Unknown))
     }

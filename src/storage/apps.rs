@@ -2,6 +2,8 @@
 
 pub mod connecting;
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use sqlx::postgres::PgListener;
 use sqlx::types::Uuid;
@@ -91,32 +93,43 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
     Ok(inserted.rows_affected() == 1)
 }
 
-/// The app that one of these digests of its send key belongs to.
+/// The apps that send keys open, each known by the look-up digests that it may have.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn find_by_send_key(
+pub async fn find_by_send_keys(
     connection: &mut PgConnection,
-    digests: &[Vec<u8>],
-) -> Result<Option<SendingApp>, sqlx::Error> {
-    let row = sqlx::query!(
-        "SELECT apps.id, slug, pushable_key, multiuser, subscription_status
+    keys: &[Vec<Vec<u8>>],
+) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
+    let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
+    let rows = sqlx::query!(
+        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, subscription_status
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE send_key_digest = ANY($1)",
-        digests,
+        &digests,
     )
-    .fetch_optional(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(row.map(|row| SendingApp {
-        id: AppId(row.id),
-        slug: row.slug,
-        pushable_key: row.pushable_key,
-        multiuser: row.multiuser,
-        subscription_status: row
-            .subscription_status
-            .and_then(|status| status.parse().ok()),
-    }))
+    let apps: HashMap<Vec<u8>, SendingApp> = rows
+        .into_iter()
+        .map(|row| {
+            let app = SendingApp {
+                id: AppId(row.id),
+                slug: row.slug,
+                pushable_key: row.pushable_key,
+                multiuser: row.multiuser,
+                subscription_status: row
+                    .subscription_status
+                    .and_then(|status| status.parse().ok()),
+            };
+            (row.send_key_digest, app)
+        })
+        .collect();
+    Ok(keys
+        .iter()
+        .map(|digests| digests.iter().find_map(|digest| apps.get(digest)).cloned())
+        .collect())
 }
 
 /// The subscription status behind an app: `None` when the app is gone, `Some(None)` when its

@@ -1,12 +1,12 @@
 //! Connections to Postgres, and the migrations.
 
 use std::str::FromStr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use secrecy::ExposeSecret;
-use sqlx::ConnectOptions as _;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 
 use crate::config::DatabaseSettings;
 
@@ -14,6 +14,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// How long a caller waits for a free connection before it is told that the gateway is overloaded.
 const ACQUIRE: Duration = Duration::from_secs(5);
+
+/// A connection that was used this lately is taken for a living one without asking.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// The database can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +44,15 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
+        .before_acquire(|connection, meta| {
+            Box::pin(async move {
+                if meta.idle_for > FRESH {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
         .connect_with(options.clone())
         .await;
     match connected {
@@ -82,4 +94,55 @@ pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
             .fetch_one(pool)
             .await?;
     Ok(applied.unwrap_or(0) >= newest)
+}
+
+/// A plan that is made while a table is empty must be a good one when it has filled up: by index.
+const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+                            SET enable_hashjoin = off; SET enable_mergejoin = off";
+
+/// A connection beside the pool, for a few statements that are run all the time: each is planned once,
+/// where Postgres would plan statements over arrays anew each time.
+#[derive(Debug)]
+pub struct OwnConnection {
+    pool: PgPool,
+    /// And when it was used last.
+    open: Option<(Instant, PgConnection)>,
+}
+
+impl OwnConnection {
+    /// Connects when it is first used.
+    #[must_use]
+    pub fn new(pool: PgPool) -> Self {
+        Self { pool, open: None }
+    }
+
+    /// Runs statements. After an error, or when whoever runs them goes away, the connection is given
+    /// up for a new one.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn run<T>(
+        &mut self,
+        statements: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
+    ) -> Result<T, sqlx::Error> {
+        let mut connection = self.take().await?;
+        let result = statements(&mut connection).await?;
+        self.open = Some((Instant::now(), connection));
+        Ok(result)
+    }
+
+    async fn take(&mut self) -> Result<PgConnection, sqlx::Error> {
+        if self.pool.is_closed() {
+            return Err(sqlx::Error::PoolClosed);
+        }
+        if let Some((since, mut connection)) = self.open.take()
+            && (since.elapsed() < FRESH || connection.ping().await.is_ok())
+        {
+            return Ok(connection);
+        }
+        let mut connection = self.pool.acquire().await?.detach();
+        connection.execute(PLANNED_ONCE).await?;
+        Ok(connection)
+    }
 }

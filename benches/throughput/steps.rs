@@ -1,0 +1,304 @@
+//! The run: brings everybody up, and measures one step after the other.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mailgate::accounts::CreatedApp;
+use mailgate::sandbox::certificates::{self, CertificateFiles};
+use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use tempfile::TempDir;
+
+use super::child::{LOAD, Mode, SINK};
+use super::gateway::{self, Gateway};
+use super::load::{Door, Job, MEASURED, MEASURING, Report};
+use super::postfix::Postfix;
+use super::sink::{self, Counts, Ports};
+use super::summary::{self, Idle, Measured, Who};
+use super::{Outcome, usage};
+
+/// Clients at once, from step to step.
+const CLIENTS: [usize; 3] = [1, 16, 64];
+
+/// Postfix is measured with these alone.
+const SEVERAL_CLIENTS: [usize; 2] = [16, 64];
+
+/// Connections that authenticate and then idle.
+const IDLE_CONNECTIONS: usize = 5_000;
+
+/// What a process has open beside its connections.
+const OTHER_FILES: usize = 500;
+
+/// How long Postfix may take to deliver what it has queued.
+const DRAIN: Duration = Duration::from_mins(3);
+
+/// Seconds that each step is measured, unless `BENCH_SECONDS` says otherwise.
+const SECONDS: u64 = 5;
+
+/// What runs beside the steps.
+struct Bench {
+    environment: Vec<(String, String)>,
+    files: CertificateFiles,
+    app: CreatedApp,
+    folder: PathBuf,
+    http: reqwest::Client,
+    ports: Ports,
+    postgres: PrivatePostgres,
+    measured: Duration,
+}
+
+/// Measures the steps whose names hold all of `words`, and prints what came of them.
+pub async fn run(words: &[String]) -> Outcome<()> {
+    enough_files()?;
+    let seconds = match std::env::var("BENCH_SECONDS") {
+        Ok(text) => text
+            .parse()
+            .map_err(|_| format!("BENCH_SECONDS is no whole number of seconds: {text}"))?,
+        Err(_) => SECONDS,
+    };
+    // Postgres and Postfix run as users of their own, who must reach into it.
+    let folder = tempfile::Builder::new()
+        .prefix("mailgate-bench-")
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()?;
+    tokio::select! {
+        ended = run_in(&folder, Duration::from_secs(seconds), words) => ended,
+        signalled = tokio::signal::ctrl_c() => {
+            signalled?;
+            Err("interrupted".into())
+        }
+    }
+}
+
+async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outcome<()> {
+    eprintln!("bench: starting the provider, Postgres, Postfix and Dovecot");
+    let folder = folder.path();
+    let files = certificates::ensure(&folder.join("tls"), &[], chrono::Utc::now())?;
+    let job = sink::Job {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+        mailbox: super::load::SENDER.to_owned(),
+    };
+    let mut provider = Mode::start(SINK, &job, &[])?;
+    let ports: Ports = serde_json::from_str(&provider.line().await?)?;
+    let postgres = postgres::start(&folder.join("pg"), Durability::Durable).await?;
+    postgres.ensure_database("bench").await?;
+    let environment = gateway::environment(&postgres, &files, ports);
+    let bench = Bench {
+        app: gateway::prepare(&environment).await?,
+        environment,
+        folder: folder.to_owned(),
+        http: reqwest::Client::builder().no_proxy().build()?,
+        files,
+        ports,
+        postgres,
+        measured,
+    };
+
+    let wanted = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
+    let idle_name = format!("{IDLE_CONNECTIONS} idle connections");
+    let names = CLIENTS.into_iter().flat_map(|clients| {
+        Who::ALL
+            .into_iter()
+            .map(move |who| (who, clients))
+            .filter(|(who, clients)| !who.is_postfix() || SEVERAL_CLIENTS.contains(clients))
+    });
+    let steps: Vec<(Who, usize)> = names
+        .filter(|(who, clients)| wanted(&who.step(*clients)))
+        .collect();
+    let results = if steps.is_empty() {
+        Vec::new()
+    } else {
+        bench.steps(&steps).await?
+    };
+    let idle = if wanted(&idle_name) {
+        eprintln!("bench: {idle_name}");
+        Some(bench.idle().await?)
+    } else {
+        None
+    };
+    if results.is_empty() && idle.is_none() {
+        return Err("no step has such a name".into());
+    }
+    bench.postgres.stop().await;
+    provider.end().await?;
+    summary::print(&results, idle.as_ref());
+    Ok(())
+}
+
+/// Children raise their limit as far as it goes.
+fn enough_files() -> Outcome<()> {
+    let limits = std::fs::read_to_string("/proc/self/limits")?;
+    let hard = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|line| line.split_whitespace().nth(1))
+        .ok_or("/proc/self/limits names no open files")?;
+    let wanted = IDLE_CONNECTIONS + OTHER_FILES;
+    if hard != "unlimited" && hard.parse::<usize>()? < wanted {
+        return Err(format!("{wanted} open files are needed, and the limit is {hard}").into());
+    }
+    Ok(())
+}
+
+impl Bench {
+    /// What is compared is measured side by side, so that a machine that is busy for a while is busy
+    /// for all.
+    async fn steps(&self, steps: &[(Who, usize)]) -> Outcome<Vec<Measured>> {
+        let gateway = self.gateway("steps").await?;
+        let postfix =
+            Postfix::start(&self.own_folder("postfix")?, &self.files, self.ports.plain).await?;
+        let mut results = Vec::new();
+        for (number, (who, clients)) in steps.iter().enumerate() {
+            let name = who.step(*clients);
+            eprintln!("bench: step {} of {}: {name}", number + 1, steps.len());
+            let measured = self
+                .step(*who, *clients, &gateway, &postfix)
+                .await
+                .map_err(|error| format!("{name}: {error}"))?;
+            results.push(measured);
+        }
+        postfix.stop().await?;
+        gateway.stop().await?;
+        Ok(results)
+    }
+
+    async fn step(
+        &self,
+        who: Who,
+        clients: usize,
+        gateway: &Gateway,
+        postfix: &Postfix,
+    ) -> Outcome<Measured> {
+        let door = match who {
+            Who::Bare => Door::Bare,
+            Who::Rest => Door::Rest(gateway.rest.clone()),
+            Who::Kept => Door::Kept(gateway.smtp.clone()),
+            Who::OneEach => Door::OneEach(gateway.smtp.clone()),
+            Who::PostfixKept => Door::Kept(postfix.smtp.clone()),
+            Who::PostfixOneEach => Door::OneEach(postfix.smtp.clone()),
+        };
+        let job = Job::Send {
+            door,
+            clients,
+            warm_up: u64::try_from(self.measured.as_millis())? / 4,
+            measured: self.measured.as_millis().try_into()?,
+        };
+        let arrived_before = self.arrived().await?;
+        let mut load = Mode::start(LOAD, &job, &self.environment)?;
+        let load_pid = load.pid()?;
+        let server = || match who {
+            Who::Bare => usage::process(load_pid),
+            _ if who.is_postfix() => postfix.used(),
+            _ => usage::process(gateway.pid),
+        };
+        let watched = match who {
+            Who::Bare => Some(load_pid),
+            _ if who.is_postfix() => None,
+            _ => Some(gateway.pid),
+        };
+        expect(&mut load, MEASURING).await?;
+        let before = (server()?, usage::tree(self.postgres.pid())?);
+        if let Some(pid) = watched {
+            usage::forget_peak(pid)?;
+        }
+        expect(&mut load, MEASURED).await?;
+        let mut after = (server()?, usage::tree(self.postgres.pid())?);
+        let peak = watched.map(usage::peak).transpose()?;
+        let report: Report = serde_json::from_str(&load.line().await?)?;
+        load.end().await?;
+
+        let arrived = || async {
+            let now = self.arrived().await?;
+            Ok::<u64, Box<dyn std::error::Error + Send + Sync>>(if who.is_postfix() {
+                now.plain - arrived_before.plain
+            } else {
+                now.submission - arrived_before.submission
+            })
+        };
+        // What is queued is work that is still to be done.
+        let deadline = Instant::now() + DRAIN;
+        while who.is_postfix() && arrived().await? < report.total && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let mut of_messages = report.messages;
+        if who.is_postfix() {
+            after.0 = postfix.used()?;
+            of_messages = report.total;
+        }
+        let arrived = arrived().await?;
+        if arrived != report.total {
+            let total = report.total;
+            return Err(format!("{total} messages were accepted, and {arrived} arrived").into());
+        }
+        let each = |used: Duration| used.as_secs_f64() * 1_000.0 / summary::float(of_messages);
+        Ok(Measured {
+            who,
+            clients,
+            rate: summary::float(report.messages) / report.seconds,
+            p50: report.p50,
+            p99: report.p99,
+            server: each(after.0.saturating_sub(before.0)),
+            database: who
+                .is_gateway()
+                .then(|| each(after.1.saturating_sub(before.1))),
+            peak,
+        })
+    }
+
+    /// In a fresh gateway: in another one freed memory would be used again, and not be seen to grow.
+    async fn idle(&self) -> Outcome<Idle> {
+        let gateway = self.gateway("idle").await?;
+        let warm = Job::Send {
+            door: Door::OneEach(gateway.smtp.clone()),
+            clients: 16,
+            warm_up: 0,
+            measured: 1_000,
+        };
+        let mut load = Mode::start(LOAD, &warm, &[])?;
+        expect(&mut load, MEASURING).await?;
+        expect(&mut load, MEASURED).await?;
+        load.line().await?;
+        load.end().await?;
+        let before = usage::memory(gateway.pid)?;
+        let job = Job::Idle {
+            server: gateway.smtp.clone(),
+            connections: IDLE_CONNECTIONS,
+        };
+        let mut load = Mode::start(LOAD, &job, &[])?;
+        expect(&mut load, MEASURING).await?;
+        let after = usage::memory(gateway.pid)?;
+        load.end().await?;
+        gateway.stop().await?;
+        Ok(Idle {
+            connections: IDLE_CONNECTIONS,
+            grown: after.saturating_sub(before),
+        })
+    }
+
+    async fn gateway(&self, name: &str) -> Outcome<Gateway> {
+        let folder = self.own_folder(name)?;
+        Gateway::start(&folder, &self.environment, &self.app, &self.files.ca).await
+    }
+
+    fn own_folder(&self, name: &str) -> Outcome<PathBuf> {
+        let folder = self.folder.join(name);
+        std::fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
+    async fn arrived(&self) -> Outcome<Counts> {
+        let url = format!("http://127.0.0.1:{}{}", self.ports.http, sink::COUNTS);
+        Ok(self.http.get(url).send().await?.json().await?)
+    }
+}
+
+async fn expect(load: &mut Mode, line: &str) -> Outcome<()> {
+    let said = load.line().await?;
+    if said == line {
+        Ok(())
+    } else {
+        Err(format!("the clients should have said {line:?}, and said {said:?}").into())
+    }
+}

@@ -1,0 +1,197 @@
+//! What is printed: a table of the steps, and their ratios beside the targets.
+
+use std::fmt::{Display, Formatter};
+
+/// Whom a step measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    Bare,
+    Rest,
+    Kept,
+    PostfixKept,
+    OneEach,
+    PostfixOneEach,
+}
+
+impl Who {
+    /// In the order of the steps: what is compared stands side by side.
+    pub const ALL: [Self; 6] = [
+        Self::Bare,
+        Self::Rest,
+        Self::Kept,
+        Self::PostfixKept,
+        Self::OneEach,
+        Self::PostfixOneEach,
+    ];
+
+    pub fn is_postfix(self) -> bool {
+        matches!(self, Self::PostfixKept | Self::PostfixOneEach)
+    }
+
+    pub fn is_gateway(self) -> bool {
+        matches!(self, Self::Rest | Self::Kept | Self::OneEach)
+    }
+
+    /// A step's name.
+    pub fn step(self, clients: usize) -> String {
+        let plural = if clients == 1 { "" } else { "s" };
+        format!("{self}, {clients} client{plural}")
+    }
+}
+
+impl Display for Who {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(match self {
+            Self::Bare => "bare loop",
+            Self::Rest => "REST",
+            Self::Kept => "SMTP, connections kept",
+            Self::PostfixKept => "Postfix, connections kept",
+            Self::OneEach => "SMTP, one message a connection",
+            Self::PostfixOneEach => "Postfix, one message a connection",
+        })
+    }
+}
+
+/// What came of a step.
+pub struct Measured {
+    pub who: Who,
+    pub clients: usize,
+    /// Messages a second.
+    pub rate: f64,
+    /// Milliseconds.
+    pub p50: f64,
+    /// Milliseconds.
+    pub p99: f64,
+    /// CPU time of the server for a message in milliseconds; of the bare loop itself.
+    pub server: f64,
+    /// CPU time of the gateway's Postgres for a message in milliseconds.
+    pub database: Option<f64>,
+    /// The server's peak memory in KiB.
+    pub peak: Option<u64>,
+}
+
+/// What idle connections cost.
+pub struct Idle {
+    pub connections: usize,
+    /// Memory in KiB.
+    pub grown: u64,
+}
+
+/// Times as fast as Postfix, and CPU milliseconds of the gateway for a message.
+const KEPT: (f64, f64) = (8.0, 0.2);
+const ONE_EACH: (f64, f64) = (5.0, 0.6);
+
+/// Part of the bare loop's rate, and CPU milliseconds.
+const REST: (f64, f64) = (1.0 / 3.0, 0.2);
+
+/// Milliseconds: what a delayed acknowledgement takes of a message that waits for one.
+const DELAYED: f64 = 35.0;
+
+/// MiB that 5,000 idle connections may take.
+const IDLE: f64 = 200.0;
+
+/// A count as a number to reckon with; none here comes near what an `f64` can't hold.
+#[expect(clippy::cast_precision_loss, reason = "a count of messages or KiB")]
+pub fn float(count: u64) -> f64 {
+    count as f64
+}
+
+pub fn print(results: &[Measured], idle: Option<&Idle>) {
+    println!("5 kB messages; STARTTLS with full handshakes, AUTH PLAIN, ECDSA P-256");
+    println!();
+    println!(
+        "{:<48} {:>10} {:>8} {:>8} {:>10} {:>12} {:>9}",
+        "", "messages/s", "p50 ms", "p99 ms", "CPU ms", "Postgres ms", "peak MiB"
+    );
+    for it in results {
+        let database = it.database.map_or("-".to_owned(), |it| format!("{it:.3}"));
+        let peak = it
+            .peak
+            .map_or("-".to_owned(), |it| format!("{:.0}", mebibytes(it)));
+        println!(
+            "{:<48} {:>10.0} {:>8.2} {:>8.2} {:>10.3} {database:>12} {peak:>9}",
+            it.who.step(it.clients),
+            it.rate,
+            it.p50,
+            it.p99,
+            it.server,
+        );
+    }
+    println!();
+    println!(
+        "CPU: of the server for one message (bare loop: its own; Postfix: with Dovecot, delivery included)"
+    );
+    println!();
+    for clients in [16, 64] {
+        let of = |who| at(results, who, clients);
+        against(
+            of(Who::Kept),
+            of(Who::PostfixKept),
+            "Postfix + Dovecot",
+            KEPT,
+        );
+        against(
+            of(Who::OneEach),
+            of(Who::PostfixOneEach),
+            "Postfix + Dovecot",
+            ONE_EACH,
+        );
+        against(of(Who::Rest), of(Who::Bare), "the bare loop", REST);
+    }
+    for it in results.iter().filter(|it| it.clients == 1) {
+        target(
+            &format!("{}: half of them within {:.2} ms", it.who.step(1), it.p50),
+            "no step of 40 ms",
+            it.p50 < DELAYED,
+        );
+    }
+    if let Some(idle) = idle {
+        let grown = mebibytes(idle.grown);
+        target(
+            &format!(
+                "{} idle authenticated connections: {grown:.0} MiB",
+                idle.connections
+            ),
+            &format!("at most {IDLE:.0} MiB"),
+            grown <= IDLE,
+        );
+    }
+}
+
+fn at(results: &[Measured], who: Who, clients: usize) -> Option<&Measured> {
+    results
+        .iter()
+        .find(|it| it.who == who && it.clients == clients)
+}
+
+fn against(
+    ours: Option<&Measured>,
+    theirs: Option<&Measured>,
+    their_name: &str,
+    (times, milliseconds): (f64, f64),
+) {
+    let Some(ours) = ours else { return };
+    let name = ours.who.step(ours.clients);
+    if let Some(theirs) = theirs {
+        let ratio = ours.rate / theirs.rate;
+        target(
+            &format!("{name}: {ratio:.2} times {their_name}"),
+            &format!("at least {times:.2}"),
+            ratio >= times,
+        );
+    }
+    target(
+        &format!("{name}: {:.3} ms of CPU", ours.server),
+        &format!("at most {milliseconds}"),
+        ours.server <= milliseconds,
+    );
+}
+
+fn target(result: &str, wanted: &str, is_met: bool) {
+    let verdict = if is_met { "ok" } else { "missed" };
+    println!("{result:<75} {wanted:<20} {verdict}");
+}
+
+fn mebibytes(kibibytes: u64) -> f64 {
+    float(kibibytes) / 1_024.0
+}

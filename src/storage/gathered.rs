@@ -1,0 +1,115 @@
+//! Questions that every message asks, asked together: while one query runs, the callers that come
+//! meanwhile gather for the next. A query begins after all of its callers have asked, so no answer is
+//! older than its question, and what another replica has committed is seen at once.
+
+use std::collections::HashMap;
+use std::fmt::{Debug, Formatter};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use sqlx::{PgConnection, PgPool};
+use tokio::time::timeout;
+
+use super::pool::OwnConnection;
+
+/// Longest that a query may take: the database's host may have vanished.
+const QUERY: Duration = Duration::from_secs(10);
+
+/// Answers any number of questions, in their order.
+type Query<K, V> =
+    for<'a> fn(&'a mut PgConnection, &'a [K]) -> BoxFuture<'a, Result<Vec<Option<V>>, sqlx::Error>>;
+
+/// What came of one query, for all who wait for it.
+type Answers<V> = Arc<OnceLock<Result<Vec<Option<V>>, String>>>;
+
+/// Questions that wait for their query.
+struct Batch<K, V> {
+    /// Each with the place of its answer.
+    questions: HashMap<K, usize>,
+    answers: Answers<V>,
+}
+
+/// One kind of question, with a connection of its own.
+pub struct Gathered<K, V> {
+    query: Query<K, V>,
+    waiting: Mutex<Option<Batch<K, V>>>,
+    turn: tokio::sync::Mutex<OwnConnection>,
+}
+
+impl<K, V> Debug for Gathered<K, V> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Gathered").finish_non_exhaustive()
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Clone> Gathered<K, V> {
+    /// Nothing is asked yet.
+    #[must_use]
+    pub fn new(pool: PgPool, query: Query<K, V>) -> Self {
+        Self {
+            query,
+            waiting: Mutex::new(None),
+            turn: tokio::sync::Mutex::new(OwnConnection::new(pool)),
+        }
+    }
+
+    /// Asks one question.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn ask(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
+        loop {
+            let (answers, place) = self.join(question);
+            let mut own = self.turn.lock().await;
+            // The first of a batch who gets here asks for all of it.
+            if let Some(questions) = self.take(&answers) {
+                let asked = own.run(async |connection| (self.query)(connection, &questions).await);
+                let result = timeout(QUERY, asked).await;
+                let result = result.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+                // Nobody else has these questions.
+                let _ = answers.set(result.map_err(|error| error.to_string()));
+            }
+            drop(own);
+            match answers.get() {
+                Some(Ok(answers)) => return Ok(answers.get(place).cloned().flatten()),
+                Some(Err(error)) => return Err(sqlx::Error::Protocol(error.clone())),
+                // Whoever asked went away before the answer.
+                None => {}
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<Batch<K, V>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a question to those that wait.
+    fn join(&self, question: &K) -> (Answers<V>, usize) {
+        let mut waiting = self.waiting();
+        let batch = waiting.get_or_insert_with(|| Batch {
+            questions: HashMap::new(),
+            answers: Arc::default(),
+        });
+        let next = batch.questions.len();
+        let place = *batch.questions.entry(question.clone()).or_insert(next);
+        (Arc::clone(&batch.answers), place)
+    }
+
+    /// The questions of a batch in their order, if it still waits. Nobody joins it from now on.
+    fn take(&self, answers: &Answers<V>) -> Option<Vec<K>> {
+        let batch = self
+            .waiting()
+            .take_if(|batch| Arc::ptr_eq(&batch.answers, answers))?;
+        let mut questions: Vec<(K, usize)> = batch.questions.into_iter().collect();
+        questions.sort_unstable_by_key(|(_, place)| *place);
+        Some(
+            questions
+                .into_iter()
+                .map(|(question, _)| question)
+                .collect(),
+        )
+    }
+}
