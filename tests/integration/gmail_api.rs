@@ -1,6 +1,7 @@
 //! Gmail's REST interface, by a stand-in of it: what goes out to it, what its failures come to, and
 //! how mailboxes are read.
 
+mod emulated;
 mod faults;
 mod reading;
 mod sending;

@@ -30,7 +30,7 @@ const LARGEST_RAW: usize = 3_500_000;
 /// Bytes of a message that the interface takes (`maxSize` of its upload, 35 MiB).
 const LARGEST: usize = 36_700_160;
 
-/// The largest answer that is read.
+/// The largest answer that is read, less the message that it may hold.
 const MAXIMUM_ANSWER: usize = 4 * 1024 * 1024;
 
 /// Gmail's REST interface.
@@ -119,7 +119,9 @@ impl GmailApi {
         match answered {
             Ok(response) => {
                 let now = self.clock.now();
-                let answer = Answer::read(response, MAXIMUM_ANSWER, now).await;
+                // The documented answer is a message; Gmail leaves the content out, others don't.
+                let maximum = MAXIMUM_ANSWER + message.size() * 2;
+                let answer = Answer::read(response, maximum, now).await;
                 verdict::sent(&answer, now)
             }
             // Nobody acts on a message that has not come in whole.

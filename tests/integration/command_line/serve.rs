@@ -256,3 +256,35 @@ async fn a_database_that_goes_away_shows_in_readyz_and_does_not_hold_up_the_end(
     assert_eq!(status.as_u16(), 503);
     serve.terminate().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_sends_at_once_over_two_processes_share_one_refresh() {
+    let gateway = Gateway::start().await;
+    let raised = |serve: Invocation| {
+        serve
+            .set("LIMITS__REQUESTS_PER_SECOND", "1000")
+            .set("LIMITS__REQUESTS_BURST", "1000")
+            .set("PLUGINS__PLUGIN_A__LIMITS__CONCURRENCY", "16")
+    };
+    let (mut first, mut second) = (
+        raised(replica(&gateway)).start(),
+        raised(replica(&gateway)).start(),
+    );
+    let doors = [first.ready().await.http, second.ready().await.http];
+    // The provider has forgotten the token, and the database says that it has lapsed.
+    let authorization = &gateway.sandbox.authorization;
+    authorization.expire_access_tokens().await.unwrap();
+    sqlx::query("UPDATE mailboxes SET access_token_expires_at = now() - interval '1 hour'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let sends = (0..50).map(|turn| send(&gateway, doors[turn % 2], "bob@example.com"));
+    for (status, answer) in futures_util::future::join_all(sends).await {
+        assert_eq!(status, 200, "{answer}");
+    }
+    assert_eq!(authorization.refreshes(), 1);
+    assert_eq!(gateway.arrived().await.len(), 50);
+    first.terminate().await;
+    second.terminate().await;
+    gateway.stop().await;
+}

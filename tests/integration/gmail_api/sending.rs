@@ -1,5 +1,7 @@
 //! What goes out: which of the two addresses a message takes, and whom its headers name.
 
+use serde_json::json;
+
 use super::{large, submit};
 use crate::support::gateway::Gateway;
 use crate::support::gmail_stand_in::{GmailStandIn, SEND_SCOPE};
@@ -122,6 +124,31 @@ async fn who_is_in_the_envelope_alone_gets_it_by_bcc() {
              Subject: s\r\n\r\nBcc: body\r\n"
         )
     );
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blind_copies_of_the_rest_interface_go_by_bcc() {
+    let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), SEND_SCOPE).await;
+    let (status, answer) = gateway
+        .send(json!({
+            "to": "Bob@example.com",
+            "cc": ["carol@example.com"],
+            "bcc": ["dan@example.com"],
+            "subject": "Hello",
+            "body": "It works.",
+            "plugin": "plugin_b",
+        }))
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    let raw = String::from_utf8(stand_in.sent()[0].raw.clone()).unwrap();
+    let rest = raw.strip_prefix("Bcc: dan@example.com\r\n").expect(&raw);
+    assert!(
+        !rest.contains("Bcc") && !rest.contains("dan@example.com"),
+        "{raw}"
+    );
+    assert!(rest.contains("To: Bob@example.com\r\n"), "{raw}");
+    assert!(rest.contains("Cc: carol@example.com\r\n"), "{raw}");
     gateway.stop().await;
 }
 
