@@ -8,6 +8,7 @@ pub mod email_logs;
 pub mod end_users;
 pub mod gathered;
 pub mod idempotency_keys;
+pub mod journal;
 pub mod mailbox_pace;
 pub mod mailboxes;
 pub mod oauth_states;

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::storage::webhook_messages;
+use crate::storage::webhook_messages::{self, NewMessage};
 use crate::types::event::Event;
 use crate::types::ids::{AppId, LogId, uuid_at};
 
@@ -41,18 +41,23 @@ pub async fn emit(
     emissions: &[Emission],
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
-    let messages: Vec<_> = emissions
+    if emissions.is_empty() {
+        return Ok(());
+    }
+    webhook_messages::insert(connection, &messages(emissions, at), at).await
+}
+
+/// Events as they lie in the outbox, for whoever writes them together with other things.
+#[must_use]
+pub fn messages(emissions: &[Emission], at: DateTime<Utc>) -> Vec<NewMessage> {
+    emissions
         .iter()
-        .map(|emission| webhook_messages::NewMessage {
+        .map(|emission| NewMessage {
             id: uuid_at(at),
             app: emission.app,
             event: emission.event.name(),
             log: emission.log,
             body: emission.event.body(emission.app, at),
         })
-        .collect();
-    if messages.is_empty() {
-        return Ok(());
-    }
-    webhook_messages::insert(connection, &messages, at).await
+        .collect()
 }

@@ -11,15 +11,14 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::storage::email_counters::{self, Sums};
 use crate::storage::idempotency_keys::{self, NewKey};
+use crate::storage::journal;
 use crate::storage::pool::OwnConnection;
-use crate::storage::spool::{self, Closing, Opening};
+use crate::storage::spool::{Closing, Opening};
 use crate::types::clock::SharedClock;
 use crate::types::event::Event;
 use crate::types::ids::{AppId, LogId};
-use crate::types::log_status::LogStatus;
-use crate::webhooks::{Emission, emit};
+use crate::webhooks::{Emission, messages};
 
 /// Entries that wait at most; past it, callers wait for a place.
 const WAITING: usize = 4_096;
@@ -229,83 +228,51 @@ impl JournalTask {
     }
 
     async fn commit_now(&mut self, batch: Batch) -> Result<HashSet<LogId>, sqlx::Error> {
-        // One statement needs no transaction of its own.
-        if batch.closings.is_empty() && batch.keys.is_empty() {
-            let openings = batch.openings;
-            let write =
-                async |connection: &mut PgConnection| spool::open(connection, &openings).await;
-            self.connection.run(write).await?;
-            return Ok(HashSet::new());
-        }
         let now = self.clock.now();
         self.connection
-            .run(async |connection| write_all(connection, batch, now).await)
+            .run(async |connection| write(connection, batch, now).await)
             .await
     }
 }
 
-async fn write_all(
+async fn write(
     connection: &mut PgConnection,
-    batch: Batch,
+    mut batch: Batch,
     now: DateTime<Utc>,
 ) -> Result<HashSet<LogId>, sqlx::Error> {
-    let mut transaction = connection.begin().await?;
-    let twins = open(&mut transaction, batch.openings, batch.keys, now).await?;
-    if !batch.closings.is_empty() {
-        let closed = end(&mut transaction, &batch.closings).await?;
-        idempotency_keys::answer(&mut transaction, &batch.answers).await?;
-        // Of a message that had ended before, its endpoints were told then.
-        let emissions: Vec<Emission> = (batch.emissions.into_iter())
-            .filter(|emission| emission.log.is_some_and(|log| closed.contains(&log)))
-            .collect();
-        emit(&mut transaction, &emissions, now).await?;
+    // One statement needs no transaction of its own.
+    if batch.keys.is_empty() && batch.answers.is_empty() {
+        write_messages(connection, &batch, now).await?;
+        return Ok(HashSet::new());
     }
+    let mut transaction = connection.begin().await?;
+    let mut twins: HashSet<LogId> = batch.keys.iter().map(|key| key.log).collect();
+    if !batch.keys.is_empty() {
+        for log in idempotency_keys::claim(&mut transaction, &batch.keys, now).await? {
+            twins.remove(&log);
+        }
+        batch
+            .openings
+            .retain(|opening| !twins.contains(&opening.id));
+    }
+    write_messages(&mut transaction, &batch, now).await?;
+    idempotency_keys::answer(&mut transaction, &batch.answers).await?;
     transaction.commit().await?;
     Ok(twins)
 }
 
-async fn open(
+async fn write_messages(
     connection: &mut PgConnection,
-    mut openings: Vec<Opening>,
-    keys: Vec<NewKey>,
+    batch: &Batch,
     now: DateTime<Utc>,
-) -> Result<HashSet<LogId>, sqlx::Error> {
-    let mut twins = HashSet::new();
-    if !keys.is_empty() {
-        let claimed = idempotency_keys::claim(connection, &keys, now).await?;
-        twins.extend(keys.iter().map(|key| key.log));
-        for log in claimed {
-            twins.remove(&log);
-        }
-        openings.retain(|opening| !twins.contains(&opening.id));
-    }
-    if !openings.is_empty() {
-        spool::open(connection, &openings).await?;
-    }
-    Ok(twins)
-}
-
-/// Writes endings and counts them; answers the messages that had not ended before.
-async fn end(
-    connection: &mut PgConnection,
-    closings: &[Closing],
-) -> Result<HashSet<LogId>, sqlx::Error> {
-    let closed = spool::close(connection, closings).await?;
-    let status_of: std::collections::HashMap<LogId, LogStatus> = closings
-        .iter()
-        .map(|closing| (closing.id, closing.status))
-        .collect();
-    let mut sums = Sums::default();
-    for message in &closed {
-        let Some(status) = status_of.get(&message.id) else {
-            continue;
-        };
-        sums.add(message.app, message.opened_at, message.plugin, *status, 1);
-        if message.was_deferred {
-            let before = LogStatus::FailedTemp;
-            sums.add(message.app, message.opened_at, message.plugin, before, -1);
+) -> Result<(), sqlx::Error> {
+    let (openings, closings) = (&batch.openings, &batch.closings);
+    match (openings.is_empty(), closings.is_empty()) {
+        (true, true) => Ok(()),
+        (false, true) => journal::open(connection, openings).await,
+        _ => {
+            let events = messages(&batch.emissions, now);
+            journal::write(connection, openings, closings, &events, now).await
         }
     }
-    email_counters::add(connection, &sums).await?;
-    Ok(closed.into_iter().map(|message| message.id).collect())
 }

@@ -11,11 +11,7 @@ use sqlx::types::Uuid;
 use crate::types::ids::{AppId, CredentialId, LogId};
 use crate::types::plugin::Plugin;
 
-/// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
-/// holds a line end.
-const SEPARATOR: &str = "\n";
-
-pub use settle::{Attempt, Closed, Closing, Deferral, Deferred, close, defer, withdraw};
+pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
 /// A message that comes into the gateway's hands.
 #[derive(Debug, Clone)]
@@ -129,79 +125,6 @@ impl TryFrom<ClaimedRow> for Claimed {
             size_bytes: row.size_bytes,
         })
     }
-}
-
-/// Writes openings.
-///
-/// # Errors
-///
-/// What the database said; nothing is written then.
-pub async fn open(connection: &mut PgConnection, openings: &[Opening]) -> Result<(), sqlx::Error> {
-    let column = |value: fn(&Opening) -> &str| -> Vec<String> {
-        openings
-            .iter()
-            .map(|opening| value(opening).to_owned())
-            .collect()
-    };
-    let joined = |value: fn(&Opening) -> &[String]| -> Vec<String> {
-        openings
-            .iter()
-            .map(|opening| value(opening).join(SEPARATOR))
-            .collect()
-    };
-    let ids: Vec<Uuid> = openings.iter().map(|opening| opening.id.0).collect();
-    let apps: Vec<Uuid> = openings.iter().map(|opening| opening.app.0).collect();
-    let credentials: Vec<Uuid> = openings
-        .iter()
-        .map(|opening| opening.credential.0)
-        .collect();
-    let message_ids: Vec<Option<String>> = openings
-        .iter()
-        .map(|opening| opening.message_id.clone())
-        .collect();
-    let sizes: Vec<i64> = openings.iter().map(|opening| opening.size_bytes).collect();
-    let attachments: Vec<bool> = openings
-        .iter()
-        .map(|opening| opening.has_attachments)
-        .collect();
-    let smtputf8: Vec<bool> = openings.iter().map(|opening| opening.smtputf8).collect();
-    let opened: Vec<DateTime<Utc>> = openings.iter().map(|opening| opening.opened_at).collect();
-    let leases: Vec<DateTime<Utc>> = openings.iter().map(|opening| opening.lease_until).collect();
-    sqlx::query!(
-        "INSERT INTO spool
-             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-              subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
-              opened_at, state, lease_until)
-         SELECT id, app_id, credential_id, from_address, to_address,
-                string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
-                subject, plugin, message_id, size_bytes, has_attachments,
-                string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', lease_until
-         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
-                     $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::boolean[],
-                     $13::text[], $14::boolean[], $15::timestamptz[], $16::timestamptz[])
-              AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
-                          bcc_addresses, subject, plugin, message_id, size_bytes, has_attachments,
-                          recipients, smtputf8, opened_at, lease_until)",
-        &ids,
-        &apps,
-        &credentials,
-        &column(|opening| &opening.from_address),
-        &column(|opening| &opening.to_address),
-        &joined(|opening| &opening.cc_addresses),
-        &joined(|opening| &opening.bcc_addresses),
-        &column(|opening| &opening.subject),
-        &column(|opening| opening.plugin.as_str()),
-        &message_ids as &[Option<String>],
-        &sizes,
-        &attachments,
-        &joined(|opening| &opening.recipients),
-        &smtputf8,
-        &opened,
-        &leases,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
 }
 
 /// Stores one piece of a deferred message; one that is there stays.

@@ -1,9 +1,7 @@
-//! How a message leaves the spool, or stays for its next attempt; the log rows that tell so, and the
-//! attempts of messages that did not leave at the first one.
+//! How a message stays for its next attempt, and the log row and the attempt that tell so.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use crate::types::ids::{AppId, LogId};
 use crate::types::log_status::LogStatus;
@@ -35,21 +33,6 @@ pub struct Closing {
     pub attempt: Option<Attempt>,
 }
 
-/// A message that has ended.
-#[derive(Debug, Clone, Copy)]
-pub struct Closed {
-    /// The message.
-    pub id: LogId,
-    /// Its app.
-    pub app: AppId,
-    /// Its mailbox's provider.
-    pub plugin: Plugin,
-    /// The moment of its first attempt.
-    pub opened_at: DateTime<Utc>,
-    /// The log said `failed_temp` of it before.
-    pub was_deferred: bool,
-}
-
 /// A message that is tried again.
 #[derive(Debug, Clone)]
 pub struct Deferral {
@@ -65,95 +48,6 @@ pub struct Deferral {
     pub outcome_unknown: bool,
     /// The attempt that failed; none where none took place.
     pub attempt: Option<Attempt>,
-}
-
-/// Takes messages out of the spool and writes their log rows, or brings the ones that a failed
-/// attempt wrote to their end. Answers those that were in the spool.
-///
-/// # Errors
-///
-/// What the database said; nothing is written then.
-pub async fn close(
-    connection: &mut PgConnection,
-    closings: &[Closing],
-) -> Result<Vec<Closed>, sqlx::Error> {
-    let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
-    let statuses: Vec<String> = closings
-        .iter()
-        .map(|closing| closing.status.as_str().to_owned())
-        .collect();
-    let errors: Vec<Option<String>> = closings
-        .iter()
-        .map(|closing| closing.error_message.clone())
-        .collect();
-    let message_ids: Vec<Option<String>> = closings
-        .iter()
-        .map(|closing| closing.message_id.clone())
-        .collect();
-    let attempt = |value: fn(&Attempt) -> i64| -> Vec<Option<i64>> {
-        closings
-            .iter()
-            .map(|closing| closing.attempt.as_ref().map(value))
-            .collect()
-    };
-    let attempted_at: Vec<Option<DateTime<Utc>>> = closings
-        .iter()
-        .map(|closing| closing.attempt.map(|attempt| attempt.at))
-        .collect();
-    let rows = sqlx::query!(
-        r#"WITH closing AS (
-             SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bigint[],
-                                  $6::timestamptz[], $7::bigint[])
-                 AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
-                             duration_ms)
-         ), taken AS (
-             DELETE FROM spool USING closing WHERE spool.id = closing.id
-             RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id,
-                       closing.attempt, closing.attempted_at, closing.duration_ms
-         ), attempted AS (
-             INSERT INTO email_attempts (log_id, number, at, duration_ms, status, error_message)
-             SELECT id, attempt, attempted_at, duration_ms, status, error_message
-             FROM taken
-             WHERE attempt IS NOT NULL AND (attempt > 1 OR status <> 'sent')
-             ON CONFLICT DO NOTHING
-         ), logged AS (
-             INSERT INTO email_logs
-                 (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-                  subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-                  sent_at)
-             SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
-                    bcc_addresses, subject, plugin, status, error_message,
-                    coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at
-             FROM taken
-             ON CONFLICT (id) DO UPDATE
-             SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
-                 message_id = EXCLUDED.message_id
-         )
-         SELECT id, app_id, plugin, opened_at, is_logged FROM taken"#,
-        &ids,
-        &statuses,
-        &errors as &[Option<String>],
-        &message_ids as &[Option<String>],
-        &attempt(|attempt| attempt.number.into()) as &[Option<i64>],
-        &attempted_at as &[Option<DateTime<Utc>>],
-        &attempt(|attempt| attempt.milliseconds) as &[Option<i64>],
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(Closed {
-                id: LogId(row.id),
-                app: AppId(row.app_id),
-                plugin: row
-                    .plugin
-                    .parse()
-                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                opened_at: row.opened_at,
-                was_deferred: row.is_logged,
-            })
-        })
-        .collect()
 }
 
 /// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes

@@ -1,0 +1,267 @@
+//! What the journal writes in one statement, and so in one round trip and one commit: messages that come
+//! into the gateway's hands, and messages that end with their log rows, attempts, counters and webhooks.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use super::spool::{Attempt, Closing, Opening};
+use super::webhook_messages::NewMessage;
+
+/// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
+/// holds a line end.
+const SEPARATOR: &str = "\n";
+
+/// Openings by column.
+struct Openings<'a> {
+    ids: Vec<Uuid>,
+    apps: Vec<Uuid>,
+    credentials: Vec<Uuid>,
+    from_addresses: Vec<&'a str>,
+    to_addresses: Vec<&'a str>,
+    cc_addresses: Vec<String>,
+    bcc_addresses: Vec<String>,
+    subjects: Vec<&'a str>,
+    plugins: Vec<&'a str>,
+    message_ids: Vec<Option<&'a str>>,
+    sizes: Vec<i64>,
+    attachments: Vec<bool>,
+    recipients: Vec<String>,
+    smtputf8: Vec<bool>,
+    opened: Vec<DateTime<Utc>>,
+    leases: Vec<DateTime<Utc>>,
+}
+
+impl<'a> Openings<'a> {
+    fn of(openings: &'a [Opening]) -> Self {
+        fn column<'a, T>(openings: &'a [Opening], value: impl Fn(&'a Opening) -> T) -> Vec<T> {
+            openings.iter().map(value).collect()
+        }
+        Self {
+            ids: column(openings, |opening| opening.id.0),
+            apps: column(openings, |opening| opening.app.0),
+            credentials: column(openings, |opening| opening.credential.0),
+            from_addresses: column(openings, |opening| opening.from_address.as_str()),
+            to_addresses: column(openings, |opening| opening.to_address.as_str()),
+            cc_addresses: column(openings, |opening| opening.cc_addresses.join(SEPARATOR)),
+            bcc_addresses: column(openings, |opening| opening.bcc_addresses.join(SEPARATOR)),
+            subjects: column(openings, |opening| opening.subject.as_str()),
+            plugins: column(openings, |opening| opening.plugin.as_str()),
+            message_ids: column(openings, |opening| opening.message_id.as_deref()),
+            sizes: column(openings, |opening| opening.size_bytes),
+            attachments: column(openings, |opening| opening.has_attachments),
+            recipients: column(openings, |opening| opening.recipients.join(SEPARATOR)),
+            smtputf8: column(openings, |opening| opening.smtputf8),
+            opened: column(openings, |opening| opening.opened_at),
+            leases: column(openings, |opening| opening.lease_until),
+        }
+    }
+}
+
+/// Endings by column.
+struct Closings<'a> {
+    ids: Vec<Uuid>,
+    statuses: Vec<&'a str>,
+    errors: Vec<Option<&'a str>>,
+    message_ids: Vec<Option<&'a str>>,
+    attempts: Vec<Option<i32>>,
+    attempted: Vec<Option<DateTime<Utc>>>,
+    milliseconds: Vec<Option<i64>>,
+}
+
+impl<'a> Closings<'a> {
+    fn of(closings: &'a [Closing]) -> Self {
+        fn column<'a, T>(closings: &'a [Closing], value: impl Fn(&'a Closing) -> T) -> Vec<T> {
+            closings.iter().map(value).collect()
+        }
+        let attempt = |closing: &Closing| closing.attempt;
+        Self {
+            ids: column(closings, |closing| closing.id.0),
+            statuses: column(closings, |closing| closing.status.as_str()),
+            errors: column(closings, |closing| closing.error_message.as_deref()),
+            message_ids: column(closings, |closing| closing.message_id.as_deref()),
+            attempts: column(closings, |closing| {
+                attempt(closing).map(|Attempt { number, .. }| number)
+            }),
+            attempted: column(closings, |closing| {
+                attempt(closing).map(|Attempt { at, .. }| at)
+            }),
+            milliseconds: column(closings, |closing| {
+                attempt(closing).map(|Attempt { milliseconds, .. }| milliseconds)
+            }),
+        }
+    }
+}
+
+/// Writes openings.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn open(connection: &mut PgConnection, openings: &[Opening]) -> Result<(), sqlx::Error> {
+    let opening = Openings::of(openings);
+    sqlx::query!(
+        "INSERT INTO spool
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
+              opened_at, state, lease_until)
+         SELECT id, app_id, credential_id, from_address, to_address,
+                string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
+                subject, plugin, message_id, size_bytes, has_attachments,
+                string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', lease_until
+         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+                     $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::boolean[],
+                     $13::text[], $14::boolean[], $15::timestamptz[], $16::timestamptz[])
+              AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
+                          bcc_addresses, subject, plugin, message_id, size_bytes, has_attachments,
+                          recipients, smtputf8, opened_at, lease_until)",
+        &opening.ids,
+        &opening.apps,
+        &opening.credentials,
+        &opening.from_addresses as &[&str],
+        &opening.to_addresses as &[&str],
+        &opening.cc_addresses,
+        &opening.bcc_addresses,
+        &opening.subjects as &[&str],
+        &opening.plugins as &[&str],
+        &opening.message_ids as &[Option<&str>],
+        &opening.sizes,
+        &opening.attachments,
+        &opening.recipients,
+        &opening.smtputf8,
+        &opening.opened,
+        &opening.leases,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
+/// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told.
+/// Of a message that is no longer in the spool nothing is written: it had ended before.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one statement, and what goes into it"
+)]
+pub async fn write(
+    connection: &mut PgConnection,
+    openings: &[Opening],
+    closings: &[Closing],
+    events: &[NewMessage],
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let (opening, closing) = (Openings::of(openings), Closings::of(closings));
+    let event_ids: Vec<Uuid> = events.iter().map(|event| event.id).collect();
+    let event_logs: Vec<Option<Uuid>> = events
+        .iter()
+        .map(|event| event.log.map(|log| log.0))
+        .collect();
+    let event_names: Vec<&str> = events.iter().map(|event| event.event).collect();
+    let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
+    // Counters are taken in one order by everybody, so that nobody waits for another in a circle.
+    sqlx::query!(
+        "WITH opened AS (
+             INSERT INTO spool
+                 (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                  subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
+                  opened_at, state, lease_until)
+             SELECT id, app_id, credential_id, from_address, to_address,
+                    string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
+                    subject, plugin, message_id, size_bytes, has_attachments,
+                    string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', lease_until
+             FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+                         $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
+                         $12::boolean[], $13::text[], $14::boolean[], $15::timestamptz[],
+                         $16::timestamptz[])
+                  AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
+                              bcc_addresses, subject, plugin, message_id, size_bytes,
+                              has_attachments, recipients, smtputf8, opened_at, lease_until)
+         ), closing AS (
+             SELECT * FROM unnest($17::uuid[], $18::text[], $19::text[], $20::text[],
+                                  $21::integer[], $22::timestamptz[], $23::bigint[])
+                 AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
+                             duration_ms)
+         ), taken AS (
+             DELETE FROM spool USING closing WHERE spool.id = closing.id
+             RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id,
+                       closing.attempt, closing.attempted_at, closing.duration_ms
+         ), attempted AS (
+             INSERT INTO email_attempts (log_id, number, at, duration_ms, status, error_message)
+             SELECT id, attempt, attempted_at, duration_ms, status, error_message
+             FROM taken
+             WHERE attempt IS NOT NULL AND (attempt > 1 OR status <> 'sent')
+             ON CONFLICT DO NOTHING
+         ), logged AS (
+             INSERT INTO email_logs
+                 (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                  subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
+                  sent_at)
+             SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
+                    bcc_addresses, subject, plugin, status, error_message,
+                    coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at
+             FROM taken
+             ON CONFLICT (id) DO UPDATE
+             SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
+                 message_id = EXCLUDED.message_id
+         ), counted AS (
+             INSERT INTO email_counters AS counter (app_id, hour, plugin, status, messages)
+             SELECT app_id, hour, plugin, status, sum(messages)::bigint
+             FROM (
+                 SELECT app_id, date_trunc('hour', opened_at, 'UTC') AS hour, plugin, status,
+                        1 AS messages
+                 FROM taken
+                 UNION ALL
+                 SELECT app_id, date_trunc('hour', opened_at, 'UTC'), plugin, 'failed_temp', -1
+                 FROM taken WHERE is_logged
+             ) AS change
+             GROUP BY app_id, hour, plugin, status
+             ORDER BY app_id, hour, plugin, status
+             ON CONFLICT (app_id, hour, plugin, status)
+             DO UPDATE SET messages = counter.messages + EXCLUDED.messages
+         )
+         INSERT INTO webhook_messages
+             (id, app_id, event, log_id, url, secret_sealed, body, created_at)
+         SELECT message.id, apps.id, event, log_id, webhook_url, webhook_secret_sealed, body, $28
+         FROM unnest($24::uuid[], $25::uuid[], $26::text[], $27::text[])
+                  AS message (id, log_id, event, body)
+              JOIN taken ON taken.id = log_id
+              JOIN apps ON apps.id = taken.app_id
+         WHERE webhook_url <> ''",
+        &opening.ids,
+        &opening.apps,
+        &opening.credentials,
+        &opening.from_addresses as &[&str],
+        &opening.to_addresses as &[&str],
+        &opening.cc_addresses,
+        &opening.bcc_addresses,
+        &opening.subjects as &[&str],
+        &opening.plugins as &[&str],
+        &opening.message_ids as &[Option<&str>],
+        &opening.sizes,
+        &opening.attachments,
+        &opening.recipients,
+        &opening.smtputf8,
+        &opening.opened,
+        &opening.leases,
+        &closing.ids,
+        &closing.statuses as &[&str],
+        &closing.errors as &[Option<&str>],
+        &closing.message_ids as &[Option<&str>],
+        &closing.attempts as &[Option<i32>],
+        &closing.attempted as &[Option<DateTime<Utc>>],
+        &closing.milliseconds as &[Option<i64>],
+        &event_ids,
+        &event_logs as &[Option<Uuid>],
+        &event_names as &[&str],
+        &bodies as &[&str],
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
