@@ -61,3 +61,17 @@ pub fn messages(emissions: &[Emission], at: DateTime<Utc>) -> Vec<NewMessage> {
         })
         .collect()
 }
+
+/// Takes back, within the caller's transaction, what was to be told of a message that counts as never
+/// taken.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn withdraw(
+    connection: &mut PgConnection,
+    app: AppId,
+    log: LogId,
+) -> Result<(), sqlx::Error> {
+    webhook_messages::withdraw(connection, app, log).await
+}

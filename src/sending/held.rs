@@ -31,6 +31,11 @@ impl Held {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is worked on at this moment.
+    pub(super) fn ids(&self) -> Vec<LogId> {
+        self.by_id().keys().copied().collect()
+    }
+
     pub(super) fn hold(&self, id: LogId) -> Hold {
         *self.by_id().entry(id).or_default() += 1;
         Hold {
@@ -59,7 +64,7 @@ impl Sending {
     ///
     /// What the database said.
     pub async fn extend_leases(&self) -> Result<(), sqlx::Error> {
-        let ids: Vec<LogId> = self.held.by_id().keys().copied().collect();
+        let ids = self.held.ids();
         if ids.is_empty() {
             return Ok(());
         }

@@ -269,6 +269,7 @@ impl Sending {
             next_attempt_at,
             outcome_unknown,
             attempt,
+            due_at: None,
         };
         let outcome = Outcome::Queued {
             receipt: first.receipt.clone(),

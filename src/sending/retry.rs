@@ -48,6 +48,8 @@ enum Tried {
     Blocked(Blocked),
     /// Nothing was sent: the mailbox has sent as much as it may.
     Paced(DateTime<Utc>, &'static str),
+    /// Nothing was sent: others have taken the message over.
+    TakenOver,
 }
 
 impl Sending {
@@ -67,9 +69,11 @@ impl Sending {
         }
         let now = self.clock.now();
         let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
+        // A message whose storing had no answer may be due while its sender still waits.
+        let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, now, now + LEASE, limit).await?
+            spool::claim_due(&mut connection, now, now + LEASE, &held, limit).await?
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {
@@ -99,7 +103,7 @@ impl Sending {
                 let mut connection = self.pool.acquire().await?;
                 let stored = spool::has_chunks(&mut connection, claimed.id).await?;
                 if stored {
-                    spool::put_back(&mut connection, claimed.id, now).await?;
+                    spool::put_back(&mut connection, claimed.id, claimed.due_at, now).await?;
                 }
                 stored
             };
@@ -153,6 +157,9 @@ impl Sending {
                     milliseconds: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
                 };
                 self.end_attempt(&claimed, attempted, attempt).await;
+            }
+            Ok(Tried::TakenOver) => {
+                tracing::warn!(log_id = %claimed.id, "a stored message was taken over while it was being prepared");
             }
             Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until).await,
             Ok(Tried::Blocked(blocked)) => {
@@ -210,9 +217,12 @@ impl Sending {
             addresses: claimed.recipients.clone(),
             smtputf8: claimed.smtputf8,
         };
-        {
+        let is_ours = {
             let mut connection = self.pool.acquire().await?;
-            spool::mark_submitting(&mut connection, claimed.id).await?;
+            spool::mark_submitting(&mut connection, claimed.id, claimed.due_at).await?
+        };
+        if !is_ours {
+            return Ok(Tried::TakenOver);
         }
         let attempted = self
             .attempt(Submission {
@@ -250,6 +260,7 @@ impl Sending {
                     next_attempt_at,
                     outcome_unknown,
                     attempt: Some(attempt),
+                    due_at: claimed.due_at,
                 };
                 self.keep(&facts, &deferral).await;
             }
@@ -265,14 +276,8 @@ impl Sending {
             next_attempt_at: until,
             outcome_unknown: claimed.outcome_unknown,
             attempt: None,
+            due_at: claimed.due_at,
         };
         self.keep(&Facts::of(claimed), &deferral).await;
-    }
-
-    async fn keep(&self, facts: &Facts, deferral: &Deferral) {
-        if let Err(error) = self.store(facts, deferral, None, None).await {
-            // The row's lease brings it back.
-            tracing::error!(log_id = %deferral.id, %error, "a stored message could not be put back");
-        }
     }
 }

@@ -9,12 +9,13 @@ use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
 use super::journal::Ending;
 use crate::storage::email_counters::{self, Sums};
+use crate::storage::email_logs;
 use crate::storage::idempotency_keys;
 use crate::storage::spool::{self, Deferral};
 use crate::types::ids::{AppId, LogId};
 use crate::types::log_status::LogStatus;
 use crate::types::message::Message;
-use crate::webhooks::{Emission, emit};
+use crate::webhooks::{self, Emission, emit};
 
 /// Attempts to write what became of a message while its caller waits.
 const WRITE_ATTEMPTS: u32 = 5;
@@ -63,8 +64,9 @@ impl Sending {
     }
 
     /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
-    /// where an attempt failed: in one transaction. A database that stumbles is asked again, since a
-    /// commit whose answer was lost may have succeeded.
+    /// where an attempt failed: in one transaction. A database that stumbles is asked again; where a
+    /// commit whose answer was lost has succeeded, nothing is written a second time, since the message may
+    /// be in other hands by then.
     pub(super) async fn store(
         &self,
         facts: &Facts,
@@ -88,6 +90,33 @@ impl Sending {
         }
     }
 
+    /// As [`Sending::store`], for a message that nobody waits for: it is tried until it is written or the
+    /// process ends, since a failure that is forgotten would count as an outcome that nobody knows.
+    pub(super) async fn keep(&self, facts: &Facts, deferral: &Deferral) {
+        for attempt in 1..u32::MAX {
+            match self.try_store(facts, deferral, None, None).await {
+                Ok(()) => return,
+                Err(sqlx::Error::RowNotFound) => {
+                    tracing::info!(log_id = %deferral.id, "a stored message is gone, and not put back");
+                    return;
+                }
+                Err(error) if self.stop.is_cancelled() => {
+                    // The row's lease brings it back.
+                    tracing::error!(log_id = %deferral.id, %error, "a stored message was not put back");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(log_id = %deferral.id, %error, "a stored message can't be put back yet");
+                }
+            }
+            // The end is asked for: once more, at once.
+            tokio::select! {
+                () = tokio::time::sleep(pause_before(attempt)) => {}
+                () = self.stop.cancelled() => {}
+            }
+        }
+    }
+
     async fn try_store(
         &self,
         facts: &Facts,
@@ -96,16 +125,16 @@ impl Sending {
         answer: Option<(String, Value)>,
     ) -> Result<(), sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        let deferred = spool::defer(&mut transaction, deferral)
-            .await?
-            .ok_or(sqlx::Error::RowNotFound)?;
+        let Some(deferred) = spool::defer(&mut transaction, deferral).await? else {
+            let logged = email_logs::ending(&mut transaction, deferral.id).await?;
+            return logged.map(drop).ok_or(sqlx::Error::RowNotFound);
+        };
         if let Some(message) = message {
             for (position, chunk) in (0..).zip(message.chunks()) {
                 spool::add_chunk(&mut transaction, deferral.id, position, chunk).await?;
             }
         }
-        // A commit whose answer was lost has written all that follows.
-        if deferred.is_new_attempt {
+        if deferral.attempt.is_some() {
             let emission = Emission {
                 app: facts.app,
                 event: facts.deferred(deferral),
@@ -126,52 +155,67 @@ impl Sending {
         transaction.commit().await
     }
 
-    /// Takes back what the journal may have written of a message whose sender was told to keep it: a
-    /// commit whose answer was lost may have succeeded.
+    /// Takes back what may have been written of a message whose sender was told to keep it: a commit
+    /// whose answer was lost may have succeeded. It is held meanwhile, so that this process doesn't try
+    /// it.
     pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
         let sending = self.clone();
+        let hold = self.held.hold(id);
         let key = key.map(|key| key.key.clone());
         self.tracker.spawn(async move {
+            let _hold = hold;
             for attempt in 1..u32::MAX {
                 match sending.try_withdraw(id, app, key.as_deref()).await {
-                    Ok(()) => return,
+                    Ok(true) => return,
+                    Ok(false) => {
+                        tracing::warn!(log_id = %id, "a message can't be taken back yet: another process tries it");
+                    }
                     Err(error) => {
                         tracing::warn!(log_id = %id, %error, "a message can't be taken back yet");
                     }
                 }
+                if sending.stop.is_cancelled() {
+                    tracing::error!(log_id = %id, "a message was not taken back, and may be sent though its sender keeps it");
+                    return;
+                }
+                // The end is asked for: once more, at once.
                 tokio::select! {
                     () = tokio::time::sleep(pause_before(attempt)) => {}
-                    () = sending.stop.cancelled() => return,
+                    () = sending.stop.cancelled() => {}
                 }
             }
         });
     }
 
+    /// `false` when another process has taken the message up, and may put it back.
     async fn try_withdraw(
         &self,
         id: LogId,
         app: AppId,
         key: Option<&str>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        if let Some(deferred) = spool::withdraw(&mut transaction, id).await? {
-            if let Some(key) = key {
-                idempotency_keys::withdraw(&mut transaction, app, key, id).await?;
-            }
-            if !deferred.is_first {
-                let mut sums = Sums::default();
-                let status = LogStatus::FailedTemp;
-                sums.add(
-                    deferred.app,
-                    deferred.opened_at,
-                    deferred.plugin,
-                    status,
-                    -1,
-                );
-                email_counters::add(&mut transaction, &sums).await?;
-            }
+        let Some(deferred) = spool::withdraw(&mut transaction, id).await? else {
+            return Ok(!spool::is_there(&mut transaction, id).await?);
+        };
+        if let Some(key) = key {
+            idempotency_keys::withdraw(&mut transaction, app, key, id).await?;
         }
-        transaction.commit().await
+        if !deferred.is_first {
+            webhooks::withdraw(&mut transaction, app, id).await?;
+            let mut sums = Sums::default();
+            let status = LogStatus::FailedTemp;
+            sums.add(
+                deferred.app,
+                deferred.opened_at,
+                deferred.plugin,
+                status,
+                -1,
+            );
+            email_counters::add(&mut transaction, &sums).await?;
+        }
+        transaction.commit().await?;
+        Ok(true)
     }
 }
 

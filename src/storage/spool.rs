@@ -81,6 +81,9 @@ pub struct Claimed {
     pub opened_at: DateTime<Utc>,
     /// Size of the message in bytes.
     pub size_bytes: i64,
+    /// For when it was due; each deferral changes it, so that a claim that others have taken over is
+    /// known by it. `None` before the first.
+    pub due_at: Option<DateTime<Utc>>,
 }
 
 /// A claimed row as it lies there.
@@ -99,6 +102,7 @@ struct ClaimedRow {
     outcome_unknown: bool,
     opened_at: DateTime<Utc>,
     size_bytes: i64,
+    next_attempt_at: Option<DateTime<Utc>>,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -123,6 +127,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             outcome_unknown: row.outcome_unknown,
             opened_at: row.opened_at,
             size_bytes: row.size_bytes,
+            due_at: row.next_attempt_at,
         })
     }
 }
@@ -170,7 +175,8 @@ pub async fn chunk(
 }
 
 /// Claims up to `limit` deferred messages that are due, oldest first, for whoever calls until
-/// `lease_until`. A claimed row is `open`: its holder's death is noticed like any other's.
+/// `lease_until`, but for those that the caller works on already. A claimed row is `open`: its holder's
+/// death is noticed like any other's.
 ///
 /// # Errors
 ///
@@ -179,24 +185,27 @@ pub async fn claim_due(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
     lease_until: DateTime<Utc>,
+    held: &[LogId],
     limit: i64,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
+    let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
     let rows = sqlx::query_as!(
         ClaimedRow,
         "UPDATE spool SET state = 'open', lease_until = $2
          WHERE id IN (
              SELECT id FROM spool
-             WHERE state = 'deferred' AND next_attempt_at <= $1
+             WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
              ORDER BY next_attempt_at
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
                    smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes",
+                   size_bytes, next_attempt_at",
         now,
         lease_until,
         limit,
+        &held,
     )
     .fetch_all(connection)
     .await?;
@@ -226,7 +235,7 @@ pub async fn claim_abandoned(
          )
          RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
                    smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes",
+                   size_bytes, next_attempt_at",
         now,
         lease_until,
         limit,
@@ -237,19 +246,25 @@ pub async fn claim_abandoned(
 }
 
 /// Says that a claimed message is about to be submitted: whatever becomes of its process, it may be at
-/// the provider from now on.
+/// the provider from now on. `false` when others have taken it over, because its lease has lapsed.
 ///
 /// # Errors
 ///
 /// What the database said; the message must not be submitted then.
-pub async fn mark_submitting(connection: &mut PgConnection, id: LogId) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        "UPDATE spool SET outcome_unknown = true WHERE id = $1",
-        id.0
+pub async fn mark_submitting(
+    connection: &mut PgConnection,
+    id: LogId,
+    due_at: Option<DateTime<Utc>>,
+) -> Result<bool, sqlx::Error> {
+    let marked = sqlx::query!(
+        "UPDATE spool SET outcome_unknown = true
+         WHERE id = $1 AND state = 'open' AND next_attempt_at IS NOT DISTINCT FROM $2",
+        id.0,
+        due_at,
     )
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(marked.rows_affected() > 0)
 }
 
 /// Puts a message whose process died back into the queue, at once; nothing of it is changed but that.
@@ -260,12 +275,14 @@ pub async fn mark_submitting(connection: &mut PgConnection, id: LogId) -> Result
 pub async fn put_back(
     connection: &mut PgConnection,
     id: LogId,
+    due_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE spool SET state = 'deferred', next_attempt_at = $2, lease_until = NULL
-         WHERE id = $1",
+        "UPDATE spool SET state = 'deferred', next_attempt_at = $3, lease_until = NULL
+         WHERE id = $1 AND state = 'open' AND next_attempt_at IS NOT DISTINCT FROM $2",
         id.0,
+        due_at,
         now,
     )
     .execute(connection)
@@ -304,6 +321,20 @@ pub async fn oldest(connection: &mut PgConnection) -> Result<Option<LogId>, sqlx
         .fetch_optional(connection)
         .await?;
     Ok(id.map(LogId))
+}
+
+/// Whether a message is in the gateway's hands.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn is_there(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM spool WHERE id = $1) AS "exists!""#,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// Whether a message's raw bytes are stored.

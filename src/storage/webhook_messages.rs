@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, LogId};
+use crate::types::ids::{AppId, LogId, lowest_uuid_at};
 
 /// An event, before it is known which endpoints it goes to.
 #[derive(Debug)]
@@ -59,6 +59,28 @@ pub async fn insert(
         &logs as &[Option<Uuid>],
         &bodies,
         now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Takes back what was to be told of a message that counts as never taken.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn withdraw(
+    connection: &mut PgConnection,
+    app: AppId,
+    log: LogId,
+) -> Result<(), sqlx::Error> {
+    // What tells of a message is younger than it, and the index is by age.
+    sqlx::query!(
+        "DELETE FROM webhook_messages WHERE app_id = $1 AND log_id = $2 AND id >= $3",
+        app.0,
+        log.0,
+        log.moment().map_or(Uuid::nil(), lowest_uuid_at),
     )
     .execute(connection)
     .await?;

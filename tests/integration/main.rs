@@ -10,6 +10,7 @@ mod apps;
 mod certificate_reload;
 mod command_line;
 mod connecting;
+mod crash;
 mod gmail_api;
 mod graph;
 mod http_listener;

@@ -48,10 +48,13 @@ pub struct Deferral {
     pub outcome_unknown: bool,
     /// The attempt that failed; none where none took place.
     pub attempt: Option<Attempt>,
+    /// For when the message was due when it was claimed; `None` the first time.
+    pub due_at: Option<DateTime<Utc>>,
 }
 
 /// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
-/// follow by [`super::add_chunk`], the first time. `None` when the message is no longer in the spool.
+/// follow by [`super::add_chunk`], the first time. `None` when the message is no longer the caller's:
+/// this was written before, or others have taken it over.
 ///
 /// # Errors
 ///
@@ -66,7 +69,9 @@ pub async fn defer(
              UPDATE spool
              SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
                  outcome_unknown = $5, is_logged = true
-             FROM (SELECT id, is_logged AS was_logged FROM spool WHERE id = $1 FOR UPDATE) AS before
+             FROM (SELECT id, is_logged AS was_logged FROM spool
+                   WHERE id = $1 AND state = 'open' AND next_attempt_at IS NOT DISTINCT FROM $9
+                   FOR UPDATE) AS before
              WHERE spool.id = before.id
              RETURNING spool.*, was_logged
          ), attempted AS (
@@ -75,7 +80,6 @@ pub async fn defer(
              FROM kept
              WHERE $6::integer IS NOT NULL
              ON CONFLICT DO NOTHING
-             RETURNING number
          ), logged AS (
              INSERT INTO email_logs
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
@@ -87,9 +91,7 @@ pub async fn defer(
              FROM kept
              ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message
          )
-         SELECT app_id, plugin, opened_at, was_logged AS "was_logged!",
-                EXISTS (SELECT 1 FROM attempted) AS "is_new_attempt!"
-         FROM kept"#,
+         SELECT app_id, plugin, opened_at, was_logged AS "was_logged!" FROM kept"#,
         deferral.id.0,
         deferral.attempts,
         deferral.error_message,
@@ -98,6 +100,7 @@ pub async fn defer(
         attempt.map(|attempt| attempt.number),
         attempt.map(|attempt| attempt.at),
         attempt.map(|attempt| attempt.milliseconds),
+        deferral.due_at,
     )
     .fetch_optional(connection)
     .await?;
@@ -110,7 +113,6 @@ pub async fn defer(
                 .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
             opened_at: row.opened_at,
             is_first: !row.was_logged,
-            is_new_attempt: row.is_new_attempt,
         })
     })
     .transpose()
@@ -127,8 +129,6 @@ pub struct Deferred {
     pub opened_at: DateTime<Utc>,
     /// The log did not have it before.
     pub is_first: bool,
-    /// The attempt was not written before.
-    pub is_new_attempt: bool,
 }
 
 /// Takes a message back that nobody was told is in the gateway's hands; answers what it was, where it
@@ -164,7 +164,6 @@ pub async fn withdraw(
                 .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
             opened_at: row.opened_at,
             is_first: !row.is_logged,
-            is_new_attempt: false,
         })
     })
     .transpose()

@@ -22,6 +22,7 @@ pub const END: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(20);
 
 /// What to run.
+#[derive(Clone)]
 pub struct Invocation {
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,

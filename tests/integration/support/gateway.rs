@@ -69,6 +69,12 @@ impl Builder {
         self
     }
 
+    /// A database of the test's own.
+    pub fn database(mut self, url: &str) -> Self {
+        self.database_url = Some(url.to_owned());
+        self
+    }
+
     /// Starts it, with a demo app. The app's mailbox is connected at the sandbox.
     pub async fn start(self) -> Gateway {
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -241,9 +247,14 @@ impl Gateway {
         panic!("{what} did not happen within 15 seconds");
     }
 
+    /// Ends the gateway in order; the sandbox goes on.
+    pub async fn stop_daemon(&self) {
+        self.shutdown.finish().await.expect("signals work");
+    }
+
     /// Ends it in order; everything that ran has ended then.
     pub async fn stop(self) {
-        self.shutdown.finish().await.expect("signals work");
+        self.stop_daemon().await;
         self.sandbox_shutdown.finish().await.expect("signals work");
     }
 }

@@ -1,0 +1,220 @@
+//! Sudden ends: the gateway and its database are killed, and the line between them cut, at moments that
+//! nobody chose, under load; afterwards every message is accounted for: nothing is lost, and nothing was
+//! sent twice.
+//!
+//! `MAILGATE_CRASH_KILLS=200,20,30` says how often the gateway is killed, Postgres is killed, and
+//! answers of Postgres are lost; `MAILGATE_CRASH_SEED` repeats the moments and the traffic of an earlier run.
+
+mod check;
+mod clients;
+mod database;
+mod database_line;
+mod ledger;
+mod program;
+mod provider;
+mod rest;
+mod smtp;
+mod tables;
+
+use std::time::{Duration, Instant};
+
+use mailgate::types::plugin::Plugin;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use crate::support::gateway::Gateway;
+use clients::Clients;
+use database::DurablePostgres;
+use database_line::DatabaseLine;
+use ledger::{Ledger, Told};
+use program::Program;
+use provider::{Arrivals, UnsteadyLine};
+
+/// The second mailbox, at `plugin_b`; its provider is reached over an unsteady line.
+const SECOND_MAILBOX: &str = "bea@sandbox.example";
+
+/// The moment of a kill, in milliseconds after the gateway or the database has begun to answer.
+const MOMENT: std::ops::RangeInclusive<u64> = 5..=400;
+
+/// How long answers of Postgres are lost before the line is cut, in milliseconds.
+const DEAF: std::ops::RangeInclusive<u64> = 1..=60;
+
+/// How long a cut line stays away at most, in milliseconds: longer than the gateway tries to store a
+/// message while its sender waits.
+const OUTAGE: u64 = 5_000;
+
+/// Longest that a message which nobody holds any more may wait to be taken up, and to be ended.
+const SETTLED: Duration = Duration::from_mins(2);
+
+/// Longest that the gateway may take to send again after a kill.
+const RECOVERED: Duration = Duration::from_mins(1);
+
+/// How often the test looks for what it waits for.
+const POLL: Duration = Duration::from_millis(250);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_and_nothing_is_sent_twice() {
+    let seed = seed();
+    let [gateway_kills, database_kills, losses] = kills();
+    println!("MAILGATE_CRASH_SEED={seed}, {gateway_kills},{database_kills},{losses} kills");
+    let mut random = StdRng::seed_from_u64(seed);
+
+    let mut postgres = DurablePostgres::start().await;
+    let url = postgres.create_database().await;
+    let gateway = Gateway::builder().database(&url).start().await;
+    gateway.connect(None, Plugin::B, SECOND_MAILBOX).await;
+    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example.com/mail'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    gateway.stop_daemon().await;
+
+    let line = UnsteadyLine::start(&gateway, seed).await;
+    let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
+    let database_line = DatabaseLine::start(postgres.socket());
+    let mut program = Program::start(&gateway, &database_line.url(), &line, seed).await;
+    let ledger = Ledger::default();
+    let clients = Clients::start(&gateway, &program, &ledger, seed);
+
+    let began = Instant::now();
+    for kill in 1..=gateway_kills {
+        // Half of its lives are cut off in the middle of the traffic, the others in their first moments.
+        if kill.is_multiple_of(2) {
+            sends_again(&ledger, &mut program, seed).await;
+        }
+        pause(&mut random, MOMENT).await;
+        program.kill().await;
+        program.restart().await;
+        tell_progress("gateway killed", kill, gateway_kills, began, &ledger);
+    }
+    program.kill().await;
+    program.set_impatient();
+    program.restart().await;
+    ledger.set_lives_on();
+
+    let began = Instant::now();
+    for kill in 1..=database_kills {
+        sends_again(&ledger, &mut program, seed).await;
+        pause(&mut random, MOMENT).await;
+        postgres.kill().await;
+        postgres.restart().await;
+        tell_progress("Postgres killed", kill, database_kills, began, &ledger);
+    }
+
+    let began = Instant::now();
+    for loss in 1..=losses {
+        sends_again(&ledger, &mut program, seed).await;
+        pause(&mut random, MOMENT).await;
+        let deaf = Duration::from_millis(random.random_range(DEAF));
+        let outage = match loss % 4 {
+            0 => random.random_range(0..OUTAGE),
+            _ => 0,
+        };
+        database_line
+            .lose_answers(deaf, Duration::from_millis(outage))
+            .await;
+        tell_progress("answers lost", loss, losses, began, &ledger);
+    }
+    sends_again(&ledger, &mut program, seed).await;
+
+    let began = Instant::now();
+    let unanswered = clients.finish(SETTLED).await;
+    let left = settle(&gateway, SETTLED).await;
+    println!("settled within {:.1?}", began.elapsed());
+    let arrived = arrivals.all().await;
+    let tables = tables::read(&mut gateway.database().await).await;
+    program.terminate().await;
+    ledger.tell(&tables, &arrived);
+    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, &gateway);
+    wrong.extend(left);
+    wrong.extend(unanswered);
+    assert!(
+        wrong.is_empty(),
+        "MAILGATE_CRASH_SEED={seed}: {} things are wrong; the gateway's log is {}\n{}",
+        wrong.len(),
+        program.log().display(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+    // What the test is about has taken place.
+    if gateway_kills >= 20 {
+        for told in ["nothing", "sent", "queued", "refused"] {
+            assert!(
+                ledger.count(told) > 0,
+                "seed {seed}: nobody was told {told}"
+            );
+        }
+    }
+    program.forget_log();
+    gateway.stop().await;
+}
+
+fn seed() -> u64 {
+    match std::env::var("MAILGATE_CRASH_SEED") {
+        Ok(seed) => seed.parse().expect("MAILGATE_CRASH_SEED is a number"),
+        Err(_) => rand::random_range(0..1_000_000_000),
+    }
+}
+
+/// How often the gateway is killed, Postgres is killed, and answers of Postgres are lost.
+fn kills() -> [u32; 3] {
+    let text = std::env::var("MAILGATE_CRASH_KILLS").unwrap_or_else(|_| "200,20,30".to_owned());
+    let numbers: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
+    (numbers.ok().and_then(|numbers| numbers.try_into().ok()))
+        .expect("MAILGATE_CRASH_KILLS is three numbers, as in 200,20,30")
+}
+
+async fn pause(random: &mut StdRng, milliseconds: std::ops::RangeInclusive<u64>) {
+    tokio::time::sleep(Duration::from_millis(random.random_range(milliseconds))).await;
+}
+
+fn tell_progress(what: &str, kill: u32, of: u32, began: Instant, ledger: &Ledger) {
+    if kill.is_multiple_of(20) || kill == of {
+        println!(
+            "{what} {kill} of {of} times in {:.0?}; {}",
+            began.elapsed(),
+            ledger.summary()
+        );
+    }
+}
+
+/// Waits until further messages are answered as sent: whatever happened, the gateway has recovered by
+/// itself.
+async fn sends_again(ledger: &Ledger, program: &mut Program, seed: u64) {
+    let (before, began) = (ledger.count("sent"), Instant::now());
+    while ledger.count("sent") < before + 2 {
+        program.must_live();
+        assert!(
+            began.elapsed() < RECOVERED,
+            "seed {seed}: nothing was sent within {RECOVERED:?}; {}",
+            program.log().display()
+        );
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Waits until nobody holds a message any more and none is due soon; answers what is left.
+async fn settle(gateway: &Gateway, patience: Duration) -> Vec<String> {
+    let began = Instant::now();
+    loop {
+        let left: Vec<(String, i32)> = sqlx::query_as(
+            "SELECT subject || ' is ' || state, attempts FROM spool
+             WHERE state = 'open' OR next_attempt_at < now() + interval '1 minute'",
+        )
+        .fetch_all(&mut gateway.database().await)
+        .await
+        .unwrap();
+        if left.is_empty() || began.elapsed() > patience {
+            return (left.into_iter())
+                .map(|(text, attempts)| format!("{text} after {attempts} attempts, at the end"))
+                .collect();
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+impl Told {
+    /// Whether a client that has a key is content with it.
+    fn is_final(&self) -> bool {
+        !matches!(self, Self::Nothing | Self::NotTaken | Self::InFlight)
+    }
+}

@@ -1,0 +1,235 @@
+//! The clients: a dozen, half by SMTP and half by REST. Some have keys, and ask again under the same
+//! key until they have an answer; the others never send a message twice.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mailgate::types::plugin::Plugin;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::ledger::{Ledger, Message, Told};
+use super::program::Program;
+use super::rest::RestClient;
+use super::smtp::SmtpSender;
+use crate::support::gateway::Gateway;
+
+/// Clients of each door.
+const CLIENTS: u64 = 6;
+
+/// A client's pause before its next message, in milliseconds.
+const PAUSE: std::ops::Range<u64> = 0..40;
+
+/// A client's pause before it connects again.
+const UNREACHED: Duration = Duration::from_millis(15);
+
+/// A client's pause after the gateway took nothing.
+const REFUSED: Duration = Duration::from_millis(200);
+
+/// A pause before a client asks again under the same key, after the first time.
+const ASK_AGAIN: Duration = Duration::from_secs(4);
+
+/// What a client has to know of the gateway.
+#[derive(Debug, Clone)]
+pub struct Account {
+    pub http: std::net::SocketAddr,
+    pub tls: std::net::SocketAddr,
+    pub ca_file: PathBuf,
+    pub slug: String,
+    pub pushable_key: String,
+    pub send_key: String,
+}
+
+/// The message did not reach the gateway: nothing of it was said.
+#[derive(Debug)]
+pub struct Unreached;
+
+enum Door {
+    Rest(Box<RestClient>),
+    Smtp(Box<SmtpSender>),
+}
+
+/// One client.
+struct Client {
+    name: String,
+    door: Door,
+    has_keys: bool,
+    random: StdRng,
+    count: u32,
+    /// Messages that have no answer yet, and when they are asked for again.
+    unanswered: VecDeque<(Instant, Message)>,
+    ledger: Ledger,
+}
+
+/// All of them.
+pub struct Clients {
+    running: JoinSet<Vec<String>>,
+    stop: CancellationToken,
+    give_up: CancellationToken,
+}
+
+impl Clients {
+    pub fn start(gateway: &Gateway, program: &Program, ledger: &Ledger, seed: u64) -> Self {
+        let account = Account {
+            http: program.http,
+            tls: program.tls,
+            ca_file: gateway.ca_file.clone(),
+            slug: gateway.app.slug.clone(),
+            pushable_key: gateway.app.pushable_key.expose().to_owned(),
+            send_key: gateway.app.send_key.expose().to_owned(),
+        };
+        let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
+        let mut running = JoinSet::new();
+        for number in 0..2 * CLIENTS {
+            let (door, name) = if number < CLIENTS {
+                let client = RestClient::new(account.clone());
+                (Door::Rest(Box::new(client)), format!("rest-{number}"))
+            } else {
+                let client = SmtpSender::new(account.clone());
+                (Door::Smtp(Box::new(client)), format!("smtp-{number}"))
+            };
+            let client = Client {
+                name,
+                door,
+                has_keys: number % 3 == 0,
+                random: StdRng::seed_from_u64(seed + 2 + number),
+                count: 0,
+                unanswered: VecDeque::new(),
+                ledger: ledger.clone(),
+            };
+            running.spawn(client.run(stop.clone(), give_up.clone()));
+        }
+        Self {
+            running,
+            stop,
+            give_up,
+        }
+    }
+
+    /// Lets each finish what it has begun; answers what has no answer after `patience`.
+    pub async fn finish(mut self, patience: Duration) -> Vec<String> {
+        self.stop.cancel();
+        let deadline = tokio::time::Instant::now() + patience;
+        let mut unanswered = Vec::new();
+        loop {
+            match tokio::time::timeout_at(deadline, self.running.join_next()).await {
+                Ok(Some(left)) => unanswered.extend(left.expect("no client panics")),
+                Ok(None) => break,
+                Err(_) => {
+                    self.give_up.cancel();
+                    let left = self.running.join_next().await;
+                    unanswered.extend(
+                        left.transpose()
+                            .expect("no client panics")
+                            .into_iter()
+                            .flatten(),
+                    );
+                }
+            }
+        }
+        unanswered
+    }
+}
+
+impl Client {
+    async fn run(mut self, stop: CancellationToken, give_up: CancellationToken) -> Vec<String> {
+        while !give_up.is_cancelled() {
+            let Some(message) = self.next(&stop) else {
+                if stop.is_cancelled() && self.unanswered.is_empty() {
+                    break;
+                }
+                tokio::time::sleep(UNREACHED).await;
+                continue;
+            };
+            let told = loop {
+                match self.door.send(&message).await {
+                    Ok(told) => break Some(told),
+                    Err(Unreached) if give_up.is_cancelled() => break None,
+                    Err(Unreached) => tokio::time::sleep(UNREACHED).await,
+                }
+            };
+            // Whoever is sent away doesn't come back at once.
+            let pause = match told {
+                Some(Told::NotTaken) => REFUSED,
+                _ => Duration::from_millis(self.random.random_range(PAUSE)),
+            };
+            match told {
+                Some(told) if message.key.is_none() || told.is_final() => {
+                    self.ledger.add(message, told);
+                }
+                // A connection that broke is no reason to wait.
+                Some(Told::Nothing) => self.unanswered.push_front((Instant::now(), message)),
+                _ => {
+                    let again = Instant::now() + ASK_AGAIN;
+                    self.unanswered.push_back((again, message));
+                }
+            }
+            tokio::time::sleep(pause).await;
+        }
+        (self.unanswered.into_iter())
+            .map(|(_, message)| format!("{}: its key never had an answer", message.marker))
+            .collect()
+    }
+
+    /// What to send next: something without an answer that is due, or a new message.
+    fn next(&mut self, stop: &CancellationToken) -> Option<Message> {
+        let now = Instant::now();
+        let due = self.unanswered.iter().position(|(due, _)| *due <= now);
+        if let Some((_, message)) = due.and_then(|due| self.unanswered.remove(due)) {
+            return Some(message);
+        }
+        (!stop.is_cancelled()).then(|| self.compose())
+    }
+
+    fn compose(&mut self) -> Message {
+        self.count += 1;
+        let random = &mut self.random;
+        let marker = format!(
+            "{}-{}-{:08x}",
+            self.name,
+            self.count,
+            random.random::<u32>()
+        );
+        let local_part = match random.random_range(0..100) {
+            0..80 => "good",
+            80..88 => "tempfail",
+            88..94 => "permfail",
+            _ => "drop",
+        };
+        Message {
+            key: self.has_keys.then(|| format!("key of {marker}")),
+            marker,
+            plugin: if random.random_bool(0.6) {
+                Plugin::A
+            } else {
+                Plugin::B
+            },
+            recipient: format!("{local_part}@example.com"),
+            // A few are larger than the pieces that they are stored in.
+            in_a_long_life: self.ledger.lives_on(),
+            lines: if random.random_bool(0.03) { 2_000 } else { 3 },
+        }
+    }
+}
+
+impl Door {
+    async fn send(&mut self, message: &Message) -> Result<Told, Unreached> {
+        match self {
+            Self::Rest(client) => client.send(message).await,
+            Self::Smtp(client) => client.send(message).await,
+        }
+    }
+}
+
+impl Message {
+    /// The body: its lines, separated by `line_end`.
+    pub fn body(&self, line_end: &str) -> String {
+        let marker = &self.marker;
+        let filling = "All work and no play makes a dull message, line for line.";
+        let filling = format!("{filling}{line_end}").repeat(self.lines);
+        format!("{marker}{line_end}{filling}{marker}")
+    }
+}

@@ -1,0 +1,94 @@
+//! A Postgres of the test's own that keeps what it has committed, whatever happens to it.
+
+use std::path::PathBuf;
+
+use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use tempfile::TempDir;
+
+use crate::command_line::process;
+
+/// The database that the gateways use.
+pub const NAME: &str = "mailgate";
+
+/// Runs until it is dropped, or killed.
+pub struct DurablePostgres {
+    server: Option<PrivatePostgres>,
+    folder: TempDir,
+}
+
+impl DurablePostgres {
+    pub async fn start() -> Self {
+        // Short, so that the socket lies in it and has the same address after a restart.
+        let folder = process::folder(0o755);
+        let server = postgres::start(folder.path(), Durability::Durable).await;
+        Self {
+            server: Some(server.unwrap_or_else(|error| panic!("{error}"))),
+            folder,
+        }
+    }
+
+    /// Makes the database; answers its address.
+    pub async fn create_database(&self) -> String {
+        let server = self.server.as_ref().unwrap();
+        server.ensure_database(NAME).await.unwrap();
+        server.url(NAME)
+    }
+
+    /// The folder of its socket.
+    pub fn socket(&self) -> PathBuf {
+        let socket = self.folder.path().join("postgres/socket");
+        assert!(
+            socket.is_dir(),
+            "{} is its socket's folder",
+            socket.display()
+        );
+        socket
+    }
+
+    /// SIGKILL to the postmaster and everything it started, as when the machine ends.
+    pub async fn kill(&mut self) {
+        let server = self.server.take().unwrap();
+        let postmaster = server.pid();
+        // Stopped, it starts nothing more while its children are looked for.
+        signal("STOP", &[postmaster]).await;
+        let mut pids = children(postmaster);
+        pids.insert(0, postmaster);
+        signal("KILL", &pids).await;
+        server.died().await;
+        for pid in pids {
+            while process::is_alive(pid) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        }
+    }
+
+    /// Starts it again over what it had on the disk.
+    pub async fn restart(&mut self) {
+        let server = postgres::start(self.folder.path(), Durability::Durable).await;
+        self.server = Some(server.unwrap_or_else(|error| panic!("{error}")));
+    }
+}
+
+/// A process that has ended meanwhile is as good.
+async fn signal(name: &str, pids: &[u32]) {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let script = "name=$1; shift; for pid; do kill -s \"$name\" \"$pid\" || true; done 2>/dev/null";
+    let mut arguments = vec!["-c", script, "sh", name];
+    arguments.extend(pids.iter().map(String::as_str));
+    process::run("sh", &arguments).await;
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // proc_pid_stat(5): state and parent stand behind the name.
+        stat.rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok())
+            .is_some_and(|of: u32| of == parent)
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(is_child)
+        .collect()
+}

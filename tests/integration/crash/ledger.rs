@@ -1,0 +1,132 @@
+//! What the clients asked for, and what they were told.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use mailgate::types::ids::LogId;
+use mailgate::types::plugin::Plugin;
+
+use super::provider::Arrival;
+use super::tables::Tables;
+
+/// One message of a client.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// The subject; it stands at the beginning and at the end of the body too.
+    pub marker: String,
+    pub plugin: Plugin,
+    /// The whole address; its local part says how the sandbox takes it.
+    pub recipient: String,
+    /// Its Idempotency-Key.
+    pub key: Option<String>,
+    /// Lines between the markers of the body.
+    pub lines: usize,
+    /// The gateway was not killed any more when it was begun.
+    pub in_a_long_life: bool,
+}
+
+/// What a client was told of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Told {
+    /// The connection broke before the answer.
+    Nothing,
+    /// 503 or 451: the gateway did not take it.
+    NotTaken,
+    /// 409: its key is being worked on.
+    InFlight,
+    /// 200, or `250 … sent`.
+    Sent(LogId),
+    /// 202, or `250 … queued`.
+    Queued(LogId),
+    /// 502, or 5xx; SMTP names no id.
+    Refused(Option<LogId>, String),
+    /// What nobody should be told.
+    Other(String),
+}
+
+/// A message, and what its client was told in the end.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub message: Message,
+    pub told: Told,
+}
+
+/// What all clients were told.
+#[derive(Debug, Clone, Default)]
+pub struct Ledger {
+    entries: Arc<Mutex<Vec<Entry>>>,
+    lives_on: Arc<AtomicBool>,
+}
+
+impl Ledger {
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap()
+    }
+
+    /// The gateway has been killed for the last time.
+    pub fn set_lives_on(&self) {
+        self.lives_on.store(true, Ordering::Relaxed);
+    }
+
+    pub fn lives_on(&self) -> bool {
+        self.lives_on.load(Ordering::Relaxed)
+    }
+
+    pub fn add(&self, message: Message, told: Told) {
+        self.entries().push(Entry { message, told });
+    }
+
+    pub fn all(&self) -> Vec<Entry> {
+        self.entries().clone()
+    }
+
+    /// How many were told this, in one word.
+    pub fn count(&self, word: &str) -> usize {
+        let entries = self.entries();
+        let told = entries.iter().filter(|entry| entry.told.word() == word);
+        told.count()
+    }
+
+    /// How many were told what.
+    pub fn summary(&self) -> String {
+        let mut counts = BTreeMap::<&str, usize>::new();
+        for entry in self.entries().iter() {
+            *counts.entry(entry.told.word()).or_default() += 1;
+        }
+        format!("told {counts:?}")
+    }
+
+    /// Shows what the run was made of.
+    pub fn tell(&self, tables: &Tables, arrived: &HashMap<String, Vec<Arrival>>) {
+        let mut ends = BTreeMap::<&str, usize>::new();
+        for log in tables.logs.values() {
+            *ends.entry(log.status.as_str()).or_default() += 1;
+            if log.is_unverifiable() {
+                *ends.entry("(of unknown outcome)").or_default() += 1;
+            }
+        }
+        println!("{}", self.summary());
+        println!(
+            "log {ends:?}, {} arrived, {} attempts, {} events, {} keys",
+            arrived.len(),
+            tables.attempts.len(),
+            tables.events.len(),
+            tables.keys.len()
+        );
+    }
+}
+
+impl Told {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::NotTaken => "not taken",
+            Self::InFlight => "in flight",
+            Self::Sent(_) => "sent",
+            Self::Queued(_) => "queued",
+            Self::Refused(..) => "refused",
+            Self::Other(_) => "other",
+        }
+    }
+}

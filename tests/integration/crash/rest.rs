@@ -1,0 +1,66 @@
+//! A client of `POST /send`.
+
+use mailgate::types::ids::LogId;
+use serde_json::{Value, json};
+
+use super::clients::{Account, Unreached};
+use super::ledger::{Message, Told};
+use crate::command_line::process::http_client;
+
+/// Keeps its connection as long as it lasts.
+pub struct RestClient {
+    account: Account,
+    http: reqwest::Client,
+}
+
+impl RestClient {
+    pub fn new(account: Account) -> Self {
+        Self {
+            account,
+            http: http_client(),
+        }
+    }
+
+    pub async fn send(&self, message: &Message) -> Result<Told, Unreached> {
+        let body = json!({
+            "pk": self.account.pushable_key,
+            "to": message.recipient,
+            "subject": message.marker,
+            "body": message.body("\n"),
+            "plugin": message.plugin.as_str(),
+        });
+        let mut request = self
+            .http
+            .post(format!("http://{}/send", self.account.http))
+            .header("x-send-key", &self.account.send_key)
+            .json(&body);
+        if let Some(key) = &message.key {
+            request = request.header("idempotency-key", key);
+        }
+        let response = match request.send().await {
+            Ok(response) => response,
+            Err(error) if error.is_connect() => return Err(Unreached),
+            Err(_) => return Ok(Told::Nothing),
+        };
+        let status = response.status().as_u16();
+        let Ok(answer) = response.json::<Value>().await else {
+            return Ok(Told::Nothing);
+        };
+        Ok(told(status, &answer).unwrap_or_else(|| Told::Other(format!("{status} {answer}"))))
+    }
+}
+
+fn told(status: u16, answer: &Value) -> Option<Told> {
+    let log = || -> Option<LogId> { answer["log_id"].as_str()?.parse().ok() };
+    match (status, answer["status"].as_str(), answer["code"].as_str()) {
+        (200, Some("sent"), _) => Some(Told::Sent(log()?)),
+        (202, Some("failed_temp"), _) => Some(Told::Queued(log()?)),
+        (409, _, Some("idempotency_key_in_flight")) => Some(Told::InFlight),
+        (502, _, Some("provider_rejected" | "outcome_unknown")) => {
+            let text = answer["detail"].as_str()?.to_owned();
+            Some(Told::Refused(Some(log()?), text))
+        }
+        (503, _, Some("unavailable" | "overloaded")) => Some(Told::NotTaken),
+        _ => None,
+    }
+}

@@ -1,0 +1,159 @@
+//! A client of the SMTP door, under TLS from the first byte. It keeps its connection as long as it
+//! lasts, and fails where the client of the other tests would panic.
+
+use std::io;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mailgate::providers::tls;
+use mailgate::types::ids::LogId;
+use mailgate::types::plugin::Plugin;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::SECOND_MAILBOX;
+use super::clients::{Account, Unreached};
+use super::ledger::{Message, Told};
+use crate::support::gateway::MAILBOX;
+
+/// Longest wait for a reply; a database that is away for a while is waited for.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+type Connection = BufReader<TlsStream<TcpStream>>;
+
+/// One client.
+pub struct SmtpSender {
+    account: Account,
+    connector: TlsConnector,
+    connection: Option<Connection>,
+}
+
+impl SmtpSender {
+    pub fn new(account: Account) -> Self {
+        let settings = tls::client(Some(&account.ca_file)).expect("the CA is good");
+        Self {
+            account,
+            connector: TlsConnector::from(settings),
+            connection: None,
+        }
+    }
+
+    pub async fn send(&mut self, message: &Message) -> Result<Told, Unreached> {
+        // A connection is kept only once its last message was answered.
+        let kept = self.connection.take();
+        let mut connection = match kept {
+            Some(connection) => connection,
+            None => self.connect().await.map_err(|_| Unreached)?,
+        };
+        (self.envelope(&mut connection, message).await).map_err(|_| Unreached)?;
+        // From here on the gateway may have taken it.
+        let Ok(reply) = content(&mut connection, message).await else {
+            return Ok(Told::Nothing);
+        };
+        self.connection = Some(connection);
+        Ok(told(&reply).unwrap_or(Told::Other(reply)))
+    }
+
+    async fn connect(&self) -> io::Result<Connection> {
+        let connecting = async {
+            let stream = TcpStream::connect(self.account.tls).await?;
+            stream.set_nodelay(true)?;
+            let name = ServerName::try_from("localhost").expect("a name");
+            self.connector.connect(name, stream).await
+        };
+        let mut connection = BufReader::new(tokio::time::timeout(PATIENCE, connecting).await??);
+        expect(&reply(&mut connection).await?, "220 ")?;
+        let account = &self.account;
+        let plain = STANDARD.encode(format!("\0{}\0{}", account.slug, account.send_key));
+        for (line, expected) in [
+            ("EHLO client.example", "250"),
+            (&format!("AUTH PLAIN {plain}"), "235 "),
+        ] {
+            write(&mut connection, &format!("{line}\r\n")).await?;
+            expect(&reply(&mut connection).await?, expected)?;
+        }
+        Ok(connection)
+    }
+
+    async fn envelope(&self, connection: &mut Connection, message: &Message) -> io::Result<()> {
+        let commands = format!(
+            "MAIL FROM:<{}>\r\nRCPT TO:<{}>\r\nDATA\r\n",
+            mailbox(message.plugin),
+            message.recipient
+        );
+        write(connection, &commands).await?;
+        for expected in ["250 ", "250 ", "354 "] {
+            expect(&reply(connection).await?, expected)?;
+        }
+        Ok(())
+    }
+}
+
+pub fn mailbox(plugin: Plugin) -> &'static str {
+    match plugin {
+        Plugin::A => MAILBOX,
+        Plugin::B => SECOND_MAILBOX,
+    }
+}
+
+async fn content(connection: &mut Connection, message: &Message) -> io::Result<String> {
+    let key = (message.key.as_ref()).map(|key| format!("Idempotency-Key: {key}\r\n"));
+    let content = format!(
+        "From: <{}>\r\nTo: <{}>\r\nSubject: {}\r\n{}\r\n{}\r\n.\r\n",
+        mailbox(message.plugin),
+        message.recipient,
+        message.marker,
+        key.unwrap_or_default(),
+        message.body("\r\n")
+    );
+    write(connection, &content).await?;
+    reply(connection).await
+}
+
+fn told(reply: &str) -> Option<Told> {
+    let log = || -> Option<LogId> { reply.split(' ').nth(2)?.parse().ok() };
+    match (reply.get(..4)?, reply) {
+        ("250 ", reply) if reply.contains(" sent via plugin_") => Some(Told::Sent(log()?)),
+        ("250 ", reply) if reply.contains(" queued, next attempt ") => Some(Told::Queued(log()?)),
+        ("451 ", reply) if reply.contains("Idempotency-Key") => Some(Told::InFlight),
+        ("451 ", _) => Some(Told::NotTaken),
+        // The gateway's own failure, and a mailbox that it doesn't know.
+        ("554 ", reply) if reply.contains("in the gateway") => None,
+        ("550 ", reply) if reply.contains("not authorized") => None,
+        (code, reply) if code.starts_with('5') => Some(Told::Refused(None, reply.to_owned())),
+        _ => None,
+    }
+}
+
+async fn write(connection: &mut Connection, text: &str) -> io::Result<()> {
+    let writing = async {
+        connection.write_all(text.as_bytes()).await?;
+        connection.flush().await
+    };
+    tokio::time::timeout(PATIENCE, writing).await?
+}
+
+/// The last line of the next reply.
+async fn reply(connection: &mut Connection) -> io::Result<String> {
+    loop {
+        let mut line = String::new();
+        tokio::time::timeout(PATIENCE, connection.read_line(&mut line)).await??;
+        if !line.ends_with("\r\n") {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if line.as_bytes().get(3) != Some(&b'-') {
+            return Ok(line.trim_end().to_owned());
+        }
+    }
+}
+
+fn expect(reply: &str, expected: &str) -> io::Result<()> {
+    if reply.starts_with(expected) {
+        return Ok(());
+    }
+    Err(io::Error::other(reply.to_owned()))
+}
