@@ -9,6 +9,7 @@ use mailgate::sandbox::inbox::Inbox;
 use memchr::memmem;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -19,6 +20,10 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// Messages that are looked at each time; the inbox keeps 10,000.
 const NEWEST: usize = 5_000;
+
+/// How long an answer of the provider is on the unsteady line: a kill finds messages that have arrived
+/// and are not known to have.
+const LATENCY: Duration = Duration::from_millis(50);
 
 /// A message at the provider.
 #[derive(Debug, Clone)]
@@ -116,16 +121,15 @@ impl UnsteadyLine {
             let mut open = JoinSet::new();
             while let Ok((mut near, _)) = listener.accept().await {
                 while open.try_join_next().is_some() {}
-                if random.random_bool(0.4) {
+                if random.random_bool(0.5) {
                     continue;
                 }
-                let life = Duration::from_millis(random.random_range(50..3_000));
+                let life = Duration::from_millis(random.random_range(100..4_000));
                 open.spawn(async move {
                     let Ok(mut far) = TcpStream::connect(provider).await else {
                         return;
                     };
-                    let copied = tokio::io::copy_bidirectional(&mut near, &mut far);
-                    drop(tokio::time::timeout(life, copied).await);
+                    drop(tokio::time::timeout(life, carry(&mut near, &mut far)).await);
                 });
             }
         });
@@ -137,5 +141,26 @@ impl UnsteadyLine {
 
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+}
+
+/// Carries both ways until one end closes; each answer of the provider takes its time.
+async fn carry(near: &mut TcpStream, far: &mut TcpStream) -> std::io::Result<()> {
+    let (mut said, mut answered) = (near.split(), far.split());
+    let there = tokio::io::copy(&mut said.0, &mut answered.1);
+    let back = async {
+        let mut answer = vec![0; 16 * 1024];
+        loop {
+            let count = answered.0.read(&mut answer).await?;
+            if count == 0 {
+                return Ok(());
+            }
+            tokio::time::sleep(LATENCY).await;
+            said.1.write_all(&answer[..count]).await?;
+        }
+    };
+    tokio::select! {
+        ended = there => ended.map(drop),
+        ended = back => ended,
     }
 }
