@@ -207,6 +207,10 @@ pub async fn start(
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
+    tracker.spawn(workers::hold_messages(
+        sending.clone(),
+        shutdown.soft.clone(),
+    ));
     tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
     look_after(
         &accounts,

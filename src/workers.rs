@@ -13,7 +13,7 @@ pub use deleted_apps::run as remove_traces;
 pub use mailboxes::{refresh_idle, replies};
 pub use oauth_states::run as remove_lapsed_states;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
-pub use retry::run as retry;
+pub use retry::{hold as hold_messages, run as retry};
 pub use sessions::run as end_sessions;
 
 use std::time::Duration;

@@ -169,7 +169,8 @@ const MICROSOFT: Defaults = Defaults {
     api_base_url: "",
     smtp_host: "smtp.office365.com",
     imap_host: "outlook.office365.com",
-    keeps_sent_mail: true,
+    // Exchange may give a message another Message-ID, under which nobody looks for it.
+    keeps_sent_mail: false,
     per_minute: 30,
     per_day: 10_000,
 };

@@ -144,7 +144,8 @@ impl Mailboxes {
         let id = look.mailbox.id;
         let now = self.clock.now();
         let since = now - self.settings.replies_window;
-        let lately = look.last_sent_at.is_some_and(|at| at > since);
+        let last_sent_at = look.last_sent_at;
+        let lately = last_sent_at.is_some_and(|at| at > since);
         let reader = self.reader(look.mailbox.plugin, &look.mailbox.scopes);
         let next = match reader.filter(|_| lately) {
             None => None,
@@ -161,7 +162,7 @@ impl Mailboxes {
         };
         let put_off = async {
             let mut connection = self.pool.acquire().await?;
-            due::put_off_reply_look(&mut connection, id, next).await
+            due::put_off_reply_look(&mut connection, id, next, last_sent_at).await
         };
         if let Err(error) = put_off.await {
             // The lease brings the mailbox back.

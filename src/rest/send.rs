@@ -60,7 +60,7 @@ pub(super) async fn send(
     body: Body,
 ) -> Result<Response, Problem> {
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
-    let _share = room_for(&doors, &headers, limit)?;
+    let share = room_for(&doors, &headers, limit)?;
     let body = json_body(&headers, body, limit).await?;
     let key = idempotency_key(&headers, &body)?;
     let request: SendRequest = off_thread(body.len(), move || parse(&body)).await?;
@@ -77,7 +77,7 @@ pub(super) async fn send(
     let prepared = prepare(&doors, request.fields, from).await?;
     let answered = doors
         .sending
-        .send(app.id, mailbox, prepared, key)
+        .send(app.id, mailbox, prepared, key, share)
         .await
         .map_err(not_sent)?;
     answer(answered, to)

@@ -13,6 +13,9 @@ use crate::storage::mailboxes;
 /// The longest wait within a request.
 const SHORT: TimeDelta = TimeDelta::seconds(5);
 
+/// Messages that have to ask again come back over so many seconds, and not all in one moment.
+const SPREAD_SECONDS: f64 = 30.0;
+
 /// Part of a minute's messages that a mailbox may send at once.
 const BURST_SECONDS: f64 = 20.0;
 
@@ -58,14 +61,14 @@ impl Sending {
         };
         if let Some(until) = slot.day_over_until {
             return Pace::Later {
-                at: until,
+                at: until + spread(),
                 why: "the mailbox has sent its messages of the day",
             };
         }
         let wait = slot.turn - now;
         if wait > SHORT {
             return Pace::Later {
-                at: slot.turn,
+                at: slot.turn + spread(),
                 why: "the mailbox has sent its messages of the minute",
             };
         }
@@ -85,6 +88,7 @@ impl Sending {
         Some(Bounds {
             interval_seconds,
             burst_seconds: BURST_SECONDS.max(interval_seconds),
+            patience_seconds: SHORT.as_seconds_f64(),
             per_day: match limits.per_day {
                 0 => i64::MAX - 1,
                 per_day => per_day.into(),
@@ -111,4 +115,9 @@ impl Sending {
             }
         }
     }
+}
+
+fn spread() -> TimeDelta {
+    let wait = Duration::from_secs_f64(SPREAD_SECONDS * rand::random::<f64>());
+    TimeDelta::from_std(wait).unwrap_or_default()
 }

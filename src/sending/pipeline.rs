@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::attempt::{Attempted, Submission};
+use super::budget::Share;
 use super::facts::{Facts, report};
 use super::held::LEASE;
 use super::idempotency::{self, IdempotencyKey};
@@ -78,7 +79,8 @@ struct First<'a> {
 
 impl Sending {
     /// Sends a message from a mailbox. It goes on when the caller goes away. A message whose key
-    /// stands for another one isn't sent: what became of that one is the answer.
+    /// stands for another one isn't sent: what became of that one is the answer. `share` is the room that
+    /// the message takes.
     ///
     /// # Errors
     ///
@@ -89,11 +91,13 @@ impl Sending {
         mailbox: Mailbox,
         prepared: Prepared,
         key: Option<IdempotencyKey>,
+        share: Share,
     ) -> Result<Answer, SendError> {
         let sending = self.clone();
         self.tracker
             // Boxed: the tracker and the runtime would each move all of it.
             .spawn(Box::pin(async move {
+                let _share = share;
                 sending.send_here(app, &mailbox, prepared, key).await
             }))
             .await

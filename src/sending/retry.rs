@@ -93,12 +93,17 @@ impl Sending {
     /// What the database said.
     pub async fn recover_abandoned(&self) -> Result<usize, sqlx::Error> {
         let now = self.clock.now();
+        let held = self.held.ids();
         let abandoned = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_abandoned(&mut connection, now, now + LEASE, ROUND).await?
+            spool::claim_abandoned(&mut connection, now, now + LEASE, &held, ROUND).await?
         };
         let count = abandoned.len();
-        for claimed in abandoned {
+        // All of them from now on, since some wait long for a place.
+        let holds: Vec<_> = (abandoned.iter())
+            .map(|claimed| self.held.hold(claimed.id))
+            .collect();
+        for (claimed, hold) in abandoned.into_iter().zip(holds) {
             let stored = {
                 let mut connection = self.pool.acquire().await?;
                 let stored = spool::has_chunks(&mut connection, claimed.id).await?;
@@ -113,7 +118,7 @@ impl Sending {
                 let place = Arc::clone(&self.retries).acquire_owned().await.ok();
                 let sending = self.clone();
                 self.tracker.spawn(async move {
-                    let _place = place;
+                    let (_place, _hold) = (place, hold);
                     sending.end_unanswered(claimed).await;
                 });
             }
@@ -124,7 +129,6 @@ impl Sending {
     /// Ends a message whose bytes died with their process: its sender has had no answer, and it can't
     /// be sent again.
     async fn end_unanswered(&self, claimed: Claimed) {
-        let _hold = self.held.hold(claimed.id);
         let presence = match self.mailboxes.active(claimed.credential).await {
             Ok(Some(mailbox)) => self.look_up(&mailbox, claimed.message_id.as_deref()).await,
             Ok(None) => Presence::Unknowable,

@@ -159,7 +159,7 @@ impl Backend for Submission {
         incoming.add(self.sending.budget(), rest);
         let Incoming {
             pieces,
-            share: _share,
+            share,
             overloaded,
         } = incoming;
         if overloaded {
@@ -167,7 +167,7 @@ impl Backend for Submission {
         }
         match self.app(&identity.key, &identity.app_id).await {
             Ok(app) => Delivered::Reply(
-                self.submit(&app, envelope, pieces)
+                self.submit(&app, envelope, pieces, share)
                     .await
                     .unwrap_or_else(|reply| reply),
             ),
@@ -193,6 +193,7 @@ impl Submission {
         app: &SendingApp,
         envelope: Envelope,
         pieces: Vec<Bytes>,
+        share: Share,
     ) -> Result<Reply, Reply> {
         if let Some(wait) = self.accounts.count_call(app.id.0).retry_after {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
@@ -226,7 +227,7 @@ impl Submission {
             .ok_or_else(not_authorized)?;
         let answer = self
             .sending
-            .send(app.id, mailbox, submitted.into_prepared(), key)
+            .send(app.id, mailbox, submitted.into_prepared(), key, share)
             .await
             .map_err(not_sent)?;
         Ok(reply(&answer.outcome))

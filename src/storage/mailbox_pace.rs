@@ -12,6 +12,8 @@ pub struct Bounds {
     pub interval_seconds: f64,
     /// Seconds of its time that a mailbox may save up.
     pub burst_seconds: f64,
+    /// The longest wait for a turn, in seconds; one that is further away is not taken.
+    pub patience_seconds: f64,
     /// Messages in 24 hours.
     pub per_day: i64,
 }
@@ -19,13 +21,14 @@ pub struct Bounds {
 /// What a mailbox may do.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// When the message's turn is.
+    /// When the message's turn is; past the patience, when the next one is that nobody has taken.
     pub turn: DateTime<Utc>,
     /// The day's messages are used up until then.
     pub day_over_until: Option<DateTime<Utc>>,
 }
 
-/// Takes a turn of a mailbox; one whose day is used up gets none.
+/// Takes a turn of a mailbox; one whose day is used up gets none, and one whose next turn is too far away
+/// leaves it to others, since its message will have to ask again.
 ///
 /// # Errors
 ///
@@ -57,6 +60,8 @@ pub async fn take(
                        THEN least(pace.day_messages + 1, $5 + 1)
                    ELSE 1
                END
+           WHERE pace.next_turn <= $2 + make_interval(secs => $6)
+              OR (pace.day_began + interval '24 hours' > $2 AND pace.day_messages >= $5)
            RETURNING next_turn - make_interval(secs => $3) AS "turn!",
                      day_began + interval '24 hours' AS "day_ends!",
                      day_messages > $5 AS "is_over!""#,
@@ -65,11 +70,24 @@ pub async fn take(
         bounds.interval_seconds,
         bounds.burst_seconds,
         bounds.per_day,
+        bounds.patience_seconds,
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    if let Some(row) = row {
+        return Ok(Slot {
+            turn: row.turn,
+            day_over_until: row.is_over.then_some(row.day_ends),
+        });
+    }
+    let turn = sqlx::query_scalar!(
+        "SELECT next_turn FROM mailbox_pace WHERE credential_id = $1",
+        id.0,
     )
     .fetch_one(connection)
     .await?;
     Ok(Slot {
-        turn: row.turn,
-        day_over_until: row.is_over.then_some(row.day_ends),
+        turn,
+        day_over_until: None,
     })
 }

@@ -212,7 +212,8 @@ pub async fn claim_due(
     rows.into_iter().map(Claimed::try_from).collect()
 }
 
-/// Claims up to `limit` messages whose holder has died, for whoever calls until `lease_until`.
+/// Claims up to `limit` messages whose holder has died, for whoever calls until `lease_until`, but for
+/// those that the caller works on itself.
 ///
 /// # Errors
 ///
@@ -221,14 +222,16 @@ pub async fn claim_abandoned(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
     lease_until: DateTime<Utc>,
+    held: &[LogId],
     limit: i64,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
+    let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
     let rows = sqlx::query_as!(
         ClaimedRow,
         "UPDATE spool SET lease_until = $2
          WHERE id IN (
              SELECT id FROM spool
-             WHERE state = 'open' AND lease_until < $1
+             WHERE state = 'open' AND lease_until < $1 AND id <> ALL($4)
              ORDER BY lease_until
              LIMIT $3
              FOR UPDATE SKIP LOCKED
@@ -239,6 +242,7 @@ pub async fn claim_abandoned(
         now,
         lease_until,
         limit,
+        &held,
     )
     .fetch_all(connection)
     .await?;
@@ -301,8 +305,13 @@ pub async fn extend_leases(
     until: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    // Whoever has a row ends the message or puts it back, with others beside it: waiting for them in
+    // another order than theirs would be a circle.
     sqlx::query!(
-        "UPDATE spool SET lease_until = $2 WHERE id = ANY($1) AND state = 'open'",
+        "WITH held AS (
+             SELECT id FROM spool WHERE id = ANY($1) AND state = 'open' FOR UPDATE SKIP LOCKED
+         )
+         UPDATE spool SET lease_until = $2 FROM held WHERE spool.id = held.id",
         &ids,
         until,
     )

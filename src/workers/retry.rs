@@ -16,17 +16,34 @@ const POLL: Duration = Duration::from_secs(1);
 /// How often it says that it lives, and looks for what dead processes left.
 const RECOVER: Duration = Duration::from_secs(15);
 
+/// How long nobody's messages are taken up after the database could not be asked: their processes could not
+/// say that they live meanwhile, and say it within [`RECOVER`] now.
+const AFTER_TROUBLE: Duration = Duration::from_secs(30);
+
+/// Says that this process lives until `stop`, however long the other work takes.
+pub async fn hold(sending: Sending, stop: CancellationToken) {
+    while pause(RECOVER, &stop).await {
+        if let Err(error) = sending.extend_leases().await {
+            tracing::error!(%error, "the messages in hand can't be held on to");
+        }
+    }
+}
+
 /// Runs until `stop`.
 pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: CancellationToken) {
     let mut recovered_at = None;
+    let mut trouble_at: Option<Instant> = None;
     loop {
         if recovered_at.is_none_or(|at: Instant| at.elapsed() > RECOVER) {
             providers.drop_idle_connections();
             // Before anybody looks: a clock that was set takes no message from a process that lives.
             if let Err(error) = sending.extend_leases().await {
                 tracing::error!(%error, "the messages in hand can't be held on to");
+                trouble_at = Some(Instant::now());
             }
-            recover(&sending).await;
+            if trouble_at.is_none_or(|at| at.elapsed() > AFTER_TROUBLE) {
+                trouble_at = recover(&sending).await.err().map(|()| Instant::now());
+            }
             if let Err(error) = sending.forget_keys().await {
                 tracing::error!(%error, "old idempotency keys can't be forgotten");
             }
@@ -37,7 +54,10 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             // There may be more, and places are given back one by one.
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => tracing::error!(%error, "due messages can't be looked for"),
+            Err(error) => {
+                tracing::error!(%error, "due messages can't be looked for");
+                trouble_at = Some(Instant::now());
+            }
         }
         if !pause(POLL, &stop).await {
             return;
@@ -46,14 +66,14 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
 }
 
 /// All there are: a process that died may have left many.
-async fn recover(sending: &Sending) {
+async fn recover(sending: &Sending) -> Result<(), ()> {
     loop {
         match sending.recover_abandoned().await {
-            Ok(0) => return,
+            Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) => {
                 tracing::error!(%error, "abandoned messages can't be looked for");
-                return;
+                return Err(());
             }
         }
     }

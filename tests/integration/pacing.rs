@@ -90,6 +90,37 @@ async fn what_exceeds_the_minute_waits_in_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn many_that_wait_for_their_turn_get_it() {
+    let (stand_in, gateway) = limited(30, 100).await;
+    let gateway = std::sync::Arc::new(gateway);
+    let mut told = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let gateway = gateway.clone();
+        told.spawn(async move { stand_in::send(&gateway, "bob@example.com").await.0 });
+    }
+    let told = told.join_all().await;
+    let queued = told.iter().filter(|status| **status == 202).count();
+    assert!(queued > 20, "{queued} were queued");
+    // The queue is as long as its messages take, a minute and some; those that wait again wait half a
+    // minute more.
+    for _ in 0..6 {
+        gateway.clock.advance(TimeDelta::seconds(30));
+        gateway
+            .eventually("a queued message's turn", async |gateway| {
+                let due: i64 =
+                    sqlx::query_scalar("SELECT count(*) FROM spool WHERE next_attempt_at <= $1")
+                        .bind(gateway.clock.now())
+                        .fetch_one(&mut gateway.database().await)
+                        .await
+                        .unwrap();
+                due == 0
+            })
+            .await;
+    }
+    assert_eq!(stand_in.submission.messages().len(), 40);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_day_is_shared_by_replicas_and_ends() {
     let (stand_in, gateway) = limited(0, 3).await;
     let replica = with_limits(gateway.replica(), &stand_in, 0, 3)

@@ -93,7 +93,12 @@ impl ImapReader {
     ) -> Result<bool, ReadError> {
         let mut connection = self.open(account).await?;
         let found = match connection.sent_mailbox().await? {
-            None => false,
+            // It may be hidden (Gmail's "Show in IMAP"): that nothing is found there would say nothing.
+            None => {
+                return Err(ReadError::Forbidden(
+                    "the server shows no mailbox of sent mail".to_owned(),
+                ));
+            }
             Some(sent) => {
                 connection.examine(&sent).await?;
                 connection.has_message_id(message_id).await?

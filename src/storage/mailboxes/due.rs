@@ -121,7 +121,8 @@ pub async fn store_reply_cursor(
     Ok(())
 }
 
-/// Says when the next look for replies is due; `None`: not before the next message.
+/// Says when the next look for replies is due; `None`: not before the next message, unless one went out
+/// after `last_sent_at`: then the lease stays, and brings the mailbox back.
 ///
 /// # Errors
 ///
@@ -130,11 +131,14 @@ pub async fn put_off_reply_look(
     connection: &mut PgConnection,
     id: CredentialId,
     due: Option<DateTime<Utc>>,
+    last_sent_at: Option<DateTime<Utc>>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE mailboxes SET replies_due_at = $2 WHERE id = $1",
+        "UPDATE mailboxes SET replies_due_at = $2
+         WHERE id = $1 AND ($2 IS NOT NULL OR last_sent_at IS NOT DISTINCT FROM $3)",
         id.0,
         due,
+        last_sent_at,
     )
     .execute(connection)
     .await?;

@@ -251,8 +251,10 @@ impl MailReader for GmailApi {
         scopes.iter().any(|scope| SCOPES.contains(&scope.as_str()))
     }
 
+    /// What is sent by this interface was seen to get a Message-ID of Gmail's own, so that a message which
+    /// isn't found may have been sent.
     fn keeps_sent_mail(&self) -> bool {
-        true
+        false
     }
 
     fn find_sent<'a>(
