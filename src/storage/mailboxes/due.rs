@@ -134,8 +134,8 @@ pub async fn put_off_reply_look(
     last_sent_at: Option<DateTime<Utc>>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE mailboxes SET replies_due_at = $2
-         WHERE id = $1 AND ($2 IS NOT NULL OR last_sent_at IS NOT DISTINCT FROM $3)",
+        "UPDATE mailboxes SET replies_due_at = $2::timestamptz
+         WHERE id = $1 AND ($2::timestamptz IS NOT NULL OR last_sent_at IS NOT DISTINCT FROM $3)",
         id.0,
         due,
         last_sent_at,
