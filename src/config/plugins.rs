@@ -226,6 +226,10 @@ const IMAP_PORT: u16 = 993;
 /// What a plugin of kind generic lacks.
 const REQUIRED: &str = "is required for a plugin of kind generic";
 
+/// What a transport lacks that isn't the kind's own.
+const FOREIGN: &str =
+    "isn't one of the plugin's kind: google has smtp and gmail_api, microsoft has smtp and graph";
+
 /// Reads one plugin's section; `None` where it is off.
 pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSettings> {
     let name = |key: &str| format!("plugins.{plugin}.{key}");
@@ -238,7 +242,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
             ("microsoft", ProviderKind::Microsoft),
             ("generic", ProviderKind::Generic),
         ],
-    )?;
+    );
     let transport = reader.choice(
         &name("transport"),
         &[
@@ -246,25 +250,31 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
             ("gmail_api", TransportKind::GmailApi),
             ("graph", TransportKind::Graph),
         ],
-    )?;
-    let defaults = Defaults::of(kind, transport);
+    );
     let client_authentication = reader.choice(
         &name("client_auth"),
         &[
             ("post", ClientAuthentication::Post),
             ("basic", ClientAuthentication::Basic),
         ],
-    )?;
-    let keeps_sent_mail = if reader.text(&name("keeps_sent_mail")).is_empty() {
-        defaults.keeps_sent_mail
-    } else {
-        reader.choice(&name("keeps_sent_mail"), &[("yes", true), ("no", false)])?
-    };
+    );
+    let defaults = kind
+        .zip(transport)
+        .map(|(kind, transport)| Defaults::of(kind, transport));
+    let keeps_sent_mail = read_keeps_sent_mail(reader, &name, defaults);
+    // Only now, so that all wrong choices are reported.
+    let (kind, transport, defaults) = (kind?, transport?, defaults?);
+    let (client_authentication, keeps_sent_mail) = (client_authentication?, keeps_sent_mail?);
     let by_smtp = transport == TransportKind::Smtp;
     let mut url = |key: &str, default: &str, required: bool| {
         let given = reader.url(&name(key));
         if given.is_empty() && default.is_empty() && required && is_on {
-            reader.problem(&name(key), REQUIRED);
+            // The known kinds lack an address only for each other's transport.
+            let (key, text) = match kind {
+                ProviderKind::Generic => (key, REQUIRED),
+                ProviderKind::Google | ProviderKind::Microsoft => ("transport", FOREIGN),
+            };
+            reader.problem(&name(key), text);
         }
         if given.is_empty() {
             default.to_owned()
@@ -321,6 +331,18 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         limits: read_limits(reader, &name, defaults),
     };
     is_on.then_some(settings)
+}
+
+fn read_keeps_sent_mail(
+    reader: &mut Reader<'_>,
+    name: &impl Fn(&str) -> String,
+    defaults: Option<&Defaults>,
+) -> Option<bool> {
+    let name = name("keeps_sent_mail");
+    if reader.text(&name).is_empty() {
+        return defaults.map(|defaults| defaults.keeps_sent_mail);
+    }
+    reader.choice(&name, &[("yes", true), ("no", false)])
 }
 
 fn read_smtp(

@@ -155,3 +155,41 @@ fn a_generic_plugin_needs_its_addresses_and_the_kinds_have_theirs() {
         );
     }
 }
+
+#[test]
+fn a_transport_of_the_other_kind_is_named() {
+    for (plugin, transport) in [("a", "graph"), ("b", "gmail_api")] {
+        let client_id = format!(
+            "MAILGATE__PLUGINS__PLUGIN_{}__CLIENT_ID",
+            plugin.to_uppercase()
+        );
+        let key = format!(
+            "MAILGATE__PLUGINS__PLUGIN_{}__TRANSPORT",
+            plugin.to_uppercase()
+        );
+        let mut environment = needed();
+        environment.push((&client_id, "c"));
+        environment.push((&key, transport));
+        let problems = load_with(&environment, None).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        let expected = format!("plugins.plugin_{plugin}.transport: isn't one of the plugin's kind");
+        assert!(problems[0].contains(&expected), "{problems:?}");
+    }
+}
+
+#[test]
+fn all_wrong_choices_of_a_plugin_are_named_at_once() {
+    let mut environment = needed();
+    let keys = ["KIND", "TRANSPORT", "CLIENT_AUTH", "KEEPS_SENT_MAIL"];
+    let names = keys.map(|key| format!("MAILGATE__PLUGINS__PLUGIN_A__{key}"));
+    for name in &names {
+        environment.push((name, "wrong"));
+    }
+    let problems = load_with(&environment, None).unwrap_err().join("\n");
+    for key in keys.map(str::to_lowercase) {
+        assert!(
+            problems.contains(&format!("plugins.plugin_a.{key}: must be")),
+            "{problems}"
+        );
+    }
+}

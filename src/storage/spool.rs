@@ -1,6 +1,5 @@
-//! The tables `spool` and `spool_chunks`, and the log row that a spool row turns into.
-//!
-//! Both journal statements are set-based: a batch of any size is one statement.
+//! The tables `spool` and `spool_chunks`: messages in the gateway's hands. What the journal writes of
+//! them, a batch in one statement, is in [`super::journal`].
 
 mod settle;
 
