@@ -20,6 +20,5 @@ mod request;
 mod router;
 mod send;
 mod subscribers;
-mod time;
 
 pub use router::{Doors, openapi_json, router};

@@ -18,11 +18,13 @@ use std::sync::Arc;
 
 use reqwest::Client;
 use rustls::ClientConfig;
+use url::Url;
 
 use crate::config::{PluginSettings, SendingSettings, TransportKind};
 use crate::providers::tls::{self, ClientTlsError};
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
+use crate::types::web_address::names_loopback;
 
 use gmail::GmailApi;
 use graph::Graph;
@@ -164,7 +166,7 @@ fn http_client(
 ) -> Result<Client, reqwest::Error> {
     let mut http = Client::builder();
     // A proxy of the environment can't reach this machine for us.
-    if is_loopback(&settings.token_url) {
+    if Url::parse(&settings.token_url).is_ok_and(|url| names_loopback(&url)) {
         http = http.no_proxy();
     }
     http.tls_backend_preconfigured(tls.clone())
@@ -173,13 +175,4 @@ fn http_client(
         .pool_idle_timeout(sending.idle_connection)
         .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
         .build()
-}
-
-fn is_loopback(address: &str) -> bool {
-    url::Url::parse(address).is_ok_and(|url| match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    })
 }

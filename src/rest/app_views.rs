@@ -3,9 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::time::iso8601;
 use crate::accounts::App;
 use crate::mailboxes::ConnectedUser;
+use crate::types::moment::iso8601;
 
 /// An app in the list.
 #[derive(Serialize, ToSchema)]

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::Doors;
 use super::authority::AuthenticatedSubscriber;
 use super::problem::Problem;
-use super::time::iso8601;
 use crate::accounts::RenewError;
+use crate::types::moment::iso8601;
 use crate::types::subscription::SubscriptionStatus;
 
 /// A subscriber: the tenant account.

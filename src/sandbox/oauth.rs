@@ -21,11 +21,12 @@ use axum::routing::{get, post};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
-use url::{Host, Url};
+use url::Url;
 
 use self::grants::Grants;
 use crate::types::clock::SharedClock;
 use crate::types::secrets::NoRandomness;
+use crate::types::web_address::names_loopback;
 
 /// Largest form taken, in bytes.
 const FORM_MAX: usize = 64 * 1024;
@@ -159,13 +160,7 @@ impl Settings {
         let Ok(url) = Url::parse(redirect_uri) else {
             return false;
         };
-        let loopback = match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        };
-        loopback
+        names_loopback(&url)
             && url.scheme() == "http"
             && url.username().is_empty()
             && url.password().is_none()

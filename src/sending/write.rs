@@ -8,12 +8,11 @@ use super::Sending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
 use super::journal::Ending;
-use crate::storage::email_counters::{self, Sums};
+use crate::storage::email_counters;
 use crate::storage::email_logs;
 use crate::storage::idempotency_keys;
 use crate::storage::spool::{self, Deferral};
 use crate::types::ids::{AppId, LogId};
-use crate::types::log_status::LogStatus;
 use crate::types::message::Message;
 use crate::webhooks::{self, Emission, emit};
 
@@ -147,10 +146,7 @@ impl Sending {
             idempotency_keys::answer(&mut transaction, &answers).await?;
         }
         if deferred.is_first {
-            let mut sums = Sums::default();
-            let status = LogStatus::FailedTemp;
-            sums.add(deferred.app, deferred.opened_at, deferred.plugin, status, 1);
-            email_counters::add(&mut transaction, &sums).await?;
+            email_counters::count_deferred(&mut transaction, &deferred, 1).await?;
         }
         transaction.commit().await
     }
@@ -203,16 +199,7 @@ impl Sending {
         }
         if !deferred.is_first {
             webhooks::withdraw(&mut transaction, app, id).await?;
-            let mut sums = Sums::default();
-            let status = LogStatus::FailedTemp;
-            sums.add(
-                deferred.app,
-                deferred.opened_at,
-                deferred.plugin,
-                status,
-                -1,
-            );
-            email_counters::add(&mut transaction, &sums).await?;
+            email_counters::count_deferred(&mut transaction, &deferred, -1).await?;
         }
         transaction.commit().await?;
         Ok(true)

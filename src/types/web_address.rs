@@ -62,6 +62,18 @@ pub fn check_web_address(text: &str, allow_loopback: bool) -> Result<(), Invalid
     Ok(())
 }
 
+/// Whether an address names this machine: `localhost` itself, or a loopback address.
+#[must_use]
+pub fn names_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// As [`names_loopback`], and the names that RFC 6761 §6.3 keeps for it.
 fn is_loopback(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),

@@ -33,7 +33,7 @@ impl Answer {
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok())
-            .and_then(|value| retry_after(value, now));
+            .and_then(|value| retry_after(value, Some(now)));
         let mut content = Vec::new();
         let body = loop {
             match response.chunk().await {
@@ -52,12 +52,13 @@ impl Answer {
     }
 }
 
-/// The time to wait that a Retry-After header names: seconds, or an HTTP date (RFC 9110 §10.2.3).
-pub(super) fn retry_after(value: &str, now: DateTime<Utc>) -> Option<Duration> {
+/// The time to wait that a Retry-After header names: seconds, or an HTTP date (RFC 9110 §10.2.3), which
+/// tells nothing to whoever doesn't know what time it is.
+pub(super) fn retry_after(value: &str, now: Option<DateTime<Utc>>) -> Option<Duration> {
     let value = value.trim();
     match value.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds).min(LONGEST_WAIT)),
-        Err(_) => until(DateTime::parse_from_rfc2822(value).ok()?.to_utc(), now),
+        Err(_) => until(DateTime::parse_from_rfc2822(value).ok()?.to_utc(), now?),
     }
 }
 
@@ -75,8 +76,13 @@ pub(super) fn one_line(text: &str) -> String {
         .collect()
 }
 
-/// Why there is no answer, with all its causes.
+/// Why there is no answer, with all its causes, on one line.
 pub(super) fn no_answer(error: reqwest::Error) -> String {
+    one_line(&causes(error))
+}
+
+/// An error with all its causes.
+pub(super) fn causes(error: reqwest::Error) -> String {
     // An address may carry parameters; what went wrong stands in the sources.
     let error = error.without_url();
     let mut text = error.to_string();
@@ -85,7 +91,7 @@ pub(super) fn no_answer(error: reqwest::Error) -> String {
         text = format!("{text}: {cause}");
         source = cause.source();
     }
-    one_line(&text)
+    text
 }
 
 #[cfg(test)]
@@ -111,7 +117,7 @@ mod tests {
             ("", None),
         ] {
             let expected = seconds.map(Duration::from_secs);
-            assert_eq!(retry_after(value, now), expected, "{value}");
+            assert_eq!(retry_after(value, Some(now)), expected, "{value}");
         }
     }
 

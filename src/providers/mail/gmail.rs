@@ -143,10 +143,6 @@ impl MailTransport for GmailApi {
         self.submit_once(account, recipients, message).boxed()
     }
 
-    fn longest(&self) -> Duration {
-        self.preparation + self.data
-    }
-
     fn drop_idle_connections(&self) {
         self.places.drop_unused();
     }

@@ -347,10 +347,6 @@ impl MailTransport for Graph {
         self.submit_once(account, recipients, message).boxed()
     }
 
-    fn longest(&self) -> Duration {
-        self.waiting + self.data + self.tracing().max(REMOVAL)
-    }
-
     fn drop_idle_connections(&self) {
         self.places.drop_unused();
     }

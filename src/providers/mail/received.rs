@@ -80,6 +80,25 @@ impl Received {
     }
 }
 
+/// Headers that an interface tells one by one, as the lines that [`Received::parse`] reads. A line end
+/// within a name or a value would forge a header.
+pub(super) fn header_block<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
+    let mut block = String::new();
+    for (name, value) in headers {
+        let is_name = (name.bytes()).all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !is_name || name.is_empty() {
+            continue;
+        }
+        block.push_str(name);
+        block.push_str(": ");
+        let letters = value.trim().chars();
+        block.extend(letters.map(|letter| if letter.is_control() { ' ' } else { letter }));
+        block.push_str("\r\n");
+    }
+    block.push_str("\r\n");
+    block.into_bytes()
+}
+
 fn is_automatic(parsed: &mail_parser::Message<'_>) -> bool {
     parsed.headers_raw().any(|(name, value)| {
         let value = value.trim().to_ascii_lowercase();

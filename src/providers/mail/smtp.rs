@@ -26,9 +26,6 @@ use reply::Reply;
 /// Google's word for a used-up day, which passes though its code says otherwise.
 const DAILY_LIMIT: &str = "5.4.5";
 
-/// What a message may take beyond its time-out, to hear why it failed.
-const LAST_REPLY: Duration = Duration::from_secs(5);
-
 /// How long a used-up day is waited for.
 const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
@@ -179,10 +176,6 @@ impl MailTransport for SmtpTransport {
         message: &'a Message,
     ) -> BoxFuture<'a, Verdict> {
         self.submit_once(account, recipients, message).boxed()
-    }
-
-    fn longest(&self) -> Duration {
-        self.preparation + self.endpoint.data + LAST_REPLY
     }
 
     fn drop_idle_connections(&self) {

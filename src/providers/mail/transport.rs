@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
@@ -38,16 +37,13 @@ pub struct Recipients {
 /// A way of sending through a provider.
 pub trait MailTransport: Debug + Send + Sync {
     /// Submits a message once. Waits for a place where the mailbox has as many submissions under way
-    /// as it may have. All of it takes [`MailTransport::longest`] at most.
+    /// as it may have. Each stage of it is bounded.
     fn submit<'a>(
         &'a self,
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
     ) -> BoxFuture<'a, Verdict>;
-
-    /// The longest that a submission may take.
-    fn longest(&self) -> Duration;
 
     /// Closes connections that nobody has used for a while.
     fn drop_idle_connections(&self) {}

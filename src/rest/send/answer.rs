@@ -7,8 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::super::problem::Problem;
-use super::super::time::iso8601;
 use crate::sending::{Answer, Outcome, Receipt};
+use crate::types::moment::iso8601;
 
 /// A message that the gateway took.
 #[derive(Serialize, ToSchema)]

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::{GmailApi, MAXIMUM_ANSWER, verdict};
 use crate::providers::mail::answer::{Answer, no_answer};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
-use crate::providers::mail::received::{HEADERS, Received};
+use crate::providers::mail::received::{self, HEADERS, Received};
 use crate::providers::mail::transport::Account;
 
 /// Scopes that let us search and read; `gmail.metadata` doesn't let us search.
@@ -294,22 +294,12 @@ fn is_searchable(id: &str) -> bool {
         })
 }
 
-/// The headers as lines. Gmail has unfolded the values; a line end within one would forge a header.
+/// The headers as lines; Gmail has unfolded the values.
 fn header_block(headers: &[Header]) -> Vec<u8> {
-    let mut block = Vec::new();
-    for Header { name, value } in headers {
-        let is_name = (name.bytes()).all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        if !is_name || name.is_empty() {
-            continue;
-        }
-        block.extend_from_slice(name.as_bytes());
-        block.extend_from_slice(b": ");
-        let value = value.replace(['\r', '\n', '\0'], " ");
-        block.extend_from_slice(value.as_bytes());
-        block.extend_from_slice(b"\r\n");
-    }
-    block.extend_from_slice(b"\r\n");
-    block
+    let pairs = headers
+        .iter()
+        .map(|header| (header.name.as_str(), header.value.as_str()));
+    received::header_block(pairs)
 }
 
 #[cfg(test)]

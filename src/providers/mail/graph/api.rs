@@ -12,13 +12,12 @@ use tokio::time::Instant;
 use url::Url;
 use url::form_urlencoded::byte_serialize;
 
+use crate::providers::mail::answer::{self, causes};
 use crate::providers::mail::transport::Account;
+use crate::types::web_address::names_loopback;
 
 /// The largest answer that is read: a page of headers, or a draft with its text.
 const MAXIMUM_ANSWER: usize = 16 * 1024 * 1024;
-
-/// The longest time to wait that is believed.
-const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// An answer.
 #[derive(Debug)]
@@ -109,19 +108,14 @@ impl Api {
 
     /// Whether what is sent may be uploaded to an address that an answer names.
     pub(super) fn may_upload_to(&self, address: &str) -> bool {
-        let is_loopback = |url: &Url| match url.host() {
-            Some(url::Host::Domain(name)) => name == "localhost",
-            Some(url::Host::Ipv4(address)) => address.is_loopback(),
-            Some(url::Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        };
         let Ok(address) = Url::parse(address) else {
             return false;
         };
         match address.scheme() {
             "https" => true,
             "http" => {
-                is_loopback(&address) && Url::parse(&self.base).is_ok_and(|base| is_loopback(&base))
+                names_loopback(&address)
+                    && Url::parse(&self.base).is_ok_and(|base| names_loopback(&base))
             }
             _ => false,
         }
@@ -213,14 +207,7 @@ async fn read(mut response: Response) -> Vec<u8> {
 fn failed(error: reqwest::Error, limit: Duration) -> CallError {
     let never_left = error.is_connect() || error.is_builder();
     let timed_out = error.is_timeout();
-    // An address may carry names and tokens; what went wrong stands in the sources.
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
+    let text = causes(error);
     if never_left {
         CallError::NotSent(format!("Microsoft Graph can't be reached: {text}"))
     } else if timed_out {
@@ -233,18 +220,11 @@ fn failed(error: reqwest::Error, limit: Duration) -> CallError {
     }
 }
 
-/// Retry-After in seconds, or as a date (RFC 9110 §10.2.3), which counts from the answer's own Date.
+/// Retry-After, whose date counts from the answer's own Date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let value = text(RETRY_AFTER)?.trim();
-    let wait = if let Ok(seconds) = value.parse() {
-        Duration::from_secs(seconds)
-    } else {
-        let until = DateTime::parse_from_rfc2822(value).ok()?;
-        let now = DateTime::parse_from_rfc2822(text(DATE)?).ok()?;
-        (until - now).to_std().ok()?
-    };
-    Some(wait.min(LONGEST_WAIT))
+    let now = text(DATE).and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+    answer::retry_after(text(RETRY_AFTER)?, now.map(|now| now.to_utc()))
 }
 
 /// A text as a piece of a path or a query, a space as `%20`.

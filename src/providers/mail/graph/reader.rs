@@ -12,7 +12,7 @@ use super::api::{Answer, CallError, Content, Patience, encoded};
 use super::verdict::Words;
 use super::{Graph, grants};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
-use crate::providers::mail::received::Received;
+use crate::providers::mail::received::{self, Received};
 use crate::providers::mail::transport::Account;
 
 /// Messages of one page, and pages of one look.
@@ -286,48 +286,28 @@ fn refused(answer: &Answer) -> ReadError {
 /// The headers as they would stand in the message. What the list of them lacks, as it was seen to, comes
 /// from the fields.
 fn header_block(entry: &Entry) -> Vec<u8> {
-    let mut block = String::new();
-    let mut named = Vec::new();
-    let mut add = |name: &str, value: &str| {
-        let is_name = !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_graphic() && byte != b':');
-        if is_name {
-            block.push_str(name);
-            block.push_str(": ");
-            // No value makes a line of its own.
-            block.extend(value.trim().chars().map(
-                |letter| {
-                    if letter.is_control() { ' ' } else { letter }
-                },
-            ));
-            block.push_str("\r\n");
-        }
-    };
-    for header in entry.internet_message_headers.iter().flatten() {
-        add(&header.name, header.value.as_deref().unwrap_or_default());
-        named.push(header.name.to_ascii_lowercase());
-    }
     let bracketed = |addressee: &Addressee| {
         let address = addressee.email_address.address.as_deref()?;
         Some(format!("<{address}>"))
     };
+    let listed = || entry.internet_message_headers.iter().flatten();
+    let from = entry.from.as_ref().and_then(bracketed);
     let to = entry.to_recipients.iter().flatten().find_map(bracketed);
-    for (name, value) in [
-        ("Message-ID", entry.internet_message_id.clone()),
-        ("From", entry.from.as_ref().and_then(bracketed)),
-        ("To", to),
-        ("Subject", entry.subject.clone()),
-    ] {
-        if let Some(value) = value
-            && !named.contains(&name.to_ascii_lowercase())
-        {
-            add(name, &value);
-        }
-    }
-    block.push_str("\r\n");
-    block.into_bytes()
+    let fields = [
+        ("Message-ID", entry.internet_message_id.as_deref()),
+        ("From", from.as_deref()),
+        ("To", to.as_deref()),
+        ("Subject", entry.subject.as_deref()),
+    ];
+    let lacking = fields.into_iter().filter_map(|(name, value)| {
+        let is_listed = listed().any(|header| header.name.eq_ignore_ascii_case(name));
+        value.filter(|_| !is_listed).map(|value| (name, value))
+    });
+    let pairs = listed().map(|header| {
+        let value = header.value.as_deref().unwrap_or_default();
+        (header.name.as_str(), value)
+    });
+    received::header_block(pairs.chain(lacking))
 }
 
 #[cfg(test)]

@@ -6,14 +6,12 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::api::{Answer, CallError};
+use crate::providers::mail::answer::one_line;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
 /// How long a mailbox waits that has used up Exchange's limit of messages or recipients, which is
 /// counted over a day.
 const MESSAGE_LIMIT_WAIT: Duration = Duration::from_hours(4);
-
-/// Characters of the provider's words that are kept.
-const WORDS: usize = 300;
 
 /// What was being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,14 +72,6 @@ impl Words {
         }
         text
     }
-}
-
-/// What strangers say, fit for a log line and a database.
-fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .take(WORDS)
-        .collect()
 }
 
 /// What an answer means that isn't the success of its stage.

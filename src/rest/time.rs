@@ -1,3 +1,0 @@
-//! Moments as the interface writes them.
-
-pub(super) use crate::types::moment::iso8601;
