@@ -168,3 +168,25 @@ async fn a_provider_without_pipelining_gets_one_command_at_a_time() {
     assert_eq!(mail.unwrap().line, expected);
     gateway.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_wants_a_message_whose_recipient_it_refused_gets_none_of_it() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    let submission = &stand_in.submission;
+    submission.once(Stage::Rcpt, Answer::reply("550 5.1.1 No such user"));
+    submission.once(Stage::Data, Answer::reply("354 Go on all the same"));
+    let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+    assert_eq!(status, 502, "{answer}");
+    assert!(submission.messages().is_empty());
+    // The one that still waits for content is given up.
+    send_well(&gateway).await;
+    assert_eq!(submission.connections(), 2);
+    // One that refuses DATA too is kept.
+    submission.once(Stage::Rcpt, Answer::reply("550 5.1.1 No such user"));
+    let (status, _) = stand_in::send(&gateway, "bob@example.com").await;
+    assert_eq!(status, 502);
+    send_well(&gateway).await;
+    assert_eq!(submission.connections(), 2);
+    assert_eq!(submission.messages().len(), 2);
+    gateway.stop().await;
+}

@@ -22,6 +22,9 @@ use crate::types::message::Message;
 /// How long a reply is waited for that may explain why a write failed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
+/// The last command of an envelope, pipelined where it may be (RFC 2920 §3.1).
+const DATA: &str = "DATA\r\n";
+
 /// What one write takes at least, while there is more.
 const WRITE_BYTES: usize = 64 * 1024;
 
@@ -253,8 +256,11 @@ impl Connection {
             .iter()
             .map(|recipient| format!("RCPT TO:<{recipient}>\r\n"))
             .collect();
+        // A 354 behind the refusal of one recipient among several could only be answered by hanging up.
+        let pipelines_data = self.extensions.pipelining && recipients.len() == 1;
         let replies = if self.extensions.pipelining {
-            self.send(format!("{mail}{}", recipients.concat()).as_bytes())
+            let data = if pipelines_data { DATA } else { "" };
+            self.send(format!("{mail}{}{data}", recipients.concat()).as_bytes())
                 .await?;
             let mut replies = Vec::with_capacity(1 + recipients.len());
             for _ in 0..=recipients.len() {
@@ -280,23 +286,29 @@ impl Connection {
             replies
         };
         if let Some(refusal) = refusal_among(&replies).cloned() {
-            return Ok(self.refused(refusal).await);
+            // A server that wants the message all the same gets none of it.
+            let is_refused_too = !pipelines_data
+                || (self.reply(self.command).await).is_ok_and(|reply| reply.code >= 400);
+            return Ok(self.refused(refusal, is_refused_too).await);
         }
-        self.send(b"DATA\r\n").await?;
+        if !pipelines_data {
+            self.send(DATA.as_bytes()).await?;
+        }
         let reply = self.reply(self.command).await?;
         if reply.code == 354 {
             return Ok(Envelope::Accepted);
         }
-        Ok(self.refused(reply).await)
+        Ok(self.refused(reply, true).await)
     }
 
     /// The refusal stands whatever becomes of the connection.
-    async fn refused(&mut self, reply: Reply) -> Envelope {
+    /// `in_step`: it waits for a command.
+    async fn refused(&mut self, reply: Reply, in_step: bool) -> Envelope {
         let reset = async {
             self.send(b"RSET\r\n").await?;
             self.expect(250).await
         };
-        let reusable = reply.code != 421 && reset.await.is_ok();
+        let reusable = in_step && reply.code != 421 && reset.await.is_ok();
         Envelope::Refused { reply, reusable }
     }
 

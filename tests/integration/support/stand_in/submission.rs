@@ -196,6 +196,12 @@ impl Shared {
         next.and_then(VecDeque::pop_front)
             .or_else(|| dialogues.always.get(&stage).cloned())
     }
+
+    fn is_scripted(&self, stage: Stage) -> bool {
+        let dialogues = self.lock();
+        dialogues.always.contains_key(&stage)
+            || (dialogues.next.get(&stage)).is_some_and(|next| !next.is_empty())
+    }
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -224,6 +230,8 @@ struct Dialogue {
     connection: usize,
     encrypted: bool,
     token: String,
+    in_transaction: bool,
+    /// Those that were accepted.
     recipients: Vec<String>,
 }
 
@@ -235,6 +243,7 @@ impl Dialogue {
             connection,
             encrypted: false,
             token: String::new(),
+            in_transaction: false,
             recipients: Vec::new(),
         }
     }
@@ -270,11 +279,22 @@ impl Dialogue {
                 }
                 "MAIL" => {
                     self.recipients.clear();
-                    self.answer(Stage::Mail).await?
+                    let reply = self.answer(Stage::Mail).await?;
+                    self.in_transaction = reply.starts_with("250");
+                    reply
+                }
+                "RCPT" | "DATA" if !self.in_transaction => {
+                    self.write("503 5.5.1 MAIL first").await?
                 }
                 "RCPT" => {
-                    self.recipients.push(line);
-                    self.answer(Stage::Rcpt).await?
+                    let reply = self.answer(Stage::Rcpt).await?;
+                    if reply.starts_with("250") {
+                        self.recipients.push(line);
+                    }
+                    reply
+                }
+                "DATA" if self.recipients.is_empty() && !self.shared.is_scripted(Stage::Data) => {
+                    self.write("554 5.5.1 No valid recipients").await?
                 }
                 "DATA" => {
                     let reply = self.answer(Stage::Data).await?;
