@@ -68,11 +68,11 @@ impl Sending {
                     return Attempted::Told(Verdict::sent());
                 }
                 Presence::Unknowable => break,
-                Presence::Absent | Presence::NotNow => {}
+                Presence::Absent | Presence::NotFound | Presence::NotNow => {}
             }
         }
         match presence {
-            Presence::Unknowable => Attempted::Told(Verdict::Unknown(failure)),
+            Presence::Unknowable | Presence::NotFound => Attempted::Told(Verdict::Unknown(failure)),
             _ => Attempted::Untold(failure),
         }
     }

@@ -143,7 +143,7 @@ impl Sending {
             Presence::Absent => facts.failed(NOT_SENT.to_owned(), None),
             // Its lease brings it back.
             Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => return,
-            Presence::NotNow | Presence::Unknowable => {
+            Presence::NotNow | Presence::NotFound | Presence::Unknowable => {
                 facts.failed(format!("{UNVERIFIABLE} ({CUT_OFF})"), None)
             }
         };
@@ -206,7 +206,9 @@ impl Sending {
                     let why = Failure::own("its sent mail can't be looked into at the moment");
                     return Ok(Tried::Attempted(Attempted::Untold(why)));
                 }
-                Presence::Unknowable => return told(Verdict::Unknown(Failure::own(CUT_OFF))),
+                Presence::NotFound | Presence::Unknowable => {
+                    return told(Verdict::Unknown(Failure::own(CUT_OFF)));
+                }
             }
         }
         if let Pace::Later { at, why } = self.pace(&mailbox).await {

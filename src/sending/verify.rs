@@ -17,9 +17,11 @@ pub(super) enum Presence {
     Sent,
     /// It is not there, and would be if it had been sent.
     Absent,
+    /// It is not there under the Message-ID that it left with; the provider may have given it another.
+    NotFound,
     /// The mailbox could be looked into, but not now.
     NotNow,
-    /// Nobody can tell.
+    /// The mailbox can't be looked into.
     Unknowable,
 }
 
@@ -45,7 +47,7 @@ impl Sending {
             let error = match found {
                 Ok(true) => return Presence::Sent,
                 Ok(false) if reader.keeps_sent_mail() => return Presence::Absent,
-                Ok(false) => return Presence::Unknowable,
+                Ok(false) => return Presence::NotFound,
                 Err(ReadError::TokenRefused(_)) if refused.is_none() => {
                     refused = Some(account.generation);
                     continue;

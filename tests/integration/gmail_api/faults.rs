@@ -139,12 +139,16 @@ async fn a_message_that_may_have_arrived_is_looked_for_where_that_is_granted() {
         let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
         assert_eq!(status, 200, "{fault:?}: {answer}");
     }
-    assert_eq!(stand_in.sent().len(), 2);
+    // A copy may be filed a moment after the answer broke.
+    stand_in.fail_once(Fault::KeptLaterBut(504, Value::Null));
+    let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(stand_in.sent().len(), 3);
     // One that isn't found may lie there under another Message-ID.
     stand_in.fail_once(Fault::Answer(504, vec![], Value::Null));
     let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
     assert_eq!((status, &answer["code"]), (502, &json!("outcome_unknown")));
-    assert_eq!(stand_in.sent().len(), 2);
+    assert_eq!(stand_in.sent().len(), 3);
     assert_eq!(gateway.spooled().await, 0);
     gateway.stop().await;
 }

@@ -61,6 +61,8 @@ pub enum Fault {
     Answer(u16, Vec<(&'static str, String)>, Value),
     /// The message is kept, and this is the answer.
     KeptBut(u16, Value),
+    /// The same, and the message is found only when it is looked for a second time.
+    KeptLaterBut(u16, Value),
     /// The connection breaks before the content has come in.
     BreakEarly,
     /// The connection breaks without an answer; nothing is kept.
@@ -344,6 +346,12 @@ async fn send(State(shared): State<Shared>, request: axum::extract::Request) -> 
         }
         Some(Fault::KeptBut(status, body)) => {
             lock(&shared).keep(sent);
+            answer(status, &body)
+        }
+        Some(Fault::KeptLaterBut(status, body)) => {
+            let mut shared = lock(&shared);
+            shared.keep(sent);
+            shared.mailbox.hide_newest_from_next_list();
             answer(status, &body)
         }
         Some(Fault::BreakEarly) | None => {

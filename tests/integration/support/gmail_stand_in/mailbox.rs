@@ -1,5 +1,6 @@
 //! The stand-in's mailbox: messages with labels, and a history of what was added.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use mail_parser::MessageParser;
@@ -22,6 +23,8 @@ pub(super) struct Mailbox {
     kept: Vec<Kept>,
     history_id: u64,
     forgotten: u64,
+    /// Lists don't name the newest message yet.
+    is_newest_hidden: Cell<bool>,
 }
 
 impl Default for Mailbox {
@@ -30,6 +33,7 @@ impl Default for Mailbox {
             kept: Vec::new(),
             history_id: 1_000,
             forgotten: 0,
+            is_newest_hidden: Cell::new(false),
         }
     }
 }
@@ -61,6 +65,10 @@ impl Mailbox {
         let id = parsed.message_id().unwrap_or_default();
         let headers = vec![("Message-ID".to_owned(), format!("<{id}>"))];
         self.add("SENT", headers, 0)
+    }
+
+    pub(super) fn hide_newest_from_next_list(&self) {
+        self.is_newest_hidden.set(true);
     }
 
     pub(super) fn lose(&mut self, id: &str) {
@@ -99,7 +107,8 @@ impl Mailbox {
                     _ => panic!("no query of ours: {query}"),
                 }
         };
-        let found: Vec<Value> = (self.kept.iter().rev().filter(matches))
+        let hidden = usize::from(self.is_newest_hidden.take());
+        let found: Vec<Value> = (self.kept.iter().rev().skip(hidden).filter(matches))
             .map(|kept| json!({ "id": kept.id, "threadId": kept.id }))
             .collect();
         let (page, next) = page(&found, parameters);
