@@ -154,6 +154,21 @@ pub struct MailboxSettings {
     pub replies_window: TimeDelta,
 }
 
+/// How webhooks leave.
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    /// Whether customers' addresses may be http and private.
+    pub allow_private: bool,
+    /// Deliveries at once.
+    pub concurrency: usize,
+    /// Deliveries at once to one endpoint.
+    pub endpoint_concurrency: usize,
+    /// Time for one delivery: connection, request and answer.
+    pub exchange: Duration,
+    /// Time to the next attempt, after each failed one.
+    pub retry: Vec<Duration>,
+}
+
 /// How log lines look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
@@ -193,8 +208,8 @@ pub struct Settings {
     pub http_base_url: String,
     /// Opens `POST /subscribers`; `None`: off.
     pub operator_token: Option<SecretString>,
-    /// Whether customers' addresses may be http and private.
-    pub allow_private: bool,
+    /// How webhooks leave.
+    pub webhooks: WebhookSettings,
     /// Time for one whole REST request.
     pub http_request: Duration,
     /// The SMTP listeners.
@@ -375,7 +390,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         tls_key: PathBuf::from(key),
         http_base_url: reader.url("http.base_url"),
         operator_token: read_operator_token(reader),
-        allow_private: reader.flag("webhooks.allow_private"),
+        webhooks: read_webhooks(reader),
         http_request: reader.seconds("http.request_seconds"),
         smtp: SmtpSettings {
             host: reader.required("smtp.host", "the name that clients connect to"),
@@ -461,6 +476,16 @@ fn read_mailboxes(reader: &mut Reader<'_>) -> MailboxSettings {
         refresh_idle: TimeDelta::days(reader.number("mailboxes.refresh_idle_days", 1, 365)),
         replies_every: reader.seconds("mailboxes.replies_seconds"),
         replies_window: TimeDelta::days(reader.number("mailboxes.replies_days", 1, 365)),
+    }
+}
+
+fn read_webhooks(reader: &mut Reader<'_>) -> WebhookSettings {
+    WebhookSettings {
+        allow_private: reader.flag("webhooks.allow_private"),
+        concurrency: reader.number("webhooks.concurrency", 1, 100_000),
+        endpoint_concurrency: reader.number("webhooks.endpoint_concurrency", 1, 10_000),
+        exchange: Duration::from_secs(reader.number("webhooks.exchange_seconds", 1, 300)),
+        retry: reader.list_of_seconds("webhooks.retry_seconds"),
     }
 }
 

@@ -13,6 +13,7 @@ use self::http::HttpLimits;
 use crate::accounts::{Accounts, ShowError};
 use crate::config::{Limits, Settings};
 use crate::mailboxes::Mailboxes;
+use crate::providers::egress::EgressSetupError;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::rest::{Doors, router};
@@ -28,6 +29,7 @@ use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::types::clock::SharedClock;
+use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
 
 /// The gateway can't start. Each text is one line for the operator.
@@ -48,6 +50,9 @@ pub enum DaemonError {
     /// A mail provider.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+    /// The client for webhooks.
+    #[error(transparent)]
+    Egress(#[from] EgressSetupError),
     /// An address to listen on.
     #[error(
         "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
@@ -77,6 +82,8 @@ pub struct Daemon {
     pub accounts: Accounts,
     /// Connected mailboxes.
     pub mailboxes: Mailboxes,
+    /// Outgoing webhooks.
+    pub webhooks: Webhooks,
     /// Where REST listens.
     pub http_address: SocketAddr,
     /// Where users reach the REST interface.
@@ -154,7 +161,7 @@ pub async fn start(
     accounts.check_seal_keys().await?;
     let mailboxes = Mailboxes::new(
         pool.clone(),
-        seal_keys,
+        Arc::clone(&seal_keys),
         Arc::clone(&clock),
         Arc::clone(&providers),
         tracker.clone(),
@@ -171,6 +178,12 @@ pub async fn start(
         shutdown,
     );
 
+    let webhooks = Webhooks::new(
+        pool.clone(),
+        Arc::clone(&seal_keys),
+        Arc::clone(&clock),
+        &settings.webhooks,
+    )?;
     let base_url = base_url(settings.http_base_url, http_address);
     let doors = Doors {
         pool: pool.clone(),
@@ -181,7 +194,8 @@ pub async fn start(
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
         operator_token: settings.operator_token,
-        allow_private: settings.allow_private,
+        allow_private: settings.webhooks.allow_private,
+        webhooks: webhooks.clone(),
     };
     let http_limits = HttpLimits::new(limits.http_connections);
     http::serve(
@@ -191,27 +205,19 @@ pub async fn start(
         shutdown,
     );
     serve_metrics(listeners.metrics, http_limits, shutdown);
-    let door = SmtpDoor {
-        session: Arc::new(session_settings(&hostname, &limits)),
-        submission: Submission {
-            accounts: accounts.clone(),
-            mailboxes: mailboxes.clone(),
-            sending: sending.clone(),
-            hostname,
-            clock: Arc::clone(&clock),
-        },
-        tls: acceptor,
-        places: ConnectionLimits::new(limits.smtp_connections, limits.smtp_connections_per_address),
-        limits,
+    let submission = Submission {
+        accounts: accounts.clone(),
+        mailboxes: mailboxes.clone(),
+        sending: sending.clone(),
+        hostname,
+        clock: Arc::clone(&clock),
     };
+    let door = SmtpDoor::new(submission, acceptor, limits);
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
-    tracker.spawn(workers::hold_messages(
-        sending.clone(),
-        shutdown.soft.clone(),
-    ));
-    tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
+    keep_sending(sending, providers, shutdown);
+    keep_delivering(&pool, webhooks.clone(), shutdown);
     look_after(
         &accounts,
         &mailboxes,
@@ -225,6 +231,7 @@ pub async fn start(
         pool,
         accounts,
         mailboxes,
+        webhooks,
         http_address,
         base_url: base_url.as_ref().to_owned(),
         starttls_address,
@@ -258,6 +265,24 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
         shutdown.soft.clone(),
     ));
     Ok(acceptor)
+}
+
+/// The loops of messages that wait for their next attempt.
+fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shutdown) {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    tracker.spawn(workers::hold_messages(sending.clone(), stop.clone()));
+    tracker.spawn(workers::retry(sending, providers, stop.clone()));
+}
+
+/// Outgoing webhooks.
+fn keep_delivering(pool: &PgPool, webhooks: Webhooks, shutdown: &Shutdown) {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    tracker.spawn(workers::wake_webhooks(
+        pool.clone(),
+        webhooks.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(webhooks.dispatch(tracker.clone(), stop.clone()));
 }
 
 /// The loops that nobody waits for.
@@ -304,6 +329,17 @@ struct SmtpDoor {
 }
 
 impl SmtpDoor {
+    fn new(submission: Submission, tls: TlsAcceptor, limits: Arc<Limits>) -> Self {
+        let per_address = limits.smtp_connections_per_address;
+        Self {
+            session: Arc::new(session_settings(&submission.hostname, &limits)),
+            submission,
+            tls,
+            places: ConnectionLimits::new(limits.smtp_connections, per_address),
+            limits,
+        }
+    }
+
     /// Answers the address that is served.
     fn serve(
         &self,

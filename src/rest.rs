@@ -20,5 +20,11 @@ mod request;
 mod router;
 mod send;
 mod subscribers;
+mod webhook_deliveries;
+mod webhook_document;
+mod webhook_fields;
+mod webhook_test;
+mod webhook_views;
+mod webhooks;
 
 pub use router::{Doors, openapi_json, router};

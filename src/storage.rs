@@ -17,4 +17,8 @@ pub mod pool;
 pub mod replies;
 pub mod spool;
 pub mod subscribers;
+pub mod webhook_configs;
+pub mod webhook_counters;
+pub mod webhook_deliveries;
 pub mod webhook_messages;
+pub mod webhook_queue;

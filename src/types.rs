@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod email_address;
 pub mod event;
+pub mod event_name;
 pub mod ids;
 pub mod log_status;
 pub mod message;
@@ -10,8 +11,10 @@ pub mod moment;
 pub mod named_address;
 pub mod neighbourhood;
 pub mod plugin;
+pub mod public_address;
 pub mod seal;
 pub mod secrets;
+pub mod signing_secret;
 pub mod slug;
 pub mod subscription;
 pub mod web_address;

@@ -1,77 +1,172 @@
-//! Floor 2: webhooks. What happens is written for an app's endpoints in the transaction that makes it
-//! happen, so that neither is there without the other.
+//! Floor 2: outgoing webhooks. What happens is written for those who listen in the transaction that makes
+//! it happen (`storage::webhook_messages`); here it is signed and delivered.
 
-use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+mod claim;
+mod configurations;
+mod deliveries;
+mod dispatch;
+mod lanes;
+mod recorder;
+mod retry;
+mod schedule;
+mod sign;
+mod test;
 
-use crate::storage::webhook_messages::{self, NewMessage};
-use crate::types::event::Event;
-use crate::types::ids::{AppId, LogId, uuid_at};
+use std::sync::Arc;
+use std::time::Instant;
 
-/// Something that happened.
+use bytes::Bytes;
+use secrecy::SecretString;
+use sqlx::PgPool;
+use tokio::sync::Notify;
+
+pub use self::configurations::{
+    Configuration, ConfigurationError, NewConfiguration, WebhookConfig, WebhookConfigChange,
+};
+pub use self::deliveries::{Delivery, DeliveryFilter, DeliveryTotals};
+pub use self::retry::{Retried, RetryError};
+use self::sign::SigningKey;
+pub use self::test::TestError;
+use self::test::TestsUnderWay;
+use crate::config::WebhookSettings;
+use crate::providers::egress::{Egress, EgressError, EgressSetupError};
+use crate::types::clock::SharedClock;
+use crate::types::ids::{AppId, EndpointId, WebhookMessageId};
+use crate::types::seal::SealKeys;
+
+/// Outgoing webhooks.
 #[derive(Debug, Clone)]
-pub struct Emission {
-    /// Whose event it is.
-    pub app: AppId,
-    /// What happened.
-    pub event: Event,
-    /// The log row that it tells of.
-    pub log: Option<LogId>,
+pub struct Webhooks {
+    pool: PgPool,
+    seal_keys: Arc<SealKeys>,
+    clock: SharedClock,
+    egress: Egress,
+    settings: Arc<WebhookSettings>,
+    /// There may be something to deliver.
+    wake: Arc<Notify>,
+    tests: TestsUnderWay,
 }
 
-impl Emission {
-    /// An event that tells of no message.
-    #[must_use]
-    pub fn of(app: AppId, event: Event) -> Self {
-        Self {
-            app,
-            event,
-            log: None,
+/// What came of one attempt to deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// What the receiver answered; `None`: no answer came.
+    pub http_status: Option<u16>,
+    /// The beginning of its answer, 16 KiB at most.
+    pub response_body: String,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// Whether the receiver took it: 2xx.
+    pub success: bool,
+    /// Why it failed, in a sentence for the subscriber.
+    pub error_message: Option<String>,
+    /// The wait that the receiver asks for, where it failed.
+    pub retry_after: Option<std::time::Duration>,
+    /// Whether no further attempt can change it: the URL is refused, or the receiver says 410 Gone.
+    pub is_final: bool,
+}
+
+/// The place that an endpoint's secret is sealed for.
+#[must_use]
+pub fn secret_context(app: AppId, endpoint: EndpointId) -> String {
+    match endpoint.config(app) {
+        Some(config) => format!("webhook_configs.secret {}", config.0),
+        None => format!("apps.webhook_secret {app}"),
+    }
+}
+
+impl Webhooks {
+    /// Over a database and the keys that seal its secrets.
+    ///
+    /// # Errors
+    ///
+    /// When no HTTP client can be made.
+    pub fn new(
+        pool: PgPool,
+        seal_keys: Arc<SealKeys>,
+        clock: SharedClock,
+        settings: &WebhookSettings,
+    ) -> Result<Self, EgressSetupError> {
+        Ok(Self {
+            pool,
+            seal_keys,
+            clock,
+            egress: Egress::new(settings.allow_private, settings.exchange)?,
+            settings: Arc::new(settings.clone()),
+            wake: Arc::default(),
+            tests: TestsUnderWay::default(),
+        })
+    }
+
+    /// Signs and posts a body once. Nothing is recorded.
+    pub async fn attempt(
+        &self,
+        url: &str,
+        secret: &SecretString,
+        id: WebhookMessageId,
+        body: Bytes,
+    ) -> Attempt {
+        match SigningKey::new(secret) {
+            Some(key) => self.attempt_with(url, &key, id, body).await,
+            None => Attempt::failed("the secret can't sign".to_owned(), 0, true),
+        }
+    }
+
+    async fn attempt_with(
+        &self,
+        url: &str,
+        key: &SigningKey,
+        id: WebhookMessageId,
+        body: Bytes,
+    ) -> Attempt {
+        let now = self.clock.now();
+        let headers = key.headers(id, now.timestamp(), &body);
+        let began = Instant::now();
+        let outcome = self.egress.post(url, headers, body, now).await;
+        let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        match outcome {
+            Ok(answer) => {
+                let success = (200..300).contains(&answer.status);
+                Attempt {
+                    http_status: Some(answer.status),
+                    response_body: answer.body,
+                    duration_ms,
+                    success,
+                    error_message: (!success).then(|| refused_by_status(answer.status)),
+                    retry_after: answer.retry_after.filter(|_| !success),
+                    is_final: answer.status == 410,
+                }
+            }
+            Err(error) => Attempt::failed(
+                error.to_string(),
+                duration_ms,
+                matches!(error, EgressError::Refused(_)),
+            ),
         }
     }
 }
 
-/// Writes events for each endpoint of their apps, within the caller's transaction.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn emit(
-    connection: &mut PgConnection,
-    emissions: &[Emission],
-    at: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
-    if emissions.is_empty() {
-        return Ok(());
+impl Attempt {
+    /// One that got no answer.
+    fn failed(error: String, duration_ms: i64, is_final: bool) -> Self {
+        Self {
+            http_status: None,
+            response_body: String::new(),
+            duration_ms,
+            success: false,
+            error_message: Some(error),
+            retry_after: None,
+            is_final,
+        }
     }
-    webhook_messages::insert(connection, &messages(emissions, at), at).await
 }
 
-/// Events as they lie in the outbox, for whoever writes them together with other things.
-#[must_use]
-pub fn messages(emissions: &[Emission], at: DateTime<Utc>) -> Vec<NewMessage> {
-    emissions
-        .iter()
-        .map(|emission| NewMessage {
-            id: uuid_at(at),
-            app: emission.app,
-            event: emission.event.name(),
-            log: emission.log,
-            body: emission.event.body(emission.app, at),
-        })
-        .collect()
-}
-
-/// Takes back, within the caller's transaction, what was to be told of a message that counts as never
-/// taken.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn withdraw(
-    connection: &mut PgConnection,
-    app: AppId,
-    log: LogId,
-) -> Result<(), sqlx::Error> {
-    webhook_messages::withdraw(connection, app, log).await
+fn refused_by_status(status: u16) -> String {
+    match status {
+        300..=399 => {
+            format!("the receiver answered with HTTP status {status}: redirects are not followed")
+        }
+        410 => "the receiver answered with HTTP status 410: it wants no further attempt".to_owned(),
+        _ => format!("the receiver answered with HTTP status {status}"),
+    }
 }

@@ -7,6 +7,7 @@ mod oauth_states;
 mod partitions;
 mod retry;
 mod sessions;
+mod webhooks;
 
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use deleted_apps::run as remove_traces;
@@ -15,6 +16,7 @@ pub use oauth_states::run as remove_lapsed_states;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::{hold as hold_messages, run as retry};
 pub use sessions::run as end_sessions;
+pub use webhooks::run as wake_webhooks;
 
 use std::time::Duration;
 

@@ -17,6 +17,9 @@ use super::Outcome;
 /// The mode that is the provider.
 pub const SINK: &str = "--sink";
 
+/// The mode that is the receiver of webhooks.
+pub const RECEIVER: &str = "--receiver";
+
 /// The mode that is the clients.
 pub const LOAD: &str = "--load";
 

@@ -16,6 +16,7 @@ use mailgate::types::clock::{SharedClock, SystemClock};
 use mailgate::types::plugin::Plugin;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use super::Outcome;
 use super::child::{self, Server};
@@ -134,6 +135,40 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
     mailboxes.connect(&new).await?;
     pool.close().await;
     Ok(app)
+}
+
+/// Makes an app for each of these receivers, which is told all that happens to it.
+pub async fn listening_apps(
+    environment: &[(String, String)],
+    urls: &[String],
+) -> Outcome<Vec<Uuid>> {
+    let settings = config::load_operator(None, environment.iter().cloned())?;
+    let pool = pool::connect(&settings.database).await?;
+    let accounts = Accounts::new(
+        pool.clone(),
+        Arc::new(settings.seal_keys),
+        Arc::new(SystemClock),
+        &settings.limits,
+    );
+    let mut transaction = pool.begin().await?;
+    let subscriber = accounts
+        .create_subscriber(&mut transaction, "Bench", "owner@example.com")
+        .await?;
+    let mut apps = Vec::with_capacity(urls.len());
+    for url in urls {
+        let fields = AppFields {
+            name: "Bench".to_owned(),
+            webhook_url: url.clone(),
+            ..AppFields::default()
+        };
+        let app = accounts
+            .create_app(&mut transaction, subscriber.id, &fields)
+            .await?;
+        apps.push(app.id.0);
+    }
+    transaction.commit().await?;
+    pool.close().await;
+    Ok(apps)
 }
 
 /// A running gateway.

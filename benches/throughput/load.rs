@@ -1,8 +1,10 @@
 //! The clients: each sends one message after the other, in a process of their own.
 
 mod bare;
+mod emit;
 mod idle;
 mod message;
+mod post;
 mod rest;
 mod smtp;
 
@@ -19,6 +21,7 @@ use tokio::task::JoinSet;
 use super::child::left_alone;
 use super::{Outcome, one_thread};
 
+pub use emit::{Emitting, event};
 pub use message::SENDER;
 
 /// The line that says that the measured time has begun.
@@ -62,6 +65,10 @@ pub enum Door {
     /// Straight to the provider, by the gateway's own submission client, set up by the gateway's own
     /// environment.
     Bare,
+    /// Webhooks straight to their receivers, by the gateway's own client.
+    Post(Vec<String>),
+    /// Events that webhooks tell of, into the gateway's database.
+    Events(Emitting),
 }
 
 /// A submission server with STARTTLS and AUTH PLAIN.
@@ -125,7 +132,7 @@ pub fn run(job: &str) -> Outcome<()> {
             let times = [warm_up, measured].map(Duration::from_millis);
             let runtime = match door {
                 // The gateway's own runtime.
-                Door::Bare => Runtime::new()?,
+                Door::Bare | Door::Post(_) => Runtime::new()?,
                 _ => one_thread()?,
             };
             let report = runtime.block_on(send(&door, clients, times))?;
@@ -142,6 +149,8 @@ async fn send(door: &Door, clients: usize, times: [Duration; 2]) -> Outcome<Repo
         Door::OneEach(server) => measure(smtp::one_each(server, clients)?, times).await,
         Door::Rest(server) => measure(rest::clients(server, clients).await?, times).await,
         Door::Bare => measure(bare::clients(clients)?, times).await,
+        Door::Post(urls) => measure(post::clients(urls, clients)?, times).await,
+        Door::Events(emitting) => emit::measure(emitting, times).await,
     }
 }
 

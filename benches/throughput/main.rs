@@ -2,17 +2,20 @@
 //! with Dovecot, in one run on one machine: `make bench`.
 //!
 //! Every party is a process of its own, so that each one's CPU time is its own: this program starts
-//! itself again as the provider (`--sink`) and as the clients (`--load`). What comes behind
+//! itself again as the provider (`--sink`), as a receiver of webhooks (`--receiver`) and as the clients
+//! (`--load`). What comes behind
 //! `cargo bench --bench throughput --` chooses steps by words of their names.
 
 mod child;
 mod gateway;
 mod load;
 mod postfix;
+mod receiver;
 mod sink;
 mod steps;
 mod summary;
 mod usage;
+mod webhooks;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         .collect();
     let ended = match arguments.as_slice() {
         [mode, job] if mode == child::SINK => sink::run(job),
+        [mode, job] if mode == child::RECEIVER => receiver::run(job),
         [mode, job] if mode == child::LOAD => load::run(job),
         words => one_thread().and_then(|runtime| runtime.block_on(steps::run(words))),
     };

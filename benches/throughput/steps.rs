@@ -16,6 +16,7 @@ use super::load::{Door, Job, MEASURED, MEASURING, Report};
 use super::postfix::Postfix;
 use super::sink::{self, Counts, Ports};
 use super::summary::{self, Idle, Measured, Who};
+use super::webhooks::{self, Place, WebhookResults};
 use super::{Outcome, usage};
 
 /// Clients at once, from step to step.
@@ -118,12 +119,13 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
     } else {
         None
     };
-    if results.is_empty() && idle.is_none() {
+    let webhooks = bench.webhooks(wanted).await?;
+    if results.is_empty() && idle.is_none() && webhooks.is_empty() {
         return Err("no step has such a name".into());
     }
     bench.postgres.stop().await;
     provider.end().await?;
-    summary::print(&results, idle.as_ref());
+    summary::print(&results, idle.as_ref(), &webhooks);
     Ok(())
 }
 
@@ -277,6 +279,32 @@ impl Bench {
         })
     }
 
+    async fn webhooks(&self, wanted: impl Fn(&str) -> bool) -> Outcome<WebhookResults> {
+        let place = Place {
+            folder: &self.folder,
+            files: &self.files,
+            app: &self.app,
+            environment: &self.environment,
+            postgres: &self.postgres,
+            measured: self.measured,
+        };
+        let mut results = WebhookResults::default();
+        for endpoints in webhooks::ENDPOINTS {
+            let name = webhooks::step(endpoints);
+            if wanted(&name) {
+                eprintln!("bench: {name}");
+                let delivered = place.deliver(endpoints).await;
+                let delivered = delivered.map_err(|error| format!("{name}: {error}"))?;
+                results.delivered.push(delivered);
+            }
+        }
+        if wanted(webhooks::ONE_AT_A_TIME) {
+            eprintln!("bench: {}", webhooks::ONE_AT_A_TIME);
+            results.first_byte = Some(place.one_at_a_time().await?);
+        }
+        Ok(results)
+    }
+
     async fn gateway(&self, name: &str) -> Outcome<Gateway> {
         let folder = self.own_folder(name)?;
         Gateway::start(&folder, &self.environment, &self.app, &self.files.ca).await
@@ -294,7 +322,7 @@ impl Bench {
     }
 }
 
-async fn expect(load: &mut Mode, line: &str) -> Outcome<()> {
+pub async fn expect(load: &mut Mode, line: &str) -> Outcome<()> {
     let said = load.line().await?;
     if said == line {
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Formatter};
 
+use super::webhooks::{ONE_AT_A_TIME, WebhookResults, step};
+
 /// Whom a step measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
@@ -84,6 +86,12 @@ const ONE_EACH: (f64, f64) = (5.0, 0.6);
 /// Part of the bare loop's rate, and CPU milliseconds.
 const REST: (f64, f64) = (1.0 / 3.0, 0.2);
 
+/// Webhooks: part of the bare loop's rate, CPU milliseconds of the gateway for one, and milliseconds from a
+/// commit to the first byte.
+const DELIVERY_RATE: f64 = 0.25;
+const DELIVERY_CPU: f64 = 0.1;
+const FIRST_BYTE: f64 = 10.0;
+
 /// Milliseconds: what a delayed acknowledgement takes of a message that waits for one.
 const DELAYED: f64 = 35.0;
 
@@ -96,7 +104,25 @@ pub fn float(count: u64) -> f64 {
     count as f64
 }
 
-pub fn print(results: &[Measured], idle: Option<&Idle>) {
+pub fn print(results: &[Measured], idle: Option<&Idle>, webhooks: &WebhookResults) {
+    if !results.is_empty() {
+        print_messages(results);
+    }
+    if let Some(idle) = idle {
+        let grown = mebibytes(idle.grown);
+        target(
+            &format!(
+                "{} idle authenticated connections: {grown:.0} MiB",
+                idle.connections
+            ),
+            &format!("at most {IDLE:.0} MiB"),
+            grown <= IDLE,
+        );
+    }
+    print_webhooks(webhooks);
+}
+
+fn print_messages(results: &[Measured]) {
     println!("5 kB messages; STARTTLS with full handshakes, AUTH PLAIN, ECDSA P-256");
     println!();
     println!(
@@ -145,15 +171,49 @@ pub fn print(results: &[Measured], idle: Option<&Idle>) {
             it.p50 < DELAYED,
         );
     }
-    if let Some(idle) = idle {
-        let grown = mebibytes(idle.grown);
+}
+
+fn print_webhooks(webhooks: &WebhookResults) {
+    if !webhooks.delivered.is_empty() {
+        println!();
+        println!(
+            "{:<32} {:>12} {:>10} {:>12} {:>12} {:>12}",
+            "", "deliveries/s", "CPU ms", "Postgres ms", "bare loop/s", "its CPU ms"
+        );
+        for it in &webhooks.delivered {
+            println!(
+                "{:<32} {:>12.0} {:>10.3} {:>12.3} {:>12.0} {:>12.3}",
+                step(it.endpoints),
+                it.rate,
+                it.gateway,
+                it.database,
+                it.bare,
+                it.bare_cpu,
+            );
+        }
+        println!();
+    }
+    for it in &webhooks.delivered {
+        let (name, ratio) = (step(it.endpoints), it.rate / it.bare);
+        target(
+            &format!("{name}: {ratio:.2} times the bare loop"),
+            &format!("at least {DELIVERY_RATE:.2}"),
+            ratio >= DELIVERY_RATE,
+        );
+        target(
+            &format!("{name}: {:.3} ms of CPU", it.gateway),
+            &format!("at most {DELIVERY_CPU}"),
+            it.gateway <= DELIVERY_CPU,
+        );
+    }
+    if let Some(it) = &webhooks.first_byte {
         target(
             &format!(
-                "{} idle authenticated connections: {grown:.0} MiB",
-                idle.connections
+                "{ONE_AT_A_TIME}: commit to first byte p50 {:.2} ms, p99 {:.2} ms",
+                it.p50, it.p99
             ),
-            &format!("at most {IDLE:.0} MiB"),
-            grown <= IDLE,
+            &format!("p50 below {FIRST_BYTE:.0} ms"),
+            it.p50 < FIRST_BYTE,
         );
     }
 }

@@ -4,8 +4,9 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::show::{api_secret_context, send_key_context};
-use crate::storage::{apps, subscribers};
+use crate::storage::{apps, subscribers, webhook_messages};
 use crate::types::email_address::EmailAddress;
+use crate::types::event::{AppEvent, Emission, Event};
 use crate::types::ids::{AppId, SubscriberId, uuid_at};
 use crate::types::seal::SealError;
 use crate::types::secrets::{
@@ -148,11 +149,16 @@ impl Accounts {
         subscriber: SubscriberId,
         fields: &AppFields,
     ) -> Result<CreatedApp, CreateError> {
-        let mut connection = self.pool.acquire().await?;
-        self.create_app(&mut connection, subscriber, fields).await
+        let mut transaction = self.pool.begin().await?;
+        let created = self
+            .create_app(&mut transaction, subscriber, fields)
+            .await?;
+        transaction.commit().await?;
+        Ok(created)
     }
 
-    /// Creates an app, within the caller's transaction. Namesakes get a slug with a suffix.
+    /// Creates an app, within the caller's transaction. Namesakes get a slug with a suffix. Its
+    /// `webhook_url` is told, when it has one: no configuration can be there yet.
     ///
     /// # Errors
     ///
@@ -198,6 +204,11 @@ impl Accounts {
             )
             .await?;
             if inserted {
+                let event = Event::AppCreated(AppEvent {
+                    app_id: id,
+                    name: fields.name.clone(),
+                });
+                webhook_messages::emit(connection, &[Emission::of(id, event)], now).await?;
                 return Ok(CreatedApp {
                     id,
                     slug: candidate,

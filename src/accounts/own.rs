@@ -57,7 +57,7 @@ impl Accounts {
     /// [`ChangeError`]; nothing is changed then.
     pub async fn change_app(&self, app: AppId, change: &Change) -> Result<(), ChangeError> {
         let mut transaction = self.pool.begin().await?;
-        if !apps::lock(&mut transaction, app).await? {
+        if apps::lock(&mut transaction, app).await?.is_none() {
             return Err(ChangeError::Gone);
         }
         if change.multiuser == Some(false)

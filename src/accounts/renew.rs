@@ -4,7 +4,8 @@
 use super::Accounts;
 use super::authenticate::PresentedKey;
 use super::show::{api_secret_context, send_key_context};
-use crate::storage::{apps, subscribers};
+use crate::storage::{apps, subscribers, webhook_messages};
+use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::seal::SealError;
 use crate::types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey};
@@ -55,7 +56,7 @@ impl Accounts {
         replaced.then_some(secret).ok_or(RenewError::Gone)
     }
 
-    /// A new send key.
+    /// A new send key; the app's endpoints are told.
     ///
     /// # Errors
     ///
@@ -64,9 +65,14 @@ impl Accounts {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
         let digest = self.seal_keys.lookup_digest(key.expose());
-        let mut connection = self.pool.acquire().await?;
-        let replaced = apps::replace_send_key(&mut connection, app, &sealed, &digest).await?;
-        replaced.then_some(key).ok_or(RenewError::Gone)
+        let mut transaction = self.pool.begin().await?;
+        if !apps::replace_send_key(&mut transaction, app, &sealed, &digest).await? {
+            return Err(RenewError::Gone);
+        }
+        let renewed = Emission::of(app, Event::SendKeyRenewed { app_id: app });
+        webhook_messages::emit(&mut transaction, &[renewed], self.clock.now()).await?;
+        transaction.commit().await?;
+        Ok(key)
     }
 
     /// A new pushable key; connect links with the old one are dead.

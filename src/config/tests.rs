@@ -59,6 +59,9 @@ fn the_environment_lies_over_the_file_over_the_defaults() {
         [Duration::from_secs(1), Duration::from_secs(2)]
     );
     assert!(settings.plugins.is_empty());
+    let schedule = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000].map(Duration::from_secs);
+    assert_eq!(settings.webhooks.retry, schedule);
+    assert!(!settings.webhooks.allow_private);
 }
 
 #[test]

@@ -8,13 +8,12 @@ use crate::config::PluginSettings;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::storage::apps::connecting;
 use crate::storage::mailboxes::end;
-use crate::storage::{end_users, mailboxes};
+use crate::storage::{end_users, mailboxes, webhook_messages};
 use crate::types::email_address::EmailAddress;
-use crate::types::event::{DisconnectReason, Event, MailboxEvent};
+use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use crate::types::ids::{AppId, CredentialId, UserKey};
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealError;
-use crate::webhooks::{self, Emission};
 
 /// What came back from the provider, and for whom.
 #[derive(Debug)]
@@ -205,7 +204,7 @@ impl Mailboxes {
             email: grant.email.as_str().to_owned(),
             plugin: new.plugin,
         });
-        webhooks::emit(&mut transaction, &[Emission::of(new.app, event)], now).await?;
+        webhook_messages::emit(&mut transaction, &[Emission::of(new.app, event)], now).await?;
         transaction.commit().await?;
         for ended in &replaced {
             tracing::info!(credential_id = %ended.id, by = %credential, "a mailbox was replaced");

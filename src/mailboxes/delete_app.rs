@@ -1,15 +1,18 @@
-//! Deletes an app with everything that it had: its users and mailboxes, its keys, its waiting mail. The
-//! grants are revoked at the providers, where they can be.
+//! Deletes an app with everything that it had: its users and mailboxes, its keys, its waiting mail, its
+//! webhook configurations. The grants are revoked at the providers, where they can be. Its endpoints are
+//! told, last of all.
 
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use super::Mailboxes;
+use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
-use crate::storage::{apps, deleted_apps, spool};
+use crate::storage::{apps, deleted_apps, spool, webhook_messages};
+use crate::types::event::{AppEvent, Emission, Event};
 use crate::types::ids::AppId;
 
-/// Log rows that are removed together.
+/// Rows that are removed together.
 const BATCH: i64 = 1_000;
 
 /// How long a message may have been on its way when its app was deleted.
@@ -23,13 +26,17 @@ impl Mailboxes {
     /// What the database said; nothing is deleted then.
     pub async fn delete_app(&self, app: AppId) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        if !apps::lock(&mut transaction, app).await? {
+        let Some(name) = apps::lock(&mut transaction, app).await? else {
             return Ok(false);
-        }
+        };
+        // While its endpoints are still known.
+        let (now, event) = (self.clock.now(), AppEvent { app_id: app, name });
+        let deleted = Emission::of(app, Event::AppDeleted(event));
+        webhook_messages::emit(&mut transaction, &[deleted], now).await?;
         let grants = end::with_grants(&mut transaction, app).await?;
         spool::delete_waiting(&mut transaction, app).await?;
         apps::delete(&mut transaction, app).await?;
-        deleted_apps::insert(&mut transaction, app, self.clock.now()).await?;
+        deleted_apps::insert(&mut transaction, app, now).await?;
         apps::announce_deleted(&mut transaction, app).await?;
         transaction.commit().await?;
         tracing::info!(app_id = %app, mailboxes = grants.len(), "an app was deleted");
@@ -37,8 +44,9 @@ impl Mailboxes {
         Ok(true)
     }
 
-    /// Removes the log rows of deleted apps, batch by batch, until there are none or `stop`. Several
-    /// replicas may do it at once.
+    /// Removes the log rows of deleted apps and what their endpoints were told, batch by batch, until there
+    /// are none or `stop`; what is still to be told stays for a later round. Several replicas may do it at
+    /// once.
     ///
     /// # Errors
     ///
@@ -47,11 +55,18 @@ impl Mailboxes {
         let mut connection = self.pool.acquire().await?;
         for app in deleted_apps::list(&mut connection).await? {
             while !stop.is_cancelled() {
-                if deleted_apps::remove_logs(&mut connection, app, BATCH).await? == 0 {
-                    deleted_apps::remove_counters(&mut connection, app).await?;
-                    let before = self.clock.now() - LATE;
-                    deleted_apps::forget(&mut connection, app, before).await?;
-                    break;
+                if deleted_apps::remove_logs(&mut connection, app, BATCH).await? > 0 {
+                    continue;
+                }
+                match deleted_apps::remove_webhooks(&mut connection, app, BATCH).await? {
+                    WebhooksLeft::Some => {}
+                    WebhooksLeft::Queued => break,
+                    WebhooksLeft::None => {
+                        deleted_apps::remove_counters(&mut connection, app).await?;
+                        let before = self.clock.now() - LATE;
+                        deleted_apps::forget(&mut connection, app, before).await?;
+                        break;
+                    }
                 }
             }
         }

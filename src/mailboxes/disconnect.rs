@@ -4,9 +4,9 @@ use sqlx::PgConnection;
 
 use super::Mailboxes;
 use crate::storage::mailboxes::end::{self, Ended};
-use crate::types::event::{DisconnectReason, Event, MailboxEvent};
+use crate::storage::webhook_messages;
+use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use crate::types::ids::{AppId, CredentialId};
-use crate::webhooks::{self, Emission};
 
 impl Mailboxes {
     /// Disconnects an app's mailbox and revokes its grant where that can be; `false` when the app has
@@ -48,7 +48,7 @@ impl Mailboxes {
             plugin: ended.plugin,
         };
         let event = Event::UserDisconnected { mailbox, reason };
-        webhooks::emit(connection, &[Emission::of(ended.app, event)], now).await?;
+        webhook_messages::emit(connection, &[Emission::of(ended.app, event)], now).await?;
         Ok(Some(ended))
     }
 }

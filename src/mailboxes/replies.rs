@@ -14,11 +14,10 @@ use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::Received;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
-use crate::storage::replies;
-use crate::types::event::Event;
+use crate::storage::{replies, webhook_messages};
+use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
-use crate::webhooks::{Emission, emit};
 
 /// Mailboxes that one process looks into at once.
 pub const PLACES: usize = 16;
@@ -280,7 +279,7 @@ impl Mailboxes {
                 .iter()
                 .filter_map(|key| found.get(key).cloned())
                 .collect();
-            emit(&mut transaction, &emissions, now).await?;
+            webhook_messages::emit(&mut transaction, &emissions, now).await?;
             if !emissions.is_empty() {
                 tracing::info!(credential_id = %mailbox.id, replies = emissions.len(), "replies were found");
             }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::field::Field;
 use super::problem::{FieldError, Problem};
 use crate::accounts::{AppFields, Change};
-use crate::types::web_address::check_web_address;
+use crate::types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};
 
 /// Longest name, in characters.
 const NAME_LENGTH: usize = 255;
@@ -70,16 +70,16 @@ pub(super) struct ChangeAppRequest {
 }
 
 impl CreateAppRequest {
-    pub(super) fn validate(self, allow_loopback: bool) -> Result<AppFields, Problem> {
+    pub(super) fn validate(self, allow_private: bool) -> Result<AppFields, Problem> {
         let mut errors = Vec::new();
         let name = self.name.required("name", &mut errors);
         let name = checked_text("name", name, &mut errors);
-        let mut address = |field: &'static str, given: Field<String>| {
-            checked_address(field, given, allow_loopback, &mut errors).unwrap_or_default()
+        let mut address = |field: &'static str, given: Field<String>, check: Check| {
+            checked_address(field, given, allow_private, check, &mut errors).unwrap_or_default()
         };
-        let logo_url = address("logo_url", self.logo_url);
-        let webhook_url = address("webhook_url", self.webhook_url);
-        let callback_url = address("callback_url", self.callback_url);
+        let logo_url = address("logo_url", self.logo_url, check_web_address);
+        let webhook_url = address("webhook_url", self.webhook_url, check_webhook_address);
+        let callback_url = address("callback_url", self.callback_url, check_web_address);
         let multiuser = self.multiuser.optional("multiuser", &mut errors);
         let multilink = self.multilink.optional("multilink", &mut errors);
         match name {
@@ -97,16 +97,16 @@ impl CreateAppRequest {
 }
 
 impl ChangeAppRequest {
-    pub(super) fn validate(self, allow_loopback: bool) -> Result<Change, Problem> {
+    pub(super) fn validate(self, allow_private: bool) -> Result<Change, Problem> {
         let mut errors = Vec::new();
         let name = self.name.optional("name", &mut errors);
         let name = checked_text("name", name, &mut errors);
-        let mut address = |field: &'static str, given: Field<String>| {
-            checked_address(field, given, allow_loopback, &mut errors)
+        let mut address = |field: &'static str, given: Field<String>, check: Check| {
+            checked_address(field, given, allow_private, check, &mut errors)
         };
-        let logo_url = address("logo_url", self.logo_url);
-        let webhook_url = address("webhook_url", self.webhook_url);
-        let callback_url = address("callback_url", self.callback_url);
+        let logo_url = address("logo_url", self.logo_url, check_web_address);
+        let webhook_url = address("webhook_url", self.webhook_url, check_webhook_address);
+        let callback_url = address("callback_url", self.callback_url, check_web_address);
         let multiuser = self.multiuser.optional("multiuser", &mut errors);
         let multilink = self.multilink.optional("multilink", &mut errors);
         if !errors.is_empty() {
@@ -143,18 +143,22 @@ pub(super) fn checked_text(
     None
 }
 
+/// What an address must be, given whether private ones are allowed.
+type Check = fn(&str, bool) -> Result<(), InvalidWebAddress>;
+
 /// An address, or an empty text for none.
 fn checked_address(
     field: &'static str,
     given: Field<String>,
-    allow_loopback: bool,
+    allow_private: bool,
+    check: Check,
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
     let text = given.optional(field, errors)?;
     if text.is_empty() {
         return Some(text);
     }
-    match check_web_address(&text, allow_loopback) {
+    match check(&text, allow_private) {
         Ok(()) => Some(text),
         Err(error) => {
             errors.push(FieldError::new(field, error.to_string()));

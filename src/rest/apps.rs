@@ -15,7 +15,8 @@ use super::app_views::{
     PushableKeyShown, SendKeyShown,
 };
 use super::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
-use super::problem::{FieldError, Problem, ProblemBody};
+use super::problem::{Problem, ProblemBody};
+use super::query::{readable, whole_number};
 use super::request::{json_body, parse};
 use crate::accounts::{ChangeError, CreateError, RenewError};
 
@@ -49,28 +50,10 @@ pub(super) async fn list(
     caller: AuthenticatedSubscriber,
     page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Json<Apps>, Problem> {
-    // A parameter that is there twice.
-    let Query(page) = page.map_err(|rejection| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid_request",
-            format!("The query can't be read: {}.", rejection.body_text()),
-        )
-    })?;
+    let page = readable(page)?;
     let mut errors = Vec::new();
-    let mut number = |field, text: Option<String>, smallest: u32| -> Option<u32> {
-        let text = text?;
-        let number = text.parse().ok().filter(|number| *number >= smallest);
-        if number.is_none() {
-            errors.push(FieldError::new(
-                field,
-                format!("must be a whole number of {smallest} or more"),
-            ));
-        }
-        number
-    };
-    let limit = number("limit", page.limit, 1);
-    let offset = number("offset", page.offset, 0);
+    let limit = whole_number("limit", page.limit, 1..=u32::MAX, &mut errors);
+    let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
     if !errors.is_empty() {
         return Err(Problem::fields(errors));
     }

@@ -1,5 +1,44 @@
-//! The query of a request whose answer is a page: a parameter that is there twice is a mistake, and so
-//! is one that is no text.
+//! Queries. In that of a request whose answer is a page, a parameter that is there twice is a mistake, and
+//! so is one that is no text.
+
+use std::ops::RangeInclusive;
+
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
+use axum::http::StatusCode;
+
+use super::problem::{FieldError, Problem};
+
+/// A query whose fields are texts; what can't be read has a parameter twice.
+pub(super) fn readable<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
+    query.map(|Query(query)| query).map_err(|rejection| {
+        Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid_request",
+            format!("The query can't be read: {}.", rejection.body_text()),
+        )
+    })
+}
+
+/// A number within its bounds; another one is put among `errors`.
+pub(super) fn whole_number(
+    field: &'static str,
+    text: Option<String>,
+    bounds: RangeInclusive<u32>,
+    errors: &mut Vec<FieldError>,
+) -> Option<u32> {
+    let number = text?.parse().ok().filter(|number| bounds.contains(number));
+    if number.is_none() {
+        let (lowest, highest) = bounds.into_inner();
+        let detail = if highest == u32::MAX {
+            format!("must be a whole number of {lowest} or more")
+        } else {
+            format!("must be a whole number from {lowest} to {highest}")
+        };
+        errors.push(FieldError::new(field, detail));
+    }
+    number
+}
 
 /// Decoded parameters, in order.
 #[derive(Debug)]

@@ -17,12 +17,17 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
-use super::{apps, connect, credentials, health, me, oauth_callback, request, send, subscribers};
+use super::webhook_document::say_what_is_told;
+use super::{
+    apps, connect, credentials, health, me, oauth_callback, request, send, subscribers,
+    webhook_deliveries, webhook_test, webhooks,
+};
 use crate::accounts::Accounts;
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::sending::Sending;
 use crate::types::clock::SharedClock;
+use crate::webhooks::Webhooks;
 
 /// What handlers work with.
 #[derive(Debug, Clone)]
@@ -35,6 +40,8 @@ pub struct Doors {
     pub mailboxes: Mailboxes,
     /// The way of a message.
     pub sending: Sending,
+    /// Who is told.
+    pub webhooks: Webhooks,
     /// Where users reach all of this, without a slash at its end.
     pub base_url: Arc<str>,
     /// Bounds.
@@ -59,12 +66,18 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(apps::reset_send_key))
         .routes(routes!(apps::reset_pushable_key))
         .routes(routes!(credentials::disconnect))
+        .routes(routes!(webhooks::list, webhooks::create))
+        .routes(routes!(webhooks::change, webhooks::delete))
+        .routes(routes!(webhook_test::test))
+        .routes(routes!(webhook_deliveries::list))
+        .routes(routes!(webhook_deliveries::retry))
         .routes(routes!(connect::connect))
         .routes(routes!(oauth_callback::oauth_callback))
         .routes(routes!(subscribers::create))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz));
     say_what_all_answer(operations.get_openapi_mut());
+    say_what_is_told(operations.get_openapi_mut());
     operations
 }
 

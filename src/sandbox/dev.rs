@@ -338,6 +338,14 @@ fn screen(
         ));
     }
     line(format_args!(
+        "Hear what happens by webhooks (here at port 3000 of this machine):\n"
+    ));
+    line(format_args!(
+        "  curl -w '\\n' {base_url}/apps/{pk}/webhooks -H 'X-Api-Secret: {}' -H 'Content-Type: application/json' \
+         -d '{{\"url\":\"http://127.0.0.1:3000/\",\"events\":[\"email.sent\",\"email.failed_perm\"]}}'\n",
+        demo.api_secret(),
+    ));
+    line(format_args!(
         "Then look at {}. Ctrl-C ends it.",
         provider.url()
     ));

@@ -15,10 +15,10 @@ use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal;
 use crate::storage::pool::OwnConnection;
 use crate::storage::spool::{Closing, Opening};
+use crate::storage::webhook_messages::NewMessage;
 use crate::types::clock::SharedClock;
-use crate::types::event::Event;
+use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, LogId};
-use crate::webhooks::{Emission, messages};
 
 /// Entries that wait at most; past it, callers wait for a place.
 const WAITING: usize = 4_096;
@@ -271,7 +271,11 @@ async fn write_messages(
         (true, true) => Ok(()),
         (false, true) => journal::open(connection, openings).await,
         _ => {
-            let events = messages(&batch.emissions, now);
+            let events: Vec<NewMessage> = batch
+                .emissions
+                .iter()
+                .map(|emission| NewMessage::of(emission, now))
+                .collect();
             journal::write(connection, openings, closings, &events, now).await
         }
     }

@@ -12,9 +12,10 @@ use crate::storage::email_counters;
 use crate::storage::email_logs;
 use crate::storage::idempotency_keys;
 use crate::storage::spool::{self, Deferral};
+use crate::storage::webhook_messages;
+use crate::types::event::Emission;
 use crate::types::ids::{AppId, LogId};
 use crate::types::message::Message;
-use crate::webhooks::{self, Emission, emit};
 
 /// Attempts to write what became of a message while its caller waits.
 const WRITE_ATTEMPTS: u32 = 5;
@@ -139,7 +140,7 @@ impl Sending {
                 event: facts.deferred(deferral),
                 log: Some(deferral.id),
             };
-            emit(&mut transaction, &[emission], self.clock.now()).await?;
+            webhook_messages::emit(&mut transaction, &[emission], self.clock.now()).await?;
         }
         if let Some((key, answer)) = answer {
             let answers = [(facts.app, key, answer)];
@@ -198,7 +199,7 @@ impl Sending {
             idempotency_keys::withdraw(&mut transaction, app, key, id).await?;
         }
         if !deferred.is_first {
-            webhooks::withdraw(&mut transaction, app, id).await?;
+            webhook_messages::withdraw(&mut transaction, app, id).await?;
             email_counters::count_deferred(&mut transaction, &deferred, -1).await?;
         }
         transaction.commit().await?;

@@ -323,17 +323,19 @@ pub struct Change {
     pub callback_url: Option<String>,
 }
 
-/// Locks an app's row until the transaction ends, so that nobody connects a mailbox meanwhile;
-/// `false` when it is gone.
+/// Locks an app's row until the transaction ends, so that nobody connects a mailbox meanwhile, and
+/// tells its name; `None` when it is gone.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
-    let row = sqlx::query_scalar!("SELECT id FROM apps WHERE id = $1 FOR UPDATE", app.0)
+pub async fn lock(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!("SELECT name FROM apps WHERE id = $1 FOR UPDATE", app.0)
         .fetch_optional(connection)
-        .await?;
-    Ok(row.is_some())
+        .await
 }
 
 /// Changes an app.

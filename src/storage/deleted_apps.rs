@@ -1,4 +1,4 @@
-//! The table `deleted_apps`, and the log rows of what it names.
+//! The table `deleted_apps`, and the log rows and webhooks of what it names.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -66,6 +66,53 @@ pub async fn remove_logs(
     Ok(removed.len())
 }
 
+/// What a round of [`remove_webhooks`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WebhooksLeft {
+    /// None.
+    None,
+    /// There may be some that can be removed.
+    Some,
+    /// All of those that were looked at are still to be delivered.
+    Queued,
+}
+
+/// Removes up to `limit` webhook messages of an app with their deliveries, but for those that are still to
+/// be delivered.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove_webhooks(
+    connection: &mut PgConnection,
+    app: AppId,
+    limit: i64,
+) -> Result<WebhooksLeft, sqlx::Error> {
+    let round = sqlx::query!(
+        r#"WITH looked_at AS (
+               SELECT id FROM webhook_messages WHERE app_id = $1 ORDER BY id LIMIT $2
+           ), told AS (
+               SELECT id FROM looked_at
+               WHERE NOT EXISTS (SELECT FROM webhook_queue WHERE message_id = looked_at.id)
+           ), removed AS (
+               DELETE FROM webhook_messages AS message USING told
+               WHERE app_id = $1 AND message.id = told.id
+           ), forgotten AS (
+               DELETE FROM webhook_deliveries USING told WHERE message_id = told.id
+           )
+           SELECT EXISTS (SELECT FROM looked_at) AS "found!", EXISTS (SELECT FROM told) AS "removed!""#,
+        app.0,
+        limit,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(match (round.found, round.removed) {
+        (false, _) => WebhooksLeft::None,
+        (true, true) => WebhooksLeft::Some,
+        (true, false) => WebhooksLeft::Queued,
+    })
+}
+
 /// Removes an app's counters and idempotency keys.
 ///
 /// # Errors
@@ -73,6 +120,9 @@ pub async fn remove_logs(
 /// What the database said.
 pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM email_counters WHERE app_id = $1", app.0)
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query!("DELETE FROM webhook_counters WHERE app_id = $1", app.0)
         .execute(&mut *connection)
         .await?;
     sqlx::query!("DELETE FROM idempotency_keys WHERE app_id = $1", app.0)

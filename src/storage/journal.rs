@@ -156,15 +156,15 @@ pub async fn write(
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let (opening, closing) = (Openings::of(openings), Closings::of(closings));
-    let event_ids: Vec<Uuid> = events.iter().map(|event| event.id).collect();
+    let event_ids: Vec<Uuid> = events.iter().map(|event| event.id.0).collect();
     let event_logs: Vec<Option<Uuid>> = events
         .iter()
         .map(|event| event.log.map(|log| log.0))
         .collect();
-    let event_names: Vec<&str> = events.iter().map(|event| event.event).collect();
+    let event_names: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
     let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
     // Counters are taken in one order by everybody, so that nobody waits for another in a circle.
-    sqlx::query!(
+    sqlx::query_scalar!(
         "WITH opened AS (
              INSERT INTO spool
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
@@ -223,15 +223,36 @@ pub async fn write(
              ORDER BY app_id, hour, plugin, status
              ON CONFLICT (app_id, hour, plugin, status)
              DO UPDATE SET messages = counter.messages + EXCLUDED.messages
+         ), heard AS MATERIALIZED (
+             SELECT message.*, taken.app_id, endpoints.*
+             FROM unnest($24::uuid[], $25::uuid[], $26::text[], $27::text[])
+                      AS message (id, log_id, event, body)
+                  JOIN taken ON taken.id = log_id
+                  JOIN LATERAL (
+                      SELECT array_agg(endpoint_id) AS endpoint_ids, array_agg(url) AS urls,
+                             array_agg(secret_sealed) AS secrets
+                      FROM (
+                          SELECT apps.id, webhook_url, webhook_secret_sealed
+                          FROM apps WHERE apps.id = taken.app_id AND webhook_url <> ''
+                          UNION ALL
+                          SELECT config.id, url, secret_sealed
+                          FROM webhook_configs AS config
+                          WHERE config.app_id = taken.app_id AND is_active
+                                AND message.event = ANY (events)
+                      ) AS endpoint (endpoint_id, url, secret_sealed)
+                      HAVING count(*) > 0
+                  ) AS endpoints ON true
+         ), told AS (
+             INSERT INTO webhook_messages (app_id, id, event, log_id, body, created_at)
+             SELECT app_id, id, event, log_id, body, $28 FROM heard
+         ), queued AS (
+             INSERT INTO webhook_queue
+                 (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, due_at)
+             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $28
+             FROM heard, unnest(endpoint_ids, urls, secrets)
+                             AS endpoint (endpoint_id, url, secret_sealed)
          )
-         INSERT INTO webhook_messages
-             (id, app_id, event, log_id, url, secret_sealed, body, created_at)
-         SELECT message.id, apps.id, event, log_id, webhook_url, webhook_secret_sealed, body, $28
-         FROM unnest($24::uuid[], $25::uuid[], $26::text[], $27::text[])
-                  AS message (id, log_id, event, body)
-              JOIN taken ON taken.id = log_id
-              JOIN apps ON apps.id = taken.app_id
-         WHERE webhook_url <> ''",
+         SELECT pg_notify('webhooks', '')::text WHERE EXISTS (SELECT FROM heard)",
         &opening.ids,
         &opening.apps,
         &opening.credentials,
@@ -261,7 +282,7 @@ pub async fn write(
         &bodies as &[&str],
         now,
     )
-    .execute(connection)
+    .fetch_optional(connection)
     .await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The daily partitions of the log's tables. Their names and bounds are worked out here from dates, so
+//! The daily partitions of the log's tables and the webhooks'. Their names and bounds are worked out here from dates, so
 //! these statements hold nothing that anybody sent.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
@@ -6,8 +6,13 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::types::ids::lowest_uuid_at;
 
-/// The tables that lie in daily partitions, all by the `UUIDv7` of a log row.
-const TABLES: [&str; 2] = ["email_logs", "email_attempts"];
+/// The tables that lie in daily partitions: by the `UUIDv7` of a log row, and by that of a webhook message.
+const TABLES: [&str; 4] = [
+    "email_logs",
+    "email_attempts",
+    "webhook_messages",
+    "webhook_deliveries",
+];
 
 const DATE: &str = "%Y%m%d";
 

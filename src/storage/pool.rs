@@ -107,13 +107,33 @@ pub struct OwnConnection {
     pool: PgPool,
     /// And when it was used last.
     open: Option<(Instant, PgConnection)>,
+    setup: &'static str,
 }
+
+/// As [`PLANNED_ONCE`], and a commit doesn't wait for the disk.
+const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+                         SET enable_hashjoin = off; SET enable_mergejoin = off;
+                         SET synchronous_commit = off";
 
 impl OwnConnection {
     /// Connects when it is first used.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
-        Self { pool, open: None }
+        Self {
+            pool,
+            open: None,
+            setup: PLANNED_ONCE,
+        }
+    }
+
+    /// As [`OwnConnection::new`], for what may be forgotten when the database itself crashes, such as
+    /// leases: its commits don't wait for the disk.
+    #[must_use]
+    pub fn forgetful(pool: PgPool) -> Self {
+        Self {
+            setup: UNHURRIED,
+            ..Self::new(pool)
+        }
     }
 
     /// Runs statements. After an error, or when whoever runs them goes away, the connection is given
@@ -142,7 +162,7 @@ impl OwnConnection {
             return Ok(connection);
         }
         let mut connection = self.pool.acquire().await?.detach();
-        connection.execute(PLANNED_ONCE).await?;
+        connection.execute(self.setup).await?;
         Ok(connection)
     }
 }

@@ -1,71 +1,119 @@
-//! The table `webhook_messages`: events on their way to an app's endpoints.
+//! The table `webhook_messages`: events that somebody listens to. What is written here is queued for each
+//! endpoint in the same statement.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, LogId, lowest_uuid_at};
+use crate::types::event::Emission;
+use crate::types::event_name::EventName;
+use crate::types::ids::{AppId, LogId, WebhookMessageId, lowest_uuid_at};
 
 /// An event, before it is known which endpoints it goes to.
 #[derive(Debug)]
 pub struct NewMessage {
     /// The webhook-id.
-    pub id: Uuid,
+    pub id: WebhookMessageId,
     /// Whose event it is.
     pub app: AppId,
     /// Its name.
-    pub event: &'static str,
+    pub event: EventName,
     /// The log row that it tells of.
     pub log: Option<LogId>,
     /// The body to the byte.
     pub body: String,
 }
 
-/// Writes events for their apps' endpoints; those of an app that has none are not written.
+impl NewMessage {
+    /// What is written of something that happened at `at`.
+    #[must_use]
+    pub fn of(emission: &Emission, at: DateTime<Utc>) -> Self {
+        Self {
+            id: WebhookMessageId::at(at),
+            app: emission.app,
+            event: emission.event.name(),
+            log: emission.log,
+            body: emission.event.body(emission.app, at),
+        }
+    }
+}
+
+/// Writes events for those who listen, within the caller's transaction: the app's own `webhook_url`, and
+/// its active configurations that list them. What nobody listens to is not written.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn insert(
+pub async fn emit(
     connection: &mut PgConnection,
-    messages: &[NewMessage],
-    now: DateTime<Utc>,
+    emissions: &[Emission],
+    at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
-    let ids: Vec<Uuid> = messages.iter().map(|message| message.id).collect();
-    let apps: Vec<Uuid> = messages.iter().map(|message| message.app.0).collect();
-    let events: Vec<String> = messages
+    if emissions.is_empty() {
+        return Ok(());
+    }
+    let messages: Vec<NewMessage> = emissions
         .iter()
-        .map(|message| message.event.to_owned())
+        .map(|emission| NewMessage::of(emission, at))
+        .collect();
+    let ids: Vec<Uuid> = messages.iter().map(|message| message.id.0).collect();
+    let apps: Vec<Uuid> = messages.iter().map(|message| message.app.0).collect();
+    let events: Vec<&str> = (messages.iter())
+        .map(|message| message.event.as_str())
         .collect();
     let logs: Vec<Option<Uuid>> = messages
         .iter()
         .map(|message| message.log.map(|log| log.0))
         .collect();
-    let bodies: Vec<String> = messages
+    let bodies: Vec<&str> = messages
         .iter()
-        .map(|message| message.body.clone())
+        .map(|message| message.body.as_str())
         .collect();
-    sqlx::query!(
-        "INSERT INTO webhook_messages
-             (id, app_id, event, log_id, url, secret_sealed, body, created_at)
-         SELECT message.id, app_id, event, log_id, webhook_url, webhook_secret_sealed, body, $6
-         FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[])
-                  AS message (id, app_id, event, log_id, body)
-              JOIN apps ON apps.id = app_id
-         WHERE webhook_url <> ''",
+    // The journal's statement has the same end.
+    sqlx::query_scalar!(
+        "WITH heard AS MATERIALIZED (
+               SELECT message.*, endpoints.*
+               FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::text[])
+                        AS message (id, app_id, event, log_id, body)
+                    JOIN LATERAL (
+                        SELECT array_agg(endpoint_id) AS endpoint_ids, array_agg(url) AS urls,
+                               array_agg(secret_sealed) AS secrets
+                        FROM (
+                            SELECT apps.id, webhook_url, webhook_secret_sealed
+                            FROM apps WHERE apps.id = message.app_id AND webhook_url <> ''
+                            UNION ALL
+                            SELECT config.id, url, secret_sealed
+                            FROM webhook_configs AS config
+                            WHERE config.app_id = message.app_id AND is_active
+                                  AND message.event = ANY (events)
+                        ) AS endpoint (endpoint_id, url, secret_sealed)
+                        HAVING count(*) > 0
+                    ) AS endpoints ON true
+           ), told AS (
+               INSERT INTO webhook_messages (app_id, id, event, log_id, body, created_at)
+               SELECT app_id, id, event, log_id, body, $6 FROM heard
+           ), queued AS (
+               INSERT INTO webhook_queue
+                   (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, due_at)
+               SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $6
+               FROM heard, unnest(endpoint_ids, urls, secrets)
+                               AS endpoint (endpoint_id, url, secret_sealed)
+           )
+           SELECT pg_notify('webhooks', '')::text WHERE EXISTS (SELECT FROM heard)",
         &ids,
         &apps,
-        &events,
+        &events as &[&str],
         &logs as &[Option<Uuid>],
-        &bodies,
-        now,
+        &bodies as &[&str],
+        at,
     )
-    .execute(connection)
+    .fetch_optional(connection)
     .await?;
     Ok(())
 }
 
-/// Takes back what was to be told of a message that counts as never taken.
+/// Takes back, within the caller's transaction, what was to be told of a message that counts as never
+/// taken.
 ///
 /// # Errors
 ///
@@ -77,7 +125,11 @@ pub async fn withdraw(
 ) -> Result<(), sqlx::Error> {
     // What tells of a message is younger than it, and the index is by age.
     sqlx::query!(
-        "DELETE FROM webhook_messages WHERE app_id = $1 AND log_id = $2 AND id >= $3",
+        "WITH withdrawn AS (
+             DELETE FROM webhook_messages WHERE app_id = $1 AND log_id = $2 AND id >= $3
+             RETURNING id
+         )
+         DELETE FROM webhook_queue USING withdrawn WHERE message_id = withdrawn.id",
         app.0,
         log.0,
         log.moment().map_or(Uuid::nil(), lowest_uuid_at),
@@ -85,4 +137,41 @@ pub async fn withdraw(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// The bodies of messages; those that have aged away are missing.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn bodies(
+    connection: &mut PgConnection,
+    messages: &[(AppId, WebhookMessageId)],
+) -> Result<Vec<(WebhookMessageId, String)>, sqlx::Error> {
+    let apps: Vec<Uuid> = messages.iter().map(|(app, _)| app.0).collect();
+    let ids: Vec<Uuid> = messages.iter().map(|(_, id)| id.0).collect();
+    // The bounds name the partitions before the statement runs.
+    let (Some(lowest), Some(highest)) = (ids.iter().min(), ids.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    let rows = sqlx::query!(
+        r#"SELECT wanted.id AS "id!", body
+           FROM unnest($1::uuid[], $2::uuid[]) AS wanted (app_id, id)
+                CROSS JOIN LATERAL (
+                    SELECT body FROM webhook_messages AS message
+                    WHERE message.app_id = wanted.app_id AND message.id = wanted.id
+                          AND message.id BETWEEN $3 AND $4
+                    LIMIT 1
+                ) AS found"#,
+        &apps,
+        &ids,
+        lowest,
+        highest,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (WebhookMessageId(row.id), row.body))
+        .collect())
 }

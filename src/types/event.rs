@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::event_name::EventName;
 use super::ids::{AppId, CredentialId, LogId};
 use super::moment::iso8601;
 use super::plugin::Plugin;
@@ -62,6 +63,49 @@ pub enum Event {
         /// Why.
         reason: DisconnectReason,
     },
+    /// An app was created.
+    AppCreated(AppEvent),
+    /// An app was deleted.
+    AppDeleted(AppEvent),
+    /// An app has a new send key; the old one is worthless.
+    SendKeyRenewed {
+        /// Which one.
+        #[serde(serialize_with = "shown")]
+        app_id: AppId,
+    },
+}
+
+/// Which app an event tells of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AppEvent {
+    /// Its UUID, as in the envelope.
+    #[serde(serialize_with = "shown")]
+    pub app_id: AppId,
+    /// As the subscriber calls it.
+    pub name: String,
+}
+
+/// Something that happened, on its way to whoever listens.
+#[derive(Debug, Clone)]
+pub struct Emission {
+    /// Whose event it is.
+    pub app: AppId,
+    /// What happened.
+    pub event: Event,
+    /// The log row that it tells of.
+    pub log: Option<LogId>,
+}
+
+impl Emission {
+    /// An event that tells of no message.
+    #[must_use]
+    pub fn of(app: AppId, event: Event) -> Self {
+        Self {
+            app,
+            event,
+            log: None,
+        }
+    }
 }
 
 /// Which message an event tells of.
@@ -127,24 +171,34 @@ impl DisconnectReason {
 
 /// What stands around every event's data.
 #[derive(Serialize)]
-struct Envelope<'a> {
+struct Envelope<'a, D> {
     event: &'static str,
     app_id: String,
     timestamp: String,
-    data: &'a Event,
+    data: &'a D,
+}
+
+impl<D: Serialize> Envelope<'_, D> {
+    fn json(&self) -> String {
+        // Texts and numbers only: nothing in there can fail to be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
 }
 
 impl Event {
     /// Its name in the catalogue.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub const fn name(&self) -> EventName {
         match self {
-            Self::EmailSent { .. } => "email.sent",
-            Self::EmailFailedTemp { .. } => "email.failed_temp",
-            Self::EmailFailedPerm { .. } => "email.failed_perm",
-            Self::EmailReply { .. } => "email.reply",
-            Self::UserConnected(_) => "user.connected",
-            Self::UserDisconnected { .. } => "user.disconnected",
+            Self::EmailSent { .. } => EventName::EmailSent,
+            Self::EmailFailedTemp { .. } => EventName::EmailFailedTemp,
+            Self::EmailFailedPerm { .. } => EventName::EmailFailedPerm,
+            Self::EmailReply { .. } => EventName::EmailReply,
+            Self::UserConnected(_) => EventName::UserConnected,
+            Self::UserDisconnected { .. } => EventName::UserDisconnected,
+            Self::AppCreated(_) => EventName::AppCreated,
+            Self::AppDeleted(_) => EventName::AppDeleted,
+            Self::SendKeyRenewed { .. } => EventName::SendKeyRenewed,
         }
     }
 
@@ -152,13 +206,49 @@ impl Event {
     #[must_use]
     pub fn body(&self, app: AppId, at: DateTime<Utc>) -> String {
         let envelope = Envelope {
-            event: self.name(),
+            event: self.name().as_str(),
             app_id: app.to_string(),
             timestamp: iso8601(at),
             data: self,
         };
-        // Texts only: nothing in there can fail to be written.
-        serde_json::to_string(&envelope).unwrap_or_default()
+        envelope.json()
+    }
+}
+
+/// What a test delivery tells: nothing that happened, so it is no event of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TestEvent {
+    /// Whose endpoint is tested.
+    pub app: AppId,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
+/// The data of a test delivery.
+#[derive(Serialize)]
+struct TestData {
+    message: &'static str,
+}
+
+impl TestEvent {
+    /// Its name.
+    pub const NAME: &str = "test";
+
+    /// The text in its data.
+    pub const MESSAGE: &str = "This is a test of your webhook. Nothing has happened.";
+
+    /// The body of its webhook, as [`Event::body`].
+    #[must_use]
+    pub fn body(&self) -> String {
+        let envelope = Envelope {
+            event: Self::NAME,
+            app_id: self.app.to_string(),
+            timestamp: iso8601(self.at),
+            data: &TestData {
+                message: Self::MESSAGE,
+            },
+        };
+        envelope.json()
     }
 }
 
@@ -168,16 +258,81 @@ mod tests {
     use crate::types::ids::uuid_at;
     use serde_json::{Value, json};
 
+    fn email_events(log: LogId) -> [(Event, &'static str, Value); 3] {
+        let email = EmailEvent {
+            log_id: log,
+            from_address: "ada@example.com".to_owned(),
+            to_address: "bob@example.org".to_owned(),
+            subject: "Hi".to_owned(),
+            plugin: Plugin::A,
+        };
+        [
+            (
+                Event::EmailSent {
+                    email: email.clone(),
+                    message_id: Some("<m@example.com>".to_owned()),
+                },
+                "email.sent",
+                json!({"log_id": log.to_string(), "from_address": "ada@example.com",
+                       "to_address": "bob@example.org", "subject": "Hi", "plugin": "plugin_a",
+                       "message_id": "<m@example.com>"}),
+            ),
+            (
+                Event::EmailFailedTemp {
+                    email: email.clone(),
+                    error: "451 later".to_owned(),
+                    retry_count: 2,
+                    next_retry_at: "2023-11-14T22:14:20.005Z".to_owned(),
+                },
+                "email.failed_temp",
+                json!({"log_id": log.to_string(), "from_address": "ada@example.com",
+                       "to_address": "bob@example.org", "subject": "Hi", "plugin": "plugin_a",
+                       "error": "451 later", "retry_count": 2,
+                       "next_retry_at": "2023-11-14T22:14:20.005Z"}),
+            ),
+            (
+                Event::EmailFailedPerm {
+                    email,
+                    error: "550 no".to_owned(),
+                    r#final: true,
+                },
+                "email.failed_perm",
+                json!({"log_id": log.to_string(), "from_address": "ada@example.com",
+                       "to_address": "bob@example.org", "subject": "Hi", "plugin": "plugin_a",
+                       "error": "550 no", "final": true}),
+            ),
+        ]
+    }
+
     #[test]
     fn bodies_have_the_fields_of_the_contract() {
         let at = DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap_or_default();
         let (app, credential) = (AppId(uuid_at(at)), CredentialId::at(at));
+        let of_app = AppEvent {
+            app_id: app,
+            name: "My app".to_owned(),
+        };
         let mailbox = MailboxEvent {
             credential_id: credential,
             email: "ada@example.com".to_owned(),
             plugin: Plugin::B,
         };
-        for (event, name, data) in [
+        let others = [
+            (
+                Event::AppCreated(of_app.clone()),
+                "app.created",
+                json!({"app_id": app.to_string(), "name": "My app"}),
+            ),
+            (
+                Event::AppDeleted(of_app),
+                "app.deleted",
+                json!({"app_id": app.to_string(), "name": "My app"}),
+            ),
+            (
+                Event::SendKeyRenewed { app_id: app },
+                "send_key.renewed",
+                json!({"app_id": app.to_string()}),
+            ),
             (
                 Event::UserConnected(mailbox.clone()),
                 "user.connected",
@@ -204,7 +359,13 @@ mod tests {
                 json!({"message_id": "<m@example.com>", "from_address": "bob@example.org",
                        "to_address": "ada@example.com", "subject": "Re: Hi"}),
             ),
-        ] {
+        ];
+        let events: Vec<_> = email_events(LogId::at(at))
+            .into_iter()
+            .chain(others)
+            .collect();
+        assert_eq!(events.len(), EventName::ALL.len());
+        for (event, name, data) in events {
             let body: Value = serde_json::from_str(&event.body(app, at)).unwrap_or_default();
             let expected = json!({"event": name, "app_id": app.to_string(),
                                   "timestamp": "2023-11-14T22:13:20.005Z", "data": data});

@@ -67,6 +67,13 @@ macro_rules! prefixed_id {
             pub fn at(at: DateTime<Utc>) -> Self {
                 Self(uuid_at(at))
             }
+
+            /// The moment that the id holds, to the millisecond.
+            #[must_use]
+            pub fn moment(self) -> Option<DateTime<Utc>> {
+                let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
+                DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+            }
         }
 
         impl Display for $name {
@@ -110,12 +117,43 @@ prefixed_id!(
     "log"
 );
 
-impl LogId {
-    /// The moment that the id holds, to the millisecond.
+prefixed_id!(
+    /// A webhook configuration.
+    WebhookConfigId,
+    "wconf"
+);
+prefixed_id!(
+    /// One attempt to deliver a webhook message.
+    WebhookDeliveryId,
+    "wdel"
+);
+prefixed_id!(
+    /// An event as webhooks tell it: the `webhook-id`.
+    WebhookMessageId,
+    "msg"
+);
+
+/// Where webhooks go: a webhook configuration, or an app's own `webhook_url`, which has the app's id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct EndpointId(pub Uuid);
+
+impl From<WebhookConfigId> for EndpointId {
+    fn from(config: WebhookConfigId) -> Self {
+        Self(config.0)
+    }
+}
+
+impl From<AppId> for EndpointId {
+    fn from(app: AppId) -> Self {
+        Self(app.0)
+    }
+}
+
+impl EndpointId {
+    /// The configuration that it is; `None` for the app's own `webhook_url`.
     #[must_use]
-    pub fn moment(self) -> Option<DateTime<Utc>> {
-        let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
-        DateTime::from_timestamp(i64::try_from(seconds).ok()?, nanoseconds)
+    pub fn config(self, app: AppId) -> Option<WebhookConfigId> {
+        (self.0 != app.0).then_some(WebhookConfigId(self.0))
     }
 }
 

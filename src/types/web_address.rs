@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use url::{Host, Url};
 
+use super::public_address::is_public;
+
 /// Longest address, in bytes.
 const MAXIMUM_LENGTH: usize = 2_048;
 
@@ -22,6 +24,9 @@ pub enum InvalidWebAddress {
     /// A name or a password in it.
     #[error("must not hold a user name or password")]
     UserInfo,
+    /// Of this machine, or a private network.
+    #[error("must be an address of the public internet, not of a private network or this machine")]
+    Private,
 }
 
 /// Checks an address that a customer gives: `https`, no user info, 2,048 bytes at most. With
@@ -31,6 +36,40 @@ pub enum InvalidWebAddress {
 ///
 /// [`InvalidWebAddress`].
 pub fn check_web_address(text: &str, allow_loopback: bool) -> Result<(), InvalidWebAddress> {
+    check(text, |host| allow_loopback && is_loopback(host)).map(drop)
+}
+
+/// Checks an address that is to receive webhooks: as [`check_web_address`], and none that says itself that
+/// it is of this machine or a private network. With `allow_private` all of that, by `http` too.
+///
+/// # Errors
+///
+/// [`InvalidWebAddress`].
+pub fn check_webhook_address(text: &str, allow_private: bool) -> Result<(), InvalidWebAddress> {
+    let url = check(text, |_| allow_private)?;
+    if !allow_private && names_private(&url) {
+        return Err(InvalidWebAddress::Private);
+    }
+    Ok(())
+}
+
+/// Whether an address says itself that it leads to this machine or a private network, in whatever notation.
+/// What a name leads to, only a resolver knows.
+#[must_use]
+pub fn names_private(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => !is_public(address.into()),
+        Some(Host::Ipv6(address)) => !is_public(address.into()),
+        Some(name) => is_loopback(&name),
+        None => false,
+    }
+}
+
+/// What holds for all of them; `http` goes to hosts that `allows_http` says.
+fn check(
+    text: &str,
+    allows_http: impl FnOnce(&Host<&str>) -> bool,
+) -> Result<Url, InvalidWebAddress> {
     if text.len() > MAXIMUM_LENGTH {
         return Err(InvalidWebAddress::TooLong);
     }
@@ -52,14 +91,14 @@ pub fn check_web_address(text: &str, allow_loopback: bool) -> Result<(), Invalid
         .ok_or(InvalidWebAddress::Form)?;
     match url.scheme() {
         "https" => {}
-        "http" if allow_loopback && is_loopback(&host) => {}
+        "http" if allows_http(&host) => {}
         _ => return Err(InvalidWebAddress::Scheme),
     }
     // An at sign is fine behind the host.
     if authority.contains('@') {
         return Err(InvalidWebAddress::UserInfo);
     }
-    Ok(())
+    Ok(url)
 }
 
 /// Whether an address names this machine: `localhost` itself, or a loopback address.
@@ -76,7 +115,11 @@ pub fn names_loopback(url: &Url) -> bool {
 /// As [`names_loopback`], and the names that RFC 6761 §6.3 keeps for it.
 fn is_loopback(host: &Host<&str>) -> bool {
     match host {
-        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        Host::Domain(name) => {
+            // With a dot at its end it is the same name.
+            let name = name.strip_suffix('.').unwrap_or(name);
+            name == "localhost" || name.ends_with(".localhost")
+        }
         Host::Ipv4(address) => Ipv4Addr::is_loopback(address),
         Host::Ipv6(address) => Ipv6Addr::is_loopback(address),
     }
@@ -126,6 +169,46 @@ mod tests {
             ("http://example.com/", false),
         ] {
             assert_eq!(check_web_address(text, true).is_ok(), allowed, "{text}");
+        }
+    }
+
+    #[test]
+    fn webhooks_go_to_the_internet() {
+        use InvalidWebAddress as Invalid;
+        for (text, expected, in_development) in [
+            ("https://example.com/hook", Ok(()), Ok(())),
+            ("https://8.8.8.8/", Ok(()), Ok(())),
+            ("https://[2606:4700:4700::1111]/", Ok(()), Ok(())),
+            ("http://example.com/hook", Err(Invalid::Scheme), Ok(())),
+            ("http://receiver:3000/", Err(Invalid::Scheme), Ok(())),
+            ("https://localhost/", Err(Invalid::Private), Ok(())),
+            ("https://LOCALHOST./", Err(Invalid::Private), Ok(())),
+            ("https://a.localhost:8443/", Err(Invalid::Private), Ok(())),
+            ("https://127.0.0.1/", Err(Invalid::Private), Ok(())),
+            ("https://0x7f.1/", Err(Invalid::Private), Ok(())),
+            ("https://2130706433/", Err(Invalid::Private), Ok(())),
+            ("https://10.0.0.1/", Err(Invalid::Private), Ok(())),
+            (
+                "https://169.254.169.254/latest",
+                Err(Invalid::Private),
+                Ok(()),
+            ),
+            ("https://[::1]/", Err(Invalid::Private), Ok(())),
+            ("https://[::ffff:127.0.0.1]/", Err(Invalid::Private), Ok(())),
+            ("https://[fd00::1]/", Err(Invalid::Private), Ok(())),
+            (
+                "http://user@10.0.0.1/",
+                Err(Invalid::Scheme),
+                Err(Invalid::UserInfo),
+            ),
+            (
+                "ftp://10.0.0.1/",
+                Err(Invalid::Scheme),
+                Err(Invalid::Scheme),
+            ),
+        ] {
+            assert_eq!(check_webhook_address(text, false), expected, "{text}");
+            assert_eq!(check_webhook_address(text, true), in_development, "{text}");
         }
     }
 }

@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
-use chrono::{Days, NaiveDate};
+use chrono::{Days, NaiveDate, NaiveTime};
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::storage::partitions::{self, Right};
-use crate::storage::spool;
+use crate::storage::{spool, webhook_counters, webhook_queue};
 use crate::types::clock::SharedClock;
-use crate::types::ids::LogId;
+use crate::types::ids::{LogId, WebhookMessageId};
 
 /// Days for which partitions stand ready: a gateway that can't make them has two weeks to be mended.
 const AHEAD: usize = 14;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(15);
+
+/// Counters that are removed together.
+const COUNTERS: i64 = 1_000;
 
 /// How often it asks whether another replica has finished, and after how many times it says so.
 const WAIT: Duration = Duration::from_millis(100);
@@ -93,7 +96,8 @@ async fn make_missing(
     Ok(())
 }
 
-/// Drops what is too old, but for days whose messages are still waiting in the spool.
+/// Drops what is too old, but for days whose messages are still waiting: in the spool, or as webhooks in the
+/// queue, where the schedule keeps them for a day or two.
 async fn drop_old(
     connection: &mut PgConnection,
     today: NaiveDate,
@@ -102,14 +106,23 @@ async fn drop_old(
     let Some(oldest) = today.checked_sub_days(Days::new(retention_days.into())) else {
         return Ok(());
     };
-    let waiting = spool::oldest(connection).await?;
-    let oldest = waiting
-        .and_then(LogId::moment)
-        .map_or(oldest, |moment| oldest.min(moment.date_naive()));
+    let spooled = spool::oldest(connection).await?;
+    let queued = webhook_queue::oldest(connection).await?;
+    let oldest = [
+        spooled.and_then(LogId::moment),
+        queued.and_then(WebhookMessageId::moment),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|waiting| waiting.date_naive())
+    .fold(oldest, NaiveDate::min);
     let dropped = partitions::drop_before(connection, oldest).await?;
     if dropped > 0 {
         tracing::info!(days = dropped, "old log partitions were dropped");
     }
+    // The webhooks' counters are those of what can be listed, so they go with it.
+    let midnight = oldest.and_time(NaiveTime::MIN).and_utc();
+    while webhook_counters::remove_before(connection, midnight, COUNTERS).await? > 0 {}
     Ok(())
 }
 

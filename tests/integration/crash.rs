@@ -63,7 +63,7 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let url = postgres.create_database().await;
     let gateway = Gateway::builder().database(&url).start().await;
     gateway.connect(None, Plugin::B, SECOND_MAILBOX).await;
-    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example.com/mail'")
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();

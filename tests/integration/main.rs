@@ -28,3 +28,5 @@ mod spool;
 mod support;
 mod tokens;
 mod told;
+mod webhook_configs;
+mod webhooks;

@@ -30,7 +30,7 @@ fn reading(builder: Builder, provider: &Provider) -> Builder {
 async fn start() -> (Provider, Gateway) {
     let provider = Provider::start(REDIRECT_URI).await;
     let gateway = reading(Gateway::builder(), &provider).start().await;
-    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example/', multilink = true")
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/', multilink = true")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();

@@ -1,10 +1,13 @@
 //! What the tests share: databases, gateways in this process, an SMTP client that says just what it
 //! is told, and a mail provider that does.
 
+pub mod caller;
 pub mod database;
+pub mod described;
 pub mod gateway;
 pub mod gmail_stand_in;
 pub mod graph_stand_in;
 pub mod log_guard;
+pub mod receiver;
 pub mod smtp_client;
 pub mod stand_in;

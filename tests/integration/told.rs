@@ -15,7 +15,7 @@ async fn start() -> Gateway {
         .set("SENDING__RETRY_SECONDS", "60,300")
         .start()
         .await;
-    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example/mail'")
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
@@ -132,7 +132,7 @@ async fn a_message_that_never_leaves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_fails_and_then_leaves() {
     let (stand_in, gateway) = crate::support::stand_in::StandIn::with_gateway().await;
-    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example/mail'")
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();

@@ -54,7 +54,10 @@ impl Answer {
 
 /// The time to wait that a Retry-After header names: seconds, or an HTTP date (RFC 9110 §10.2.3), which
 /// tells nothing to whoever doesn't know what time it is.
-pub(super) fn retry_after(value: &str, now: Option<DateTime<Utc>>) -> Option<Duration> {
+pub(in crate::providers) fn retry_after(
+    value: &str,
+    now: Option<DateTime<Utc>>,
+) -> Option<Duration> {
     let value = value.trim();
     match value.parse() {
         Ok(seconds) => Some(Duration::from_secs(seconds).min(LONGEST_WAIT)),
@@ -77,7 +80,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// Why there is no answer, with all its causes, on one line.
-pub(super) fn no_answer(error: reqwest::Error) -> String {
+pub(in crate::providers) fn no_answer(error: reqwest::Error) -> String {
     one_line(&causes(error))
 }
 

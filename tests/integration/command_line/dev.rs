@@ -82,12 +82,12 @@ impl Dev {
         path.into()
     }
 
-    /// The command that it printed to send with `program`.
-    fn printed(&self, program: &str) -> String {
+    /// The command that it printed for `program`, with this word in it.
+    fn printed(&self, program: &str, word: &str) -> String {
         let printed = self.child.stdout();
         let mut lines = printed
             .lines()
-            .filter(|line| line.trim_start().starts_with(program));
+            .filter(|line| line.trim_start().starts_with(program) && line.contains(word));
         let line = lines
             .next()
             .unwrap_or_else(|| panic!("no {program} in:\n{printed}"));
@@ -229,11 +229,13 @@ async fn tls_is_verified(dev: &Dev) {
 /// The commands on the screen run as they stand, and the sandbox shows what they sent.
 async fn printed_commands_deliver(dev: &Dev) {
     assert!(dev.messages().await.is_empty());
-    let said = run("bash", &["-c", &dev.printed("curl ")]).await;
+    let said = run("bash", &["-c", &dev.printed("curl ", "/send ")]).await;
     assert!(said.contains("\"status\":\"sent\""), "{said}");
-    let said = run("bash", &["-c", &dev.printed("swaks ")]).await;
+    let said = run("bash", &["-c", &dev.printed("swaks ", "--to")]).await;
     assert!(said.contains("250 2.0.0 "), "{said}");
     assert_eq!(dev.logged().await, ["sent", "sent"]);
+    let said = run("bash", &["-c", &dev.printed("curl ", "/webhooks ")]).await;
+    assert!(said.contains("\"id\":\"wconf_"), "{said}");
 
     let messages = dev.messages().await;
     assert_eq!(messages.len(), 2);

@@ -34,7 +34,7 @@ async fn a_mailbox_is_disconnected_once_and_its_grant_ends() {
     let gateway = Gateway::start().await;
     execute(
         &gateway,
-        "UPDATE apps SET webhook_url = 'https://app.example/hook'",
+        "UPDATE apps SET webhook_url = 'https://127.0.0.1:9/hook'",
     )
     .await;
     let id = gateway.mailbox.credential;

@@ -35,7 +35,7 @@ async fn connected_withdrawn_and_connected_again() {
         .await;
     execute(
         &gateway,
-        "UPDATE apps SET webhook_url = 'https://app.example/hook', callback_url = 'https://app.example/'",
+        "UPDATE apps SET webhook_url = 'https://127.0.0.1:9/hook', callback_url = 'https://app.example/'",
     )
     .await;
 

@@ -33,7 +33,7 @@ async fn without_multilink_a_mailbox_replaces_the_other_of_its_plugin() {
     let gateway = Gateway::start().await;
     execute(
         &gateway,
-        "UPDATE apps SET webhook_url = 'https://app.example/hook'",
+        "UPDATE apps SET webhook_url = 'https://127.0.0.1:9/hook'",
     )
     .await;
     let ada = gateway.mailbox.credential;
@@ -89,7 +89,7 @@ async fn with_multilink_mailboxes_stand_side_by_side() {
     let gateway = Gateway::start().await;
     execute(
         &gateway,
-        "UPDATE apps SET multilink = true, webhook_url = 'https://app.example/hook'",
+        "UPDATE apps SET multilink = true, webhook_url = 'https://127.0.0.1:9/hook'",
     )
     .await;
     assert_eq!(connect(&gateway, &gateway.app, GRACE).await.status, 200);
@@ -141,7 +141,7 @@ async fn the_same_address_again_keeps_its_id() {
     let gateway = Gateway::start().await;
     execute(
         &gateway,
-        "UPDATE apps SET webhook_url = 'https://app.example/hook'",
+        "UPDATE apps SET webhook_url = 'https://127.0.0.1:9/hook'",
     )
     .await;
     let before = connected_at(&gateway, MAILBOX).await;
@@ -184,7 +184,7 @@ async fn of_callbacks_at_once_one_mailbox_stays() {
     let gateway = Gateway::start().await;
     execute(
         &gateway,
-        "UPDATE apps SET multiuser = true, webhook_url = 'https://app.example/hook'",
+        "UPDATE apps SET multiuser = true, webhook_url = 'https://127.0.0.1:9/hook'",
     )
     .await;
     let mut callbacks = Vec::new();

@@ -17,7 +17,7 @@ async fn a_user_connects_a_mailbox_and_mail_leaves_from_it() {
     let gateway = Gateway::start().await;
     execute(
         &gateway,
-        "UPDATE apps SET multiuser = true, webhook_url = 'https://app.example/hook'",
+        "UPDATE apps SET multiuser = true, webhook_url = 'https://127.0.0.1:9/hook'",
     )
     .await;
     let parameters = [

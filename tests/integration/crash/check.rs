@@ -55,6 +55,9 @@ pub fn wrong(
     for counter in &tables.wrong_counters {
         check.wrong("counters", &format!("{counter:?}"));
     }
+    for webhook in &tables.wrong_webhooks {
+        check.wrong("webhooks", webhook);
+    }
     check.wrong
 }
 

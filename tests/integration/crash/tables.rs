@@ -71,6 +71,8 @@ pub struct Tables {
     pub keys: HashMap<String, KeyRow>,
     /// Counters that don't say what the log says.
     pub wrong_counters: Vec<String>,
+    /// Webhook messages that are neither queued nor were attempted, or that were attempted without a count.
+    pub wrong_webhooks: Vec<String>,
 }
 
 pub async fn read(database: &mut PgConnection) -> Tables {
@@ -115,6 +117,19 @@ pub async fn read(database: &mut PgConnection) -> Tables {
     .fetch_all(&mut *database)
     .await
     .unwrap();
+    let wrong_webhooks = sqlx::query_scalar(
+        "SELECT 'neither queued nor attempted: ' || id FROM webhook_messages
+         WHERE NOT EXISTS (SELECT FROM webhook_queue WHERE message_id = id)
+               AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE message_id = id)
+         UNION ALL
+         SELECT concat_ws(' ', 'attempts', attempted, 'counted', counted)
+         FROM (SELECT count(*) AS attempted FROM webhook_deliveries) AS attempts,
+              (SELECT coalesce(sum(deliveries), 0) AS counted FROM webhook_counters) AS counters
+         WHERE attempted <> counted",
+    )
+    .fetch_all(&mut *database)
+    .await
+    .unwrap();
     Tables {
         logs: logs.into_iter().map(|row| (row.id, row)).collect(),
         spool: spool.into_iter().map(|row| (row.id, row)).collect(),
@@ -124,6 +139,7 @@ pub async fn read(database: &mut PgConnection) -> Tables {
             .map(|(key, log_id, answer)| (key, KeyRow { log_id, answer }))
             .collect(),
         wrong_counters,
+        wrong_webhooks,
     }
 }
 

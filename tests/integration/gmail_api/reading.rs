@@ -231,7 +231,7 @@ async fn why_a_mailbox_is_not_read() {
 async fn a_reply_is_told() {
     let builder = Gateway::builder().set("MAILBOXES__REPLIES_SECONDS", 1);
     let (stand_in, gateway) = GmailStandIn::with(builder, FULL_SCOPE).await;
-    sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example/'")
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/'")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();

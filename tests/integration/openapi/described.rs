@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use mailgate::types::event_name::EventName;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::{document, operations, start, text};
 use crate::support::gateway::Gateway;
 
-/// The specification's tables Apps, Subscriber and Send, and what is beside them.
-const SPECIFIED: [(&str, &str); 17] = [
+/// The tables Apps, Subscriber, Send and Webhook configurations, and what is beside them.
+const SPECIFIED: [(&str, &str); 24] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -20,6 +21,19 @@ const SPECIFIED: [(&str, &str); 17] = [
     ("POST", "/apps/{pushable_key}/reset-send-key"),
     ("POST", "/apps/{pushable_key}/reset-pushable-key"),
     ("DELETE", "/apps/{pushable_key}/credentials/{credential_id}"),
+    ("GET", "/apps/{pushable_key}/webhooks"),
+    ("POST", "/apps/{pushable_key}/webhooks"),
+    ("PUT", "/apps/{pushable_key}/webhooks/{webhook_id}"),
+    ("DELETE", "/apps/{pushable_key}/webhooks/{webhook_id}"),
+    ("POST", "/apps/{pushable_key}/webhooks/{webhook_id}/test"),
+    (
+        "GET",
+        "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries",
+    ),
+    (
+        "POST",
+        "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
+    ),
     ("GET", "/connect/{pushable_key}"),
     ("GET", "/oauth/callback"),
     ("GET", "/me"),
@@ -266,6 +280,33 @@ async fn every_error_code_is_in_the_document_with_its_status() {
     for (place, status, code) in failures {
         let is_made = made.contains(&(status.clone(), code.clone()));
         assert!(is_made, "{place}: {status} {code} is never answered");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn every_event_is_described() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let webhooks = document["webhooks"].as_object().unwrap();
+    let names: BTreeSet<&str> = webhooks.keys().map(String::as_str).collect();
+    assert_eq!(names, BTreeSet::from(EventName::ALL.map(EventName::as_str)));
+    for (name, webhook) in webhooks {
+        let post = &webhook["post"];
+        assert!(!text(&post["summary"]).is_empty(), "{name}");
+        let headers = post["parameters"].as_array().unwrap();
+        let headers: BTreeSet<&str> = headers.iter().map(|it| text(&it["name"])).collect();
+        let signing = ["webhook-id", "webhook-signature", "webhook-timestamp"];
+        assert_eq!(headers, BTreeSet::from(signing), "{name}");
+        let schema = &post["requestBody"]["content"]["application/json"]["schema"];
+        assert!(check_properties(name, schema) >= 5, "{name}");
+        let listed = &document["components"]["schemas"]["EventName"]["enum"];
+        assert!(
+            listed
+                .as_array()
+                .unwrap()
+                .contains(&Value::from(name.as_str()))
+        );
     }
     gateway.stop().await;
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{OPERATOR_TOKEN, operations, start, text};
 use crate::support::gateway::{Gateway, connect};
-use mailgate::types::ids::AppId;
+use mailgate::types::ids::{AppId, WebhookDeliveryId};
 use mailgate::types::plugin::Plugin;
 
 /// Longest that one run of schemathesis may take; it takes a tenth of it.
@@ -25,7 +25,7 @@ const RULES: &str = r#"
 # Whether a host is valid is more than a pattern can say (IDNA, IPv4 in all its spellings), so these
 # take the addresses given here, and 422 is an answer to the ones that schemathesis makes up.
 [dictionaries.addresses]
-values = ["", "https://app.example/hook", "https://xn--bcher-kva.example:8443/?a=b#c", "https://192.0.2.7/"]
+values = ["", "https://127.0.0.1:9/hook", "https://xn--bcher-kva.example:8443/?a=b#c", "https://192.0.2.7/"]
 [[operations]]
 include-name = ["POST /apps", "PUT /apps/{pushable_key}"]
 parameters."body.logo_url" = { dictionary = "addresses" }
@@ -33,6 +33,42 @@ parameters."body.webhook_url" = { dictionary = "addresses" }
 parameters."body.callback_url" = { dictionary = "addresses" }
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 404, 409, 422]
+
+# The same for the addresses of webhooks, and for secrets, whose length is in bytes; an app has twenty
+# configurations at most.
+[dictionaries.endpoints]
+values = ["https://app.invalid/hook", "https://xn--bcher-kva.invalid:8443/?a=b#c"]
+[dictionaries.secrets]
+values = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "correct horse battery staple"]
+[[operations]]
+include-name = "POST /apps/{pushable_key}/webhooks"
+parameters."path.pushable_key" = { dictionary = "lasting", probability = 0.8 }
+parameters."body.url" = { dictionary = "endpoints" }
+parameters."body.secret" = { dictionary = "secrets", probability = 0.7 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 409, 422]
+[[operations]]
+include-name = "PUT /apps/{pushable_key}/webhooks/{webhook_id}"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.webhook_id" = { dictionary = "webhooks", probability = 0.8 }
+parameters."body.url" = { dictionary = "endpoints" }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 422]
+
+# Tests of one app go one at a time; an event that is under way is not sent twice.
+[[operations]]
+include-name = "POST /apps/{pushable_key}/webhooks/{webhook_id}/test"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.webhook_id" = { dictionary = "webhooks", probability = 0.8 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 429]
+[[operations]]
+include-name = "POST /apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.webhook_id" = { dictionary = "told", probability = 0.9 }
+parameters."path.delivery_id" = { dictionary = "deliveries", probability = 0.9 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 409]
 
 # A message that is right in itself is refused with 422 when the app has no such mailbox, and when it
 # has neither body nor html: no schema says the first.
@@ -99,6 +135,62 @@ async fn mailboxes(gateway: &Gateway, api_secret: &str) -> (String, Vec<String>)
     (pushable_key, ids)
 }
 
+/// An app with webhook configurations: some to change and try, some to delete, and one that was told of
+/// something. Where that one leads nobody is called.
+struct Hooked {
+    pushable_key: String,
+    lasting: Vec<String>,
+    throwaway: Vec<String>,
+    told: String,
+    delivery: String,
+}
+
+async fn hooked(gateway: &Gateway, api_secret: &str) -> Hooked {
+    let secret = ("x-api-secret", api_secret);
+    let app = post(gateway, "/apps", secret, json!({ "name": "Hooked" })).await;
+    let pushable_key = text(&app["pushable_key"]).to_owned();
+    let path = format!("/apps/{pushable_key}");
+    let mut ids = Vec::new();
+    for _ in 0..19 {
+        let body = json!({ "url": "https://app.invalid/", "events": ["send_key.renewed"] });
+        let webhook = post(gateway, &format!("{path}/webhooks"), secret, body).await;
+        ids.push(text(&webhook["id"]).to_owned());
+    }
+    // An address that is refused when it is called, so that each call ends at once.
+    let mut database = gateway.database().await;
+    for statement in [
+        "UPDATE webhook_configs SET url = 'https://127.0.0.1/'",
+        "UPDATE webhook_configs SET is_active = id = (SELECT min(id::text)::uuid FROM webhook_configs)",
+    ] {
+        sqlx::query(statement).execute(&mut database).await.unwrap();
+    }
+    let url = format!("{}{path}/reset-send-key", gateway.daemon.base_url);
+    let request = gateway.http.post(url).header(secret.0, secret.1);
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    gateway
+        .eventually("a delivery", async |gateway| {
+            delivery(gateway).await.is_some()
+        })
+        .await;
+    let delivery = delivery(gateway).await.unwrap().to_string();
+    let throwaway = ids.split_off(3);
+    let told = ids.remove(0);
+    Hooked {
+        pushable_key,
+        lasting: ids,
+        throwaway,
+        told,
+        delivery,
+    }
+}
+
+async fn delivery(gateway: &Gateway) -> Option<WebhookDeliveryId> {
+    let id = sqlx::query_scalar("SELECT id FROM webhook_deliveries")
+        .fetch_optional(&mut gateway.database().await)
+        .await;
+    id.unwrap().map(WebhookDeliveryId)
+}
+
 /// The credentials as schemathesis has them.
 fn credentials(gateway: &Gateway, api_secret: &str) -> String {
     let send_key = gateway.app.send_key.expose();
@@ -115,8 +207,14 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
     let lasting = create_apps(gateway, api_secret, 3).await;
     let throwaway = create_apps(gateway, api_secret, THROWAWAY_APPS).await;
     let (populated, mailboxes) = mailboxes(gateway, api_secret).await;
+    let hooked = hooked(gateway, api_secret).await;
     let mut configuration = String::new();
     for (name, keys) in [
+        ("hooked", vec![hooked.pushable_key]),
+        ("webhooks", hooked.lasting),
+        ("throwaway_webhooks", hooked.throwaway),
+        ("told", vec![hooked.told]),
+        ("deliveries", vec![hooked.delivery]),
         ("lasting", lasting),
         ("throwaway", throwaway),
         ("populated", vec![populated]),
@@ -158,6 +256,26 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
          parameters.\"path.credential_id\" = {{ dictionary = \"mailboxes\", probability = 0.8 }}\n"
     )
     .unwrap();
+    for (method, operation, dictionary) in [
+        ("GET", "", "webhooks"),
+        ("DELETE", "/{webhook_id}", "throwaway_webhooks"),
+        ("GET", "/{webhook_id}/deliveries", "told"),
+    ] {
+        write!(
+            configuration,
+            "[[operations]]\n\
+             include-name = \"{method} /apps/{{pushable_key}}/webhooks{operation}\"\n\
+             parameters.\"path.pushable_key\" = {{ dictionary = \"hooked\", probability = 0.9 }}\n"
+        )
+        .unwrap();
+        if !operation.is_empty() {
+            writeln!(
+                configuration,
+                "parameters.\"path.webhook_id\" = {{ dictionary = \"{dictionary}\", probability = 0.8 }}"
+            )
+            .unwrap();
+        }
+    }
     configuration + RULES
 }
 
@@ -227,6 +345,12 @@ fn template(path: &str) -> String {
     }
     if parts.len() > 4 && parts[3] == "credentials" {
         parts[4] = "{credential_id}";
+    }
+    if parts.len() > 4 && parts[3] == "webhooks" {
+        parts[4] = "{webhook_id}";
+    }
+    if parts.len() > 6 && parts[5] == "deliveries" {
+        parts[6] = "{delivery_id}";
     }
     parts.join("/")
 }

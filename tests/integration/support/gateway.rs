@@ -21,7 +21,7 @@ use sqlx::PgConnection;
 use tempfile::TempDir;
 use toml::{Table, Value};
 
-use super::{database, log_guard};
+use super::{database, described, log_guard};
 
 /// The sealing key of every gateway.
 pub const SEAL_KEY: &str = "test:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -252,8 +252,15 @@ impl Gateway {
         self.shutdown.finish().await.expect("signals work");
     }
 
-    /// Ends it in order; everything that ran has ended then.
+    /// Ends it in order; everything that ran has ended then. What it told by webhooks was as described.
     pub async fn stop(self) {
+        let told: Vec<String> = sqlx::query_scalar("SELECT body FROM webhook_messages")
+            .fetch_all(&mut self.database().await)
+            .await
+            .expect("what was told can be read");
+        for body in told {
+            described::check(&serde_json::from_str(&body).expect("a body is JSON"));
+        }
         self.stop_daemon().await;
         self.sandbox_shutdown.finish().await.expect("signals work");
     }

@@ -6,9 +6,11 @@ use std::io::{self, Write};
 use memchr::memmem;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// How secret keys begin; 43 letters and digits follow.
-const PREFIXES: [&[u8]; 3] = [b"sk_", b"sek_", b"whs_"];
+/// How secret keys begin; 43 letters and digits follow, of webhook configurations 32 of base64 at least.
+const PREFIXES: [&[u8]; 4] = [b"sk_", b"sek_", b"whs_", CONFIGURATION];
 const LENGTH: usize = 43;
+const CONFIGURATION: &[u8] = b"whsec_";
+const BASE64_LENGTH: usize = 32;
 
 /// Begins to read, once for the process.
 pub fn start() {
@@ -49,9 +51,14 @@ impl Write for Reader {
 
 fn key_within(line: &[u8]) -> Option<usize> {
     PREFIXES.iter().find_map(|prefix| {
+        let in_base64 = *prefix == CONFIGURATION;
+        let length = if in_base64 { BASE64_LENGTH } else { LENGTH };
+        let belongs = |byte: &u8| {
+            byte.is_ascii_alphanumeric() || (in_base64 && matches!(byte, b'+' | b'/' | b'='))
+        };
         memmem::find_iter(line, prefix).find(|position| {
-            line.get(position + prefix.len()..position + prefix.len() + LENGTH)
-                .is_some_and(|key| key.iter().all(u8::is_ascii_alphanumeric))
+            line.get(position + prefix.len()..position + prefix.len() + length)
+                .is_some_and(|key| key.iter().all(belongs))
         })
     })
 }
@@ -63,6 +70,8 @@ fn keys_are_seen_and_nothing_else() {
         (format!("x=sek_{key}"), true),
         (format!("\"api_secret\":\"sk_{key}\""), true),
         (format!("whs_{key}"), true),
+        ("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa+/".to_owned(), true),
+        ("whsec_MfKQ…LaSw".to_owned(), false),
         (format!("pk_{key}"), false),
         (format!("sk_{}", &key[1..]), false),
         ("sek_[masked]".to_owned(), false),

@@ -1,0 +1,175 @@
+//! What was delivered to a webhook configuration, and delivering it again.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::Doors;
+use super::authority::OwnedApp;
+use super::problem::{FieldError, Problem, ProblemBody};
+use super::query::{readable, whole_number};
+use super::webhook_fields::not_in_the_catalogue;
+use super::webhook_views::{DeliveryList, RetriedDelivery};
+use super::webhooks::{OfWebhook, no_such_webhook};
+use crate::types::event_name::EventName;
+use crate::types::ids::{WebhookConfigId, WebhookDeliveryId};
+use crate::webhooks::{DeliveryFilter, RetryError};
+
+/// A part of the list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Page {
+    /// Deliveries at most.
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 100, default = 20)]
+    limit: Option<String>,
+    /// Deliveries to skip.
+    #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
+    offset: Option<String>,
+    /// Of this event only.
+    #[param(value_type = Option<EventName>, inline)]
+    event: Option<String>,
+    /// Only those that the receiver took, or only those that it didn't.
+    #[param(value_type = Option<bool>)]
+    success: Option<String>,
+}
+
+/// The attempts to deliver to a configuration, newest first: each is listed, also those that failed.
+#[utoipa::path(
+    get,
+    path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries",
+    operation_id = "list_deliveries",
+    tag = "Webhooks",
+    security(("api_secret" = [])),
+    params(
+        ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
+        ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
+        Page,
+    ),
+    responses(
+        (status = 200, body = DeliveryList),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+    )
+)]
+pub(super) async fn list(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+    Path(path): Path<OfWebhook>,
+    page: Result<Query<Page>, QueryRejection>,
+) -> Result<Json<DeliveryList>, Problem> {
+    let id = path.id()?;
+    let page = readable(page)?;
+    let mut errors = Vec::new();
+    let limit = whole_number("limit", page.limit, 1..=100, &mut errors);
+    let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
+    let event = page.event.and_then(|text| {
+        let event: Option<EventName> = text.parse().ok();
+        if event.is_none() {
+            errors.push(FieldError::new("event", not_in_the_catalogue()));
+        }
+        event
+    });
+    let success = page.success.and_then(|text| {
+        let success: Option<bool> = text.parse().ok();
+        if success.is_none() {
+            errors.push(FieldError::new("success", "must be true or false"));
+        }
+        success
+    });
+    if !errors.is_empty() {
+        return Err(Problem::fields(errors));
+    }
+    let (limit, offset) = (limit.unwrap_or(20), offset.unwrap_or(0));
+    let (deliveries, totals) = doors
+        .webhooks
+        .deliveries(
+            app.id,
+            id,
+            DeliveryFilter { event, success },
+            limit.into(),
+            offset.into(),
+        )
+        .await
+        .map_err(|error| Problem::database(&error))?
+        .ok_or_else(no_such_webhook)?;
+    Ok(Json(DeliveryList::new(id, deliveries, totals)))
+}
+
+/// The path's own part.
+#[derive(Deserialize)]
+pub(super) struct OfDelivery {
+    webhook_id: String,
+    delivery_id: String,
+}
+
+/// Delivers an event again, at once: the same body under the same `webhook-id`, as the next attempt. Also
+/// one that the receiver took before; one that waits for its next attempt doesn't wait any longer.
+#[utoipa::path(
+    post,
+    path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
+    operation_id = "retry_delivery",
+    tag = "Webhooks",
+    security(("api_secret" = [])),
+    params(
+        ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
+        ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
+        ("delivery_id" = String, Path, description = "Any of the event's deliveries, `wdel_…`"),
+    ),
+    responses(
+        (status = 202, body = RetriedDelivery),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration; `delivery_not_found`: the configuration has no such delivery"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`delivery_in_flight`: the event is being delivered at this moment"),
+        (status = 410, body = ProblemBody, content_type = "application/problem+json", description = "`delivery_expired`: the event's body is no longer kept"),
+    )
+)]
+pub(super) async fn retry(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+    Path(path): Path<OfDelivery>,
+) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
+    let config: WebhookConfigId = path.webhook_id.parse().map_err(|_| no_such_webhook())?;
+    doors
+        .webhooks
+        .configuration(app.id, config)
+        .await
+        .map_err(|error| Problem::database(&error))?
+        .ok_or_else(no_such_webhook)?;
+    let delivery: WebhookDeliveryId = path.delivery_id.parse().map_err(|_| no_such_delivery())?;
+    let retried = doors.webhooks.retry(app.id, config, delivery).await;
+    let retried = retried.map_err(not_retried)?;
+    let answer = RetriedDelivery {
+        message_id: retried.message.to_string(),
+        webhook_config_id: config.to_string(),
+        attempt_number: retried.attempt_number,
+    };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// The same for one that isn't there and for another configuration's.
+fn no_such_delivery() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "delivery_not_found",
+        "The webhook configuration has no delivery with this id.",
+    )
+}
+
+fn not_retried(error: RetryError) -> Problem {
+    match error {
+        RetryError::NotFound => no_such_delivery(),
+        RetryError::InFlight => Problem::new(
+            StatusCode::CONFLICT,
+            "delivery_in_flight",
+            "The event is being delivered at this moment; its outcome is listed soon.",
+        ),
+        RetryError::Gone => Problem::new(
+            StatusCode::GONE,
+            "delivery_expired",
+            "The event's body is no longer kept.",
+        ),
+        RetryError::Database(error) => Problem::database(&error),
+    }
+}

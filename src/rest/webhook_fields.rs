@@ -1,0 +1,162 @@
+//! The fields of a webhook configuration as callers give them, and what is right of them.
+
+use serde::Deserialize;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::field::{Field, List};
+use super::problem::{FieldError, Problem};
+use crate::types::event_name::EventName;
+use crate::types::signing_secret::SigningSecret;
+use crate::types::web_address::check_webhook_address;
+use crate::webhooks::{NewConfiguration, WebhookConfigChange};
+
+/// Entries of `events` that are looked at: the catalogue has nine.
+const MOST_EVENTS: usize = 100;
+
+/// A new webhook configuration.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct CreateWebhookRequest {
+    /// Where events go: an https address of the public internet.
+    #[schema(value_type = String, required, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
+    #[serde(default)]
+    url: Field<String>,
+    /// Names of the event catalogue; one that is there twice counts once.
+    #[schema(value_type = Vec<EventName>, required, min_items = 1, max_items = 100)]
+    #[serde(default)]
+    events: Field<List<String>>,
+    /// What signs the events; made for you where it isn't given. `whsec_` and base64 of 24 to 64 bytes,
+    /// which are the key, or any other text of 16 to 128 bytes, which is the key as it stands.
+    #[schema(value_type = Option<String>, min_length = 16, max_length = 128, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    #[serde(default)]
+    secret: Field<String>,
+    /// Whether it gets what happens from now on.
+    #[schema(value_type = Option<bool>, default = true)]
+    #[serde(default)]
+    is_active: Field<bool>,
+}
+
+/// What changes of a webhook configuration; a field that isn't there stays as it is. The secret stays too:
+/// for another one, create another configuration and delete this one.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct ChangeWebhookRequest {
+    /// Where events go from now on, and those that wait for their next attempt.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
+    #[serde(default)]
+    url: Field<String>,
+    /// All that it gets from now on.
+    #[schema(value_type = Option<Vec<EventName>>, min_items = 1, max_items = 100)]
+    #[serde(default)]
+    events: Field<List<String>>,
+    /// Whether it gets what happens from now on.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    is_active: Field<bool>,
+}
+
+impl CreateWebhookRequest {
+    pub(super) fn validate(self, allow_private: bool) -> Result<NewConfiguration, Problem> {
+        let mut errors = Vec::new();
+        let url = self.url.required("url", &mut errors);
+        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let events = self.events.required("events", &mut errors);
+        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let secret = self.secret.optional("secret", &mut errors);
+        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        let is_active = self.is_active.optional("is_active", &mut errors);
+        match (url, events) {
+            (Some(url), Some(events)) if errors.is_empty() => Ok(NewConfiguration {
+                url,
+                events,
+                secret,
+                is_active: is_active.unwrap_or(true),
+            }),
+            _ => Err(Problem::fields(errors)),
+        }
+    }
+}
+
+impl ChangeWebhookRequest {
+    pub(super) fn validate(self, allow_private: bool) -> Result<WebhookConfigChange, Problem> {
+        let mut errors = Vec::new();
+        let url = self.url.optional("url", &mut errors);
+        let url = url.and_then(|url| checked_url(url, allow_private, &mut errors));
+        let events = self.events.optional("events", &mut errors);
+        let events = events.and_then(|events| checked_events(events, &mut errors));
+        let is_active = self.is_active.optional("is_active", &mut errors);
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        Ok(WebhookConfigChange {
+            url,
+            events,
+            is_active,
+        })
+    }
+}
+
+fn checked_url(text: String, allow_private: bool, errors: &mut Vec<FieldError>) -> Option<String> {
+    match check_webhook_address(&text, allow_private) {
+        Ok(()) => Some(text),
+        Err(error) => {
+            errors.push(FieldError::new("url", error.to_string()));
+            None
+        }
+    }
+}
+
+/// The names that are given, each once, in their order.
+fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Vec<EventName>> {
+    if list.length == 0 {
+        errors.push(FieldError::new("events", "must name at least one event"));
+        return None;
+    }
+    if list.length > MOST_EVENTS {
+        let detail = format!("may have {MOST_EVENTS} entries at most");
+        errors.push(FieldError::new("events", detail));
+        return None;
+    }
+    let mut events = Vec::new();
+    for (position, given) in list.kept.into_iter().enumerate() {
+        let field = format!("events[{position}]");
+        let Some(text) = given.element(field.clone(), errors) else {
+            continue;
+        };
+        match text.parse() {
+            Ok(event) if events.contains(&event) => {}
+            Ok(event) => events.push(event),
+            Err(_) => errors.push(FieldError::new(field, not_in_the_catalogue())),
+        }
+    }
+    Some(events)
+}
+
+/// What is told of a name that is none.
+pub(super) fn not_in_the_catalogue() -> String {
+    let names = EventName::ALL.map(EventName::as_str).join(", ");
+    format!("must be one of {names}")
+}
+
+fn checked_secret(text: &str, errors: &mut Vec<FieldError>) -> Option<SigningSecret> {
+    match SigningSecret::parse(text) {
+        Ok(secret) => Some(secret),
+        Err(error) => {
+            errors.push(FieldError::new("secret", error.to_string()));
+            None
+        }
+    }
+}
+
+impl PartialSchema for EventName {
+    fn schema() -> RefOr<Schema> {
+        let names = Self::ALL.map(Self::as_str);
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("An event of the catalogue."))
+            .enum_values(Some(names))
+            .into()
+    }
+}
+
+impl ToSchema for EventName {}

@@ -1,0 +1,61 @@
+//! Test deliveries to a webhook configuration.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use super::Doors;
+use super::authority::OwnedApp;
+use super::problem::{Problem, ProblemBody};
+use super::webhook_views::{TestPayload, WebhookTestResult};
+use super::webhooks::{OfWebhook, no_such_webhook, refused};
+use crate::webhooks::TestError;
+
+/// Sends a test delivery at once, and answers what came of it: 200 also when the receiver failed. It goes
+/// to a configuration that isn't active too, is signed as any other, not repeated, and not listed among
+/// the deliveries.
+#[utoipa::path(
+    post,
+    path = "/apps/{pushable_key}/webhooks/{webhook_id}/test",
+    operation_id = "test_webhook",
+    tag = "Webhooks",
+    security(("api_secret" = [])),
+    params(
+        ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
+        ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
+    ),
+    responses(
+        (status = 200, body = WebhookTestResult),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`; `test_under_way`: an app may have one test delivery under way"),
+    )
+)]
+pub(super) async fn test(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+    Path(path): Path<OfWebhook>,
+) -> Result<Json<WebhookTestResult>, Problem> {
+    let config = doors
+        .webhooks
+        .configuration(app.id, path.id()?)
+        .await
+        .map_err(|error| Problem::database(&error))?
+        .ok_or_else(no_such_webhook)?;
+    let tested = doors.webhooks.test(&config).await;
+    let (event, attempt) = tested.map_err(|error| match error {
+        TestError::UnderWay => Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "test_under_way",
+            "Another test delivery of this app is under way; wait for its answer.",
+        ),
+        TestError::Configuration(error) => refused(&error),
+    })?;
+    Ok(Json(WebhookTestResult {
+        success: attempt.success,
+        http_status: attempt.http_status.map(i32::from),
+        response_body: attempt.response_body,
+        duration_ms: attempt.duration_ms,
+        error_message: attempt.error_message,
+        payload_sent: TestPayload::new(&event),
+    }))
+}

@@ -1,0 +1,257 @@
+//! The table `webhook_configs`: the endpoints that a subscriber sets up for an app. Who listens to what
+//! is asked where events are written (`webhook_messages`, `journal`).
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::event_name::EventName;
+use crate::types::ids::{AppId, WebhookConfigId};
+
+/// A configuration.
+#[derive(Debug, Clone)]
+pub struct WebhookConfig {
+    /// Its id.
+    pub id: WebhookConfigId,
+    /// Whose events it gets.
+    pub app: AppId,
+    /// Where they go.
+    pub url: String,
+    /// Which ones.
+    pub events: Vec<EventName>,
+    /// Whether it gets any at this time.
+    pub is_active: bool,
+    /// What signs them, sealed.
+    pub secret_sealed: Vec<u8>,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// When it was last changed.
+    pub updated_at: DateTime<Utc>,
+}
+
+struct Row {
+    id: Uuid,
+    app_id: Uuid,
+    url: String,
+    events: Vec<String>,
+    is_active: bool,
+    secret_sealed: Vec<u8>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+}
+
+impl TryFrom<Row> for WebhookConfig {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        let names: Result<_, _> = row.events.iter().map(|name| name.parse()).collect();
+        Ok(Self {
+            id: WebhookConfigId(row.id),
+            app: AppId(row.app_id),
+            url: row.url,
+            events: names.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            is_active: row.is_active,
+            secret_sealed: row.secret_sealed,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    }
+}
+
+/// Names as the table has them.
+fn names(events: &[EventName]) -> Vec<String> {
+    events.iter().map(ToString::to_string).collect()
+}
+
+/// How many configurations an app has.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn count(connection: &mut PgConnection, app: AppId) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM webhook_configs WHERE app_id = $1"#,
+        app.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Inserts a configuration.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn insert(
+    connection: &mut PgConnection,
+    config: &WebhookConfig,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO webhook_configs
+             (id, app_id, url, events, is_active, secret_sealed, created_at, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        config.id.0,
+        config.app.0,
+        config.url,
+        &names(&config.events),
+        config.is_active,
+        config.secret_sealed,
+        config.created_at,
+        config.updated_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// One configuration of an app.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find(
+    connection: &mut PgConnection,
+    app: AppId,
+    id: WebhookConfigId,
+) -> Result<Option<WebhookConfig>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        "SELECT id, app_id, url, events, is_active, secret_sealed, created_at, updated_at
+         FROM webhook_configs WHERE app_id = $1 AND id = $2",
+        app.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(WebhookConfig::try_from)
+    .transpose()
+}
+
+/// A configuration, and how it fares.
+#[derive(Debug, Clone)]
+pub struct ListedConfig {
+    /// The configuration.
+    pub config: WebhookConfig,
+    /// When an attempt to deliver was last begun; `None` where none is kept.
+    pub last_triggered_at: Option<DateTime<Utc>>,
+    /// Attempts since then, and how many of them the receiver took.
+    pub attempts: i64,
+    /// Those that it took.
+    pub successes: i64,
+}
+
+/// An app's configurations, the oldest first; their attempts to deliver what happened `since` are counted.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    app: AppId,
+    since: DateTime<Utc>,
+) -> Result<Vec<ListedConfig>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT id, app_id, url, events, is_active, secret_sealed, created_at, updated_at,
+                  (SELECT delivered_at FROM webhook_deliveries
+                   WHERE endpoint_id = config.id
+                   ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at,
+                  coalesce(attempts, 0) AS "attempts!", coalesce(successes, 0) AS "successes!"
+           FROM webhook_configs AS config
+                CROSS JOIN LATERAL (
+                    SELECT sum(deliveries)::bigint AS attempts,
+                           (sum(deliveries) FILTER (WHERE success))::bigint AS successes
+                    FROM webhook_counters
+                    WHERE endpoint_id = config.id AND hour >= $2
+                ) AS counted
+           WHERE app_id = $1
+           ORDER BY id"#,
+        app.0,
+        since,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(ListedConfig {
+                last_triggered_at: row.last_triggered_at,
+                attempts: row.attempts,
+                successes: row.successes,
+                config: Row {
+                    id: row.id,
+                    app_id: row.app_id,
+                    url: row.url,
+                    events: row.events,
+                    is_active: row.is_active,
+                    secret_sealed: row.secret_sealed,
+                    created_at: row.created_at,
+                    updated_at: row.updated_at,
+                }
+                .try_into()?,
+            })
+        })
+        .collect()
+}
+
+/// What changes of a configuration; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookConfigChange {
+    /// Where events go.
+    pub url: Option<String>,
+    /// Which ones.
+    pub events: Option<Vec<EventName>>,
+    /// Whether it gets any.
+    pub is_active: Option<bool>,
+}
+
+/// Changes a configuration and answers it as it is now; `None` when the app has none of this id.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn update(
+    connection: &mut PgConnection,
+    app: AppId,
+    id: WebhookConfigId,
+    change: &WebhookConfigChange,
+    now: DateTime<Utc>,
+) -> Result<Option<WebhookConfig>, sqlx::Error> {
+    let events = change.events.as_deref().map(names);
+    sqlx::query_as!(
+        Row,
+        "UPDATE webhook_configs
+         SET url = coalesce($3, url), events = coalesce($4, events),
+             is_active = coalesce($5, is_active), updated_at = $6
+         WHERE app_id = $1 AND id = $2
+         RETURNING id, app_id, url, events, is_active, secret_sealed, created_at, updated_at",
+        app.0,
+        id.0,
+        change.url,
+        events.as_deref(),
+        change.is_active,
+        now,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(WebhookConfig::try_from)
+    .transpose()
+}
+
+/// Deletes a configuration; `false` when the app has none of this id.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn delete(
+    connection: &mut PgConnection,
+    app: AppId,
+    id: WebhookConfigId,
+) -> Result<bool, sqlx::Error> {
+    let deleted = sqlx::query!(
+        "DELETE FROM webhook_configs WHERE app_id = $1 AND id = $2",
+        app.0,
+        id.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(deleted.rows_affected() == 1)
+}

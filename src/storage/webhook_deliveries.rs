@@ -1,0 +1,79 @@
+//! The table `webhook_deliveries`: attempts to deliver. They are written with the queue's rows
+//! (`webhook_queue::record`); here they are read. An endpoint's list of them is in [`list`].
+
+pub mod list;
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{
+    AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
+};
+
+/// An attempt as the detail of a log row names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedDelivery {
+    /// `wdel_…`
+    pub id: WebhookDeliveryId,
+    /// The event's name.
+    pub event: String,
+    /// Whether the receiver took it.
+    pub success: bool,
+    /// When the attempt began.
+    pub delivered_at: DateTime<Utc>,
+}
+
+/// The attempts to tell of one message, oldest first, a hundred at most.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn of_log(
+    connection: &mut PgConnection,
+    log: LogId,
+) -> Result<Vec<LoggedDelivery>, sqlx::Error> {
+    // What tells of a message is younger than it, and the partitions are by age.
+    let rows = sqlx::query!(
+        "SELECT id, event, success, delivered_at
+         FROM webhook_deliveries
+         WHERE log_id = $1 AND message_id >= $2
+         ORDER BY id
+         LIMIT 100",
+        log.0,
+        log.moment().map_or(Uuid::nil(), lowest_uuid_at),
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| LoggedDelivery {
+            id: WebhookDeliveryId(row.id),
+            event: row.event,
+            success: row.success,
+            delivered_at: row.delivered_at,
+        })
+        .collect())
+}
+
+/// The message that an attempt was to deliver to this endpoint of the app.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn message_of(
+    connection: &mut PgConnection,
+    app: AppId,
+    endpoint: EndpointId,
+    delivery: WebhookDeliveryId,
+) -> Result<Option<WebhookMessageId>, sqlx::Error> {
+    let message = sqlx::query_scalar!(
+        "SELECT message_id FROM webhook_deliveries WHERE endpoint_id = $1 AND id = $2 AND app_id = $3",
+        endpoint.0,
+        delivery.0,
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(message.map(WebhookMessageId))
+}

@@ -1,0 +1,157 @@
+//! The table `webhook_deliveries`, an endpoint's attempts: newest first by `(endpoint_id, id)`, with totals
+//! from `webhook_counters`.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::event_name::EventName;
+use crate::types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
+
+/// An attempt to deliver.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// `wdel_…`
+    pub id: WebhookDeliveryId,
+    /// `msg_…`: the `webhook-id`.
+    pub message: WebhookMessageId,
+    /// The event's name.
+    pub event: String,
+    /// From 1 on.
+    pub attempt_number: i32,
+    /// `None`: no answer came.
+    pub http_status: Option<i32>,
+    /// As much as is kept.
+    pub response_body: String,
+    /// When the attempt began.
+    pub delivered_at: DateTime<Utc>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: i64,
+    /// Whether the receiver took it.
+    pub success: bool,
+    /// Why it didn't.
+    pub error_message: Option<String>,
+}
+
+/// Which attempts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DeliveryFilter {
+    /// To tell of this event only.
+    pub event: Option<EventName>,
+    /// That went well, or didn't.
+    pub success: Option<bool>,
+}
+
+/// How many attempts there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DeliveryTotals {
+    /// That the receiver took.
+    pub successes: i64,
+    /// That it didn't.
+    pub failures: i64,
+}
+
+struct Row {
+    id: Uuid,
+    message_id: Uuid,
+    event: String,
+    attempt_number: i32,
+    http_status: Option<i32>,
+    response_body: String,
+    delivered_at: DateTime<Utc>,
+    duration_ms: i64,
+    success: bool,
+    error_message: Option<String>,
+}
+
+impl From<Row> for Delivery {
+    fn from(row: Row) -> Self {
+        Self {
+            id: WebhookDeliveryId(row.id),
+            message: WebhookMessageId(row.message_id),
+            event: row.event,
+            attempt_number: row.attempt_number,
+            http_status: row.http_status,
+            response_body: row.response_body,
+            delivered_at: row.delivered_at,
+            duration_ms: row.duration_ms,
+            success: row.success,
+            error_message: row.error_message,
+        }
+    }
+}
+
+/// An endpoint's attempts, newest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+    filter: DeliveryFilter,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Delivery>, sqlx::Error> {
+    let event = filter.event.map(EventName::as_str);
+    let rows = if filter.success == Some(false) {
+        // Written out, for an index that holds nothing but failures.
+        sqlx::query_as!(
+            Row,
+            "SELECT id, message_id, event, attempt_number, http_status, response_body,
+                    delivered_at, duration_ms, success, error_message
+             FROM webhook_deliveries
+             WHERE endpoint_id = $1 AND NOT success AND ($2::text IS NULL OR event = $2)
+             ORDER BY id DESC LIMIT $3 OFFSET $4",
+            endpoint.0,
+            event,
+            limit,
+            offset,
+        )
+        .fetch_all(connection)
+        .await?
+    } else {
+        sqlx::query_as!(
+            Row,
+            "SELECT id, message_id, event, attempt_number, http_status, response_body,
+                    delivered_at, duration_ms, success, error_message
+             FROM webhook_deliveries
+             WHERE endpoint_id = $1 AND ($2::text IS NULL OR event = $2)
+                   AND ($3::boolean IS NULL OR success = $3)
+             ORDER BY id DESC LIMIT $4 OFFSET $5",
+            endpoint.0,
+            event,
+            filter.success,
+            limit,
+            offset,
+        )
+        .fetch_all(connection)
+        .await?
+    };
+    Ok(rows.into_iter().map(Delivery::from).collect())
+}
+
+/// How many of an endpoint's attempts there are.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn totals(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+    filter: DeliveryFilter,
+) -> Result<DeliveryTotals, sqlx::Error> {
+    sqlx::query_as!(
+        DeliveryTotals,
+        r#"SELECT coalesce(sum(deliveries) FILTER (WHERE success), 0)::bigint AS "successes!",
+                  coalesce(sum(deliveries) FILTER (WHERE NOT success), 0)::bigint AS "failures!"
+           FROM webhook_counters
+           WHERE endpoint_id = $1 AND ($2::text IS NULL OR event = $2)
+                 AND ($3::boolean IS NULL OR success = $3)"#,
+        endpoint.0,
+        filter.event.map(EventName::as_str),
+        filter.success,
+    )
+    .fetch_one(connection)
+    .await
+}

@@ -1,0 +1,428 @@
+//! The table `webhook_queue`: what is still to be delivered. A row is ready until somebody claims it; it is
+//! leased then, and whoever holds the lease says what came of the attempt. A lease that has run out counts
+//! as a delivery that is due again.
+
+use chrono::{DateTime, Utc};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::types::Uuid;
+use sqlx::{PgConnection, PgPool};
+
+use crate::types::ids::{AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId};
+
+/// Postgres announces new rows here.
+const CHANNEL: &str = "webhooks";
+
+/// Hears of new rows, of this process and of others.
+#[derive(Debug)]
+pub struct NewRows(PgListener);
+
+impl NewRows {
+    /// Listens from now on, over a connection beside the pool's: it never comes back to it.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
+        let options = PgConnectOptions::clone(&pool.connect_options());
+        let own = PgPoolOptions::new().max_connections(1);
+        let mut listener = PgListener::connect_with(&own.connect_lazy_with(options)).await?;
+        listener.listen(CHANNEL).await?;
+        Ok(Self(listener))
+    }
+
+    /// Waits until there may be new rows.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn next(&mut self) -> Result<(), sqlx::Error> {
+        self.0.try_recv().await.map(drop)
+    }
+}
+
+/// A delivery that this process has leased.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The webhook-id.
+    pub message: WebhookMessageId,
+    /// Where it goes.
+    pub endpoint: EndpointId,
+    /// Whose event it is.
+    pub app: AppId,
+    /// The log row that it tells of.
+    pub log: Option<LogId>,
+    /// The event's name.
+    pub event: String,
+    /// The endpoint's address now, or as it was when it is gone.
+    pub url: String,
+    /// Its secret likewise.
+    pub secret_sealed: Vec<u8>,
+    /// Attempts that were recorded.
+    pub attempts: i32,
+    /// Until when it is this process's; also what it is recognized by.
+    pub lease: DateTime<Utc>,
+}
+
+/// Endpoints that have something ready, in the order of their ids, those behind `after` only.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn ready_endpoints(
+    connection: &mut PgConnection,
+    after: EndpointId,
+    limit: i64,
+) -> Result<Vec<EndpointId>, sqlx::Error> {
+    // From endpoint to endpoint through the index, whatever number of rows each of them has.
+    let endpoints = sqlx::query_scalar!(
+        r#"WITH RECURSIVE ready AS (
+               (SELECT endpoint_id FROM webhook_queue
+                WHERE state = 'ready' AND endpoint_id > $1
+                ORDER BY endpoint_id LIMIT 1)
+               UNION ALL
+               SELECT (SELECT endpoint_id FROM webhook_queue
+                       WHERE state = 'ready' AND endpoint_id > ready.endpoint_id
+                       ORDER BY endpoint_id LIMIT 1)
+               FROM ready WHERE endpoint_id IS NOT NULL
+           )
+           SELECT endpoint_id AS "endpoint_id!" FROM ready
+           WHERE endpoint_id IS NOT NULL LIMIT $2"#,
+        after.0,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(endpoints.into_iter().map(EndpointId).collect())
+}
+
+/// Leases what is ready, up to a number for each endpoint, the oldest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim(
+    connection: &mut PgConnection,
+    places: &[(EndpointId, i64)],
+    lease: DateTime<Utc>,
+) -> Result<Vec<Claimed>, sqlx::Error> {
+    let endpoints: Vec<Uuid> = places.iter().map(|(endpoint, _)| endpoint.0).collect();
+    let numbers: Vec<i64> = places.iter().map(|(_, number)| *number).collect();
+    let rows = sqlx::query!(
+        r#"WITH picked AS (
+               SELECT row.ctid
+               FROM unnest($1::uuid[], $2::bigint[]) AS wanted (endpoint_id, places)
+                    CROSS JOIN LATERAL (
+                        SELECT queue.ctid FROM webhook_queue AS queue
+                        WHERE state = 'ready' AND queue.endpoint_id = wanted.endpoint_id
+                        ORDER BY due_at LIMIT places
+                        FOR UPDATE SKIP LOCKED
+                    ) AS row
+           ), claimed AS (
+               UPDATE webhook_queue AS queue SET state = 'leased', due_at = $3
+               WHERE queue.ctid = ANY (ARRAY(SELECT ctid FROM picked))
+               RETURNING queue.*
+           )
+           SELECT message_id AS "message_id!", endpoint_id AS "endpoint_id!",
+                  claimed.app_id AS "app_id!", log_id, event AS "event!", attempts AS "attempts!",
+                  coalesce(config.url, nullif(apps.webhook_url, ''), claimed.url) AS "url!",
+                  CASE WHEN config.id IS NOT NULL THEN config.secret_sealed
+                       WHEN apps.webhook_url <> '' THEN apps.webhook_secret_sealed
+                       ELSE claimed.secret_sealed END AS "secret_sealed!"
+           FROM claimed
+                LEFT JOIN webhook_configs AS config ON config.id = endpoint_id
+                LEFT JOIN apps ON apps.id = endpoint_id
+           ORDER BY message_id"#,
+        &endpoints,
+        &numbers,
+        lease,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| Claimed {
+            message: WebhookMessageId(row.message_id),
+            endpoint: EndpointId(row.endpoint_id),
+            app: AppId(row.app_id),
+            log: row.log_id.map(LogId),
+            event: row.event,
+            url: row.url,
+            secret_sealed: row.secret_sealed,
+            attempts: row.attempts,
+            lease,
+        })
+        .collect())
+}
+
+/// Makes ready what is due: retries whose time has come, and what was leased by somebody who has not said
+/// anything since. Answers how many there were, `limit` at most.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn make_ready(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let made = sqlx::query!(
+        "UPDATE webhook_queue SET state = 'ready'
+         WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM webhook_queue
+             WHERE state <> 'ready' AND due_at <= $1
+             ORDER BY due_at LIMIT $2
+             FOR UPDATE SKIP LOCKED
+         ))",
+        now,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(made.rows_affected())
+}
+
+/// Gives leases back of which no attempt was made.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn release(
+    connection: &mut PgConnection,
+    claimed: &[Claimed],
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let messages: Vec<Uuid> = claimed.iter().map(|claimed| claimed.message.0).collect();
+    let endpoints: Vec<Uuid> = claimed.iter().map(|claimed| claimed.endpoint.0).collect();
+    let leases: Vec<DateTime<Utc>> = claimed.iter().map(|claimed| claimed.lease).collect();
+    sqlx::query!(
+        "UPDATE webhook_queue AS queue SET state = 'ready', due_at = $4
+         FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[])
+                  AS released (message_id, endpoint_id, lease)
+         WHERE queue.message_id = released.message_id AND queue.endpoint_id = released.endpoint_id
+               AND due_at = lease",
+        &messages,
+        &endpoints,
+        &leases,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What came of an attempt.
+#[derive(Debug, Clone)]
+pub struct Attempted {
+    /// What was attempted.
+    pub claimed: Claimed,
+    /// The attempt's own id; its time is when it began.
+    pub id: WebhookDeliveryId,
+    /// When it began.
+    pub began_at: DateTime<Utc>,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// What the receiver answered, if it did.
+    pub http_status: Option<u16>,
+    /// The beginning of its answer.
+    pub response_body: String,
+    /// Whether the receiver took it.
+    pub success: bool,
+    /// Why it failed.
+    pub error_message: Option<String>,
+    /// The next attempt; `None`: there is none.
+    pub next_at: Option<DateTime<Utc>>,
+}
+
+/// Records attempts: their rows, the counters, and the queue's rows gone or put off. An attempt whose lease
+/// is no longer there is not recorded: somebody else has taken the delivery up since. Answers how many were.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn record(
+    connection: &mut PgConnection,
+    attempted: &[Attempted],
+) -> Result<i64, sqlx::Error> {
+    fn column<'a, T>(attempted: &'a [Attempted], value: impl Fn(&'a Attempted) -> T) -> Vec<T> {
+        attempted.iter().map(value).collect()
+    }
+    let messages = column(attempted, |attempt| attempt.claimed.message.0);
+    let endpoints = column(attempted, |attempt| attempt.claimed.endpoint.0);
+    let leases = column(attempted, |attempt| attempt.claimed.lease);
+    let ids = column(attempted, |attempt| attempt.id.0);
+    let begun = column(attempted, |attempt| attempt.began_at);
+    let durations = column(attempted, |attempt| attempt.duration_ms);
+    let statuses = column(attempted, |attempt| attempt.http_status.map(i32::from));
+    let bodies = column(attempted, |attempt| attempt.response_body.as_str());
+    let successes = column(attempted, |attempt| attempt.success);
+    let errors = column(attempted, |attempt| attempt.error_message.as_deref());
+    let next = column(attempted, |attempt| attempt.next_at);
+    let hours = column(attempted, |attempt| attempt.claimed.message.moment());
+    // Row by row through the primary key, whatever the planner thinks of a table that fills and empties. A
+    // lease that has run out unnoticed still counts.
+    sqlx::query_scalar!(
+        r#"WITH attempted AS (
+               SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[],
+                                    $5::timestamptz[], $6::bigint[], $7::integer[], $8::text[],
+                                    $9::boolean[], $10::text[], $11::timestamptz[],
+                                    $12::timestamptz[])
+                   AS attempted (message_id, endpoint_id, lease, id, delivered_at, duration_ms,
+                                 http_status, response_body, success, error_message, next_at,
+                                 told_at)
+           ), leased AS MATERIALIZED (
+               SELECT attempted.*, row.ctid AS place
+               FROM attempted
+                    CROSS JOIN LATERAL (
+                        SELECT queue.ctid FROM webhook_queue AS queue
+                        WHERE queue.message_id = attempted.message_id
+                              AND queue.endpoint_id = attempted.endpoint_id AND due_at = lease
+                        LIMIT 1
+                        FOR UPDATE
+                    ) AS row
+           ), ended AS (
+               DELETE FROM webhook_queue AS queue USING leased
+               WHERE queue.ctid = place AND next_at IS NULL
+               RETURNING leased.*, app_id, log_id, event, attempts + 1 AS attempt_number
+           ), put_off AS (
+               UPDATE webhook_queue AS queue
+               SET state = 'waiting', due_at = next_at, attempts = attempts + 1
+               FROM leased
+               WHERE queue.ctid = place AND next_at IS NOT NULL
+               RETURNING leased.*, app_id, log_id, event, attempts AS attempt_number
+           ), recorded AS (
+               SELECT * FROM ended UNION ALL SELECT * FROM put_off
+           ), delivered AS (
+               INSERT INTO webhook_deliveries
+                   (message_id, endpoint_id, attempt_number, id, app_id, log_id, event, http_status,
+                    response_body, delivered_at, duration_ms, success, error_message)
+               SELECT message_id, endpoint_id, attempt_number, id, app_id, log_id, event,
+                      http_status, response_body, delivered_at, duration_ms, success, error_message
+               FROM recorded
+           ), counted AS (
+               INSERT INTO webhook_counters AS counter
+                   (endpoint_id, hour, event, success, app_id, deliveries)
+               SELECT endpoint_id, date_trunc('hour', told_at, 'UTC'), event, success, app_id,
+                      count(*)
+               FROM recorded
+               GROUP BY 1, 2, 3, 4, 5
+               ORDER BY 1, 2, 3, 4
+               ON CONFLICT (endpoint_id, hour, event, success)
+               DO UPDATE SET deliveries = counter.deliveries + EXCLUDED.deliveries
+           )
+           SELECT count(*) AS "count!" FROM recorded"#,
+        &messages,
+        &endpoints,
+        &leases,
+        &ids,
+        &begun,
+        &durations,
+        &statuses as &[Option<i32>],
+        &bodies as &[&str],
+        &successes,
+        &errors as &[Option<&str>],
+        &next as &[Option<DateTime<Utc>>],
+        &hours as &[Option<DateTime<Utc>>],
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// The oldest message that is still to be delivered: its partition must stay.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn oldest(
+    connection: &mut PgConnection,
+) -> Result<Option<WebhookMessageId>, sqlx::Error> {
+    let oldest =
+        sqlx::query_scalar!("SELECT message_id FROM webhook_queue ORDER BY message_id LIMIT 1")
+            .fetch_optional(connection)
+            .await?;
+    Ok(oldest.map(WebhookMessageId))
+}
+
+/// What became of the wish to deliver a message again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requeued {
+    /// It is due now, as the attempt of this number.
+    Due(i32),
+    /// It is being delivered at this moment.
+    InFlight,
+    /// Its body has aged away.
+    Gone,
+}
+
+/// Queues a message for a configuration again, at once: with the attempts that were made so far, or, where
+/// it still waits for its next attempt, by making it due. Within the caller's transaction.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn requeue(
+    connection: &mut PgConnection,
+    app: AppId,
+    endpoint: EndpointId,
+    message: WebhookMessageId,
+    now: DateTime<Utc>,
+) -> Result<Requeued, sqlx::Error> {
+    // One after the other, so that two don't count the attempts at the same time.
+    sqlx::query_scalar!(
+        "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
+        format!("webhook_queue {} {}", message.0, endpoint.0),
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let queued = sqlx::query!(
+        "SELECT state, attempts FROM webhook_queue WHERE message_id = $1 AND endpoint_id = $2
+         FOR UPDATE",
+        message.0,
+        endpoint.0,
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    let attempts = match queued {
+        Some(row) if row.state == "leased" => return Ok(Requeued::InFlight),
+        Some(row) => {
+            sqlx::query!(
+                "UPDATE webhook_queue SET state = 'ready', due_at = $3
+                 WHERE message_id = $1 AND endpoint_id = $2 AND state = 'waiting'",
+                message.0,
+                endpoint.0,
+                now,
+            )
+            .execute(&mut *connection)
+            .await?;
+            row.attempts
+        }
+        // Whoever has just recorded an attempt and ended the row has committed by now.
+        None => {
+            let inserted = sqlx::query_scalar!(
+                "INSERT INTO webhook_queue
+                     (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, attempts,
+                      due_at)
+                 SELECT message.id, config.id, message.app_id, log_id, event, url, secret_sealed,
+                        (SELECT coalesce(max(attempt_number), 0) FROM webhook_deliveries
+                         WHERE message_id = $3 AND endpoint_id = $2), $4
+                 FROM webhook_messages AS message
+                      JOIN webhook_configs AS config ON config.app_id = message.app_id
+                 WHERE message.app_id = $1 AND message.id = $3 AND config.id = $2
+                 RETURNING attempts",
+                app.0,
+                endpoint.0,
+                message.0,
+                now,
+            )
+            .fetch_optional(&mut *connection)
+            .await?;
+            let Some(attempts) = inserted else {
+                return Ok(Requeued::Gone);
+            };
+            attempts
+        }
+    };
+    sqlx::query_scalar!("SELECT pg_notify($1, '')::text", CHANNEL)
+        .fetch_one(connection)
+        .await?;
+    Ok(Requeued::Due(attempts + 1))
+}

@@ -1,0 +1,103 @@
+//! The names of the events: what a webhook configuration may list.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+/// An event of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventName {
+    /// A message was sent.
+    EmailSent,
+    /// An attempt failed; the gateway tries again.
+    EmailFailedTemp,
+    /// A message will not be sent.
+    EmailFailedPerm,
+    /// A reply to a message that was sent.
+    EmailReply,
+    /// A mailbox was connected.
+    UserConnected,
+    /// A mailbox is no longer connected.
+    UserDisconnected,
+    /// An app was created.
+    AppCreated,
+    /// An app was deleted.
+    AppDeleted,
+    /// An app has a new send key.
+    SendKeyRenewed,
+}
+
+/// The text names no event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no event of the catalogue")]
+pub struct UnknownEvent;
+
+impl EventName {
+    /// All of them, in the catalogue's order.
+    pub const ALL: [Self; 9] = [
+        Self::EmailSent,
+        Self::EmailFailedTemp,
+        Self::EmailFailedPerm,
+        Self::EmailReply,
+        Self::UserConnected,
+        Self::UserDisconnected,
+        Self::AppCreated,
+        Self::AppDeleted,
+        Self::SendKeyRenewed,
+    ];
+
+    /// As webhooks, configurations and the database spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EmailSent => "email.sent",
+            Self::EmailFailedTemp => "email.failed_temp",
+            Self::EmailFailedPerm => "email.failed_perm",
+            Self::EmailReply => "email.reply",
+            Self::UserConnected => "user.connected",
+            Self::UserDisconnected => "user.disconnected",
+            Self::AppCreated => "app.created",
+            Self::AppDeleted => "app.deleted",
+            Self::SendKeyRenewed => "send_key.renewed",
+        }
+    }
+}
+
+impl Display for EventName {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for EventName {
+    type Err = UnknownEvent;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEvent> {
+        Self::ALL
+            .into_iter()
+            .find(|name| name.as_str() == text)
+            .ok_or(UnknownEvent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (position, name) in EventName::ALL.into_iter().enumerate() {
+            assert_eq!(name.to_string().parse(), Ok(name));
+            assert_eq!(name as usize, position, "{name} is listed once");
+        }
+        for text in [
+            "",
+            "test",
+            "Email.sent",
+            "email.sent ",
+            "email.",
+            "email_sent",
+        ] {
+            assert_eq!(text.parse::<EventName>(), Err(UnknownEvent), "{text:?}");
+        }
+    }
+}

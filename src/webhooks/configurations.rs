@@ -1,0 +1,212 @@
+//! Webhook configurations: the endpoints that a subscriber sets up for an app. What was told before a
+//! configuration changes or goes still arrives as it was.
+
+use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+
+use super::{Webhooks, secret_context};
+use crate::storage::apps;
+use crate::storage::webhook_configs::{self, ListedConfig};
+use crate::types::event_name::EventName;
+use crate::types::ids::{AppId, WebhookConfigId};
+use crate::types::seal::{SealError, UnsealError};
+use crate::types::secrets::NoRandomness;
+use crate::types::signing_secret::SigningSecret;
+
+pub use crate::storage::webhook_configs::{WebhookConfig, WebhookConfigChange};
+
+/// Configurations that an app may have: each one costs a delivery of every event that it lists.
+pub const MOST_CONFIGURATIONS: i64 = 20;
+
+/// A configuration that was not created, or can't be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// The app is gone.
+    #[error("the app is gone")]
+    Gone,
+    /// The app has as many as it may.
+    #[error(
+        "an app may have {MOST_CONFIGURATIONS} webhook configurations at most; delete one first"
+    )]
+    TooMany,
+    /// No secret could be drawn.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// The secret could not be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// A stored secret can't be opened.
+    #[error("a stored webhook secret can't be opened: {0}")]
+    Unseal(#[from] UnsealError),
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// What a configuration begins with.
+#[derive(Debug)]
+pub struct NewConfiguration {
+    /// Where events go.
+    pub url: String,
+    /// Which ones, each once.
+    pub events: Vec<EventName>,
+    /// What signs them; `None`: one is made.
+    pub secret: Option<SigningSecret>,
+    /// Whether it gets any.
+    pub is_active: bool,
+}
+
+/// A configuration as its subscriber sees it.
+#[derive(Debug)]
+pub struct Configuration {
+    /// What is stored.
+    pub config: WebhookConfig,
+    /// Enough of the secret to tell it from others.
+    pub truncated_secret: String,
+    /// When an attempt to deliver was last begun.
+    pub last_triggered_at: Option<DateTime<Utc>>,
+    /// The part of the attempts of the last 7 days that the receiver took, 0 to 1; 1 when there were none.
+    pub success_rate_7d: f64,
+}
+
+impl Webhooks {
+    /// Creates a configuration; its secret is shown now and never again.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigurationError`]; nothing is created then.
+    pub async fn create_configuration(
+        &self,
+        app: AppId,
+        new: NewConfiguration,
+    ) -> Result<(WebhookConfig, SigningSecret), ConfigurationError> {
+        let now = self.clock.now();
+        let id = WebhookConfigId::at(now);
+        let secret = match new.secret {
+            Some(secret) => secret,
+            None => SigningSecret::generate()?,
+        };
+        let config = WebhookConfig {
+            id,
+            app,
+            url: new.url,
+            events: new.events,
+            is_active: new.is_active,
+            secret_sealed: (self.seal_keys)
+                .seal(&secret_context(app, id.into()), secret.expose())?,
+            created_at: now,
+            updated_at: now,
+        };
+        let mut transaction = self.pool.begin().await?;
+        // One at a time, so that none of them slips past the bound.
+        if apps::lock(&mut transaction, app).await?.is_none() {
+            return Err(ConfigurationError::Gone);
+        }
+        if webhook_configs::count(&mut transaction, app).await? >= MOST_CONFIGURATIONS {
+            return Err(ConfigurationError::TooMany);
+        }
+        webhook_configs::insert(&mut transaction, &config).await?;
+        transaction.commit().await?;
+        Ok((config, secret))
+    }
+
+    /// An app's configurations, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigurationError`].
+    pub async fn configurations(
+        &self,
+        app: AppId,
+    ) -> Result<Vec<Configuration>, ConfigurationError> {
+        let week_ago = self.clock.now() - TimeDelta::days(7);
+        // Counters are by the hour.
+        let since = week_ago
+            .duration_trunc(TimeDelta::hours(1))
+            .unwrap_or(week_ago);
+        let listed = {
+            let mut connection = self.pool.acquire().await?;
+            webhook_configs::list(&mut connection, app, since).await?
+        };
+        listed
+            .into_iter()
+            .map(|listed| self.shown(listed))
+            .collect()
+    }
+
+    fn shown(&self, listed: ListedConfig) -> Result<Configuration, ConfigurationError> {
+        let secret = self.signing_secret(&listed.config)?;
+        Ok(Configuration {
+            truncated_secret: secret.truncated(),
+            config: listed.config,
+            last_triggered_at: listed.last_triggered_at,
+            success_rate_7d: rate(listed.successes, listed.attempts),
+        })
+    }
+
+    /// What signs the events of a configuration.
+    pub(super) fn signing_secret(
+        &self,
+        config: &WebhookConfig,
+    ) -> Result<SigningSecret, UnsealError> {
+        let place = secret_context(config.app, config.id.into());
+        let secret = self.seal_keys.unseal(&place, &config.secret_sealed)?;
+        Ok(SigningSecret::from(secret))
+    }
+
+    /// One configuration of an app.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn configuration(
+        &self,
+        app: AppId,
+        id: WebhookConfigId,
+    ) -> Result<Option<WebhookConfig>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        webhook_configs::find(&mut connection, app, id).await
+    }
+
+    /// Changes a configuration and answers it as it is now; `None` when the app has none of this id.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn change_configuration(
+        &self,
+        app: AppId,
+        id: WebhookConfigId,
+        change: &WebhookConfigChange,
+    ) -> Result<Option<WebhookConfig>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        webhook_configs::update(&mut connection, app, id, change, self.clock.now()).await
+    }
+
+    /// Deletes a configuration; `false` when the app has none of this id. It gets nothing that happens
+    /// from now on.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn delete_configuration(
+        &self,
+        app: AppId,
+        id: WebhookConfigId,
+    ) -> Result<bool, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        webhook_configs::delete(&mut connection, app, id).await
+    }
+}
+
+/// The part of the attempts that went well; with none, nothing has failed.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts of a week are far from 2^52"
+)]
+fn rate(successes: i64, attempts: i64) -> f64 {
+    if attempts == 0 {
+        1.0
+    } else {
+        successes as f64 / attempts as f64
+    }
+}

@@ -1,0 +1,323 @@
+//! Delivers what is queued: leases what is ready, serves the endpoints in turn, and hands what came of it to
+//! the recorder.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::claim::Claimer;
+use super::lanes::{Lanes, Leased};
+use super::recorder::recorder;
+use super::schedule::wait_after;
+use super::sign::SigningKey;
+use super::{Attempt, Webhooks, secret_context};
+use crate::storage::webhook_queue::{Attempted, Claimed};
+use crate::types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
+
+/// How often it looks by itself: for what is due again, and for what no announcement told of.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Deliveries that are leased at once at most.
+const CLAIM: usize = 1_024;
+
+/// With so many deliveries under way nobody waits for the next look, and it gathers more.
+const BUSY: usize = 16;
+const GATHER: Duration = Duration::from_millis(10);
+
+/// Endings that are heard at once.
+const ENDINGS: usize = 256;
+
+/// Secrets that are remembered.
+const KEYS: usize = 10_000;
+
+/// How much longer than an exchange a lease must last when it begins: the recorder needs time too, and
+/// clocks differ.
+const MARGIN: TimeDelta = TimeDelta::seconds(15);
+
+/// A leased delivery with all that it needs.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) claimed: Claimed,
+    body: Option<Bytes>,
+    key: Option<SigningKey>,
+}
+
+impl Leased for Ready {
+    fn lease(&self) -> DateTime<Utc> {
+        self.claimed.lease
+    }
+}
+
+/// What a look at the queue brought.
+pub(super) enum Seen {
+    /// Endpoints that have something ready, and whether there may be others.
+    Endpoints(Vec<EndpointId>),
+    /// Deliveries that are this process's now, and those endpoints that may have more.
+    Leased(Vec<Claimed>, HashMap<WebhookMessageId, Bytes>),
+}
+
+type Looking = Pin<Box<dyn Future<Output = (Claimer, Result<Seen, sqlx::Error>)> + Send>>;
+
+/// How a delivery ended, for its lane. Told when it is dropped, however that comes.
+struct Place {
+    ended: mpsc::Sender<Ended>,
+    endpoint: EndpointId,
+    success: bool,
+    began: Instant,
+}
+
+struct Ended {
+    endpoint: EndpointId,
+    success: bool,
+    took: Duration,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // There is room for all that can be under way.
+        let _ = self.ended.try_send(Ended {
+            endpoint: self.endpoint,
+            success: self.success,
+            took: self.began.elapsed(),
+        });
+    }
+}
+
+impl Webhooks {
+    /// Looks at the queue soon.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Delivers until `stop`, then finishes what is under way and gives back what is not. Attempts run on
+    /// `tracker`.
+    pub async fn dispatch(self, tracker: TaskTracker, stop: CancellationToken) {
+        let concurrency = self.settings.concurrency;
+        let (attempts, recorder) = recorder(self.pool.clone(), concurrency.max(512));
+        tracker.spawn(recorder.run());
+        let (ended, endings) = mpsc::channel(concurrency);
+        let dispatcher = Dispatcher {
+            lanes: Lanes::new(concurrency, self.settings.endpoint_concurrency),
+            keys: HashMap::new(),
+            webhooks: self,
+            tracker,
+            attempts,
+            ended,
+        };
+        dispatcher.run(endings, stop).await;
+    }
+
+    /// How long a lease must last when its exchange begins.
+    fn shortest_lease(&self) -> TimeDelta {
+        TimeDelta::from_std(self.settings.exchange).unwrap_or(TimeDelta::minutes(5)) + MARGIN
+    }
+
+    /// How long leases last: deliveries wait for a place on them too.
+    pub(super) fn lease(&self) -> TimeDelta {
+        self.shortest_lease() * 2
+    }
+}
+
+struct Dispatcher {
+    webhooks: Webhooks,
+    lanes: Lanes<Ready>,
+    /// Secrets as they sign, so that each is unsealed once.
+    keys: HashMap<EndpointId, (Vec<u8>, SigningKey)>,
+    tracker: TaskTracker,
+    attempts: mpsc::Sender<Attempted>,
+    ended: mpsc::Sender<Ended>,
+}
+
+impl Dispatcher {
+    async fn run(mut self, mut endings: mpsc::Receiver<Ended>, stop: CancellationToken) {
+        let wake = Arc::clone(&self.webhooks.wake);
+        let mut tick = interval(POLL);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut idle = Some(Claimer::new(&self.webhooks));
+        let mut looking: Option<Looking> = None;
+        let mut look = true;
+        let mut ended = Vec::new();
+        let mut looked_at = Instant::now();
+        while !stop.is_cancelled() {
+            let busy = self.lanes.in_flight() >= BUSY;
+            if look
+                && self.lanes.room() > 0
+                && (!busy || looked_at.elapsed() >= GATHER)
+                && let Some(claimer) = idle.take()
+            {
+                look = false;
+                looked_at = Instant::now();
+                looking = Some(Box::pin(claimer.endpoints()));
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                _ = endings.recv_many(&mut ended, ENDINGS) => {
+                    for Ended { endpoint, success, took } in ended.drain(..) {
+                        look |= self.lanes.end(endpoint, success, took);
+                    }
+                }
+                (idle_again, seen) = step(&mut looking) => {
+                    looking = None;
+                    match seen {
+                        Ok(Seen::Endpoints(endpoints)) => {
+                            let places = self.lanes.share_out(&endpoints, CLAIM);
+                            if places.is_empty() {
+                                idle = Some(idle_again);
+                            } else {
+                                looking = Some(Box::pin(idle_again.claim(places)));
+                            }
+                        }
+                        Ok(Seen::Leased(claimed, bodies)) => {
+                            idle = Some(idle_again);
+                            // What may be left is looked for until nothing comes.
+                            look |= !claimed.is_empty();
+                            self.take(claimed, &bodies);
+                        }
+                        Err(error) => {
+                            tracing::error!(%error, "webhooks that are due can't be looked for");
+                            idle = Some(idle_again);
+                        }
+                    }
+                }
+                () = wake.notified() => look = true,
+                // A look that was put off.
+                () = tokio::time::sleep(GATHER), if look && looking.is_none() => {}
+                _ = tick.tick() => {
+                    look = true;
+                    self.look_after();
+                }
+            }
+            self.start();
+        }
+        // What a look that is under way leases must not wait for its lease to run out.
+        if let Some(looking) = looking
+            && let (_, Ok(Seen::Leased(claimed, bodies))) = looking.await
+        {
+            self.take(claimed, &bodies);
+        }
+        self.finish(endings).await;
+    }
+
+    fn take(&mut self, claimed: Vec<Claimed>, bodies: &HashMap<WebhookMessageId, Bytes>) {
+        for claimed in claimed {
+            let body = bodies.get(&claimed.message).cloned();
+            let key = self.key(&claimed);
+            self.lanes
+                .push(claimed.endpoint, Ready { claimed, body, key });
+        }
+    }
+
+    fn key(&mut self, claimed: &Claimed) -> Option<SigningKey> {
+        if let Some((sealed, key)) = self.keys.get(&claimed.endpoint)
+            && *sealed == claimed.secret_sealed
+        {
+            return Some(key.clone());
+        }
+        let (endpoint, sealed) = (claimed.endpoint, &claimed.secret_sealed);
+        let context = secret_context(claimed.app, endpoint);
+        let key = match self.webhooks.seal_keys.unseal(&context, sealed) {
+            Ok(secret) => SigningKey::new(&secret)?,
+            Err(error) => {
+                tracing::error!(%error, app_id = %claimed.app, endpoint_id = %endpoint.0, "a webhook secret can't be unsealed");
+                return None;
+            }
+        };
+        self.keys.insert(endpoint, (sealed.clone(), key.clone()));
+        Some(key)
+    }
+
+    fn start(&mut self) {
+        while let Some(ready) = self.lanes.start() {
+            let place = Place {
+                ended: self.ended.clone(),
+                endpoint: ready.claimed.endpoint,
+                success: false,
+                began: Instant::now(),
+            };
+            let (webhooks, attempts) = (self.webhooks.clone(), self.attempts.clone());
+            self.tracker
+                .spawn(async move { deliver(webhooks, ready, place, attempts).await });
+        }
+    }
+
+    /// What has to be done now and then.
+    fn look_after(&mut self) {
+        let until = self.webhooks.clock.now() + self.webhooks.shortest_lease();
+        let short = self.lanes.take_short(until);
+        if !short.is_empty() {
+            self.tracker.spawn(self.webhooks.clone().release(short));
+        }
+        self.lanes.forget_idle();
+        if self.keys.len() > KEYS {
+            self.keys.clear();
+        }
+    }
+
+    async fn finish(mut self, mut endings: mpsc::Receiver<Ended>) {
+        self.webhooks
+            .clone()
+            .release(self.lanes.take_waiting())
+            .await;
+        while self.lanes.in_flight() > 0 {
+            let Some(Ended { endpoint, .. }) = endings.recv().await else {
+                return;
+            };
+            self.lanes.end(endpoint, true, Duration::ZERO);
+        }
+    }
+}
+
+/// The next step of a look; never comes where there is none.
+async fn step(looking: &mut Option<Looking>) -> (Claimer, Result<Seen, sqlx::Error>) {
+    match looking {
+        Some(looking) => looking.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Attempts one delivery and hands over what came of it.
+async fn deliver(
+    webhooks: Webhooks,
+    ready: Ready,
+    mut place: Place,
+    attempts: mpsc::Sender<Attempted>,
+) {
+    let Ready { claimed, body, key } = ready;
+    let began_at = webhooks.clock.now();
+    let attempt = match (body, key) {
+        (Some(body), Some(key)) => {
+            webhooks
+                .attempt_with(&claimed.url, &key, claimed.message, body)
+                .await
+        }
+        (None, _) => Attempt::failed("the message is no longer kept".to_owned(), 0, true),
+        (_, None) => Attempt::failed("the secret can't be read".to_owned(), 0, false),
+    };
+    place.success = attempt.success;
+    let number = claimed.attempts.saturating_add(1);
+    let wait = wait_after(&attempt, number, &webhooks.settings.retry, rand::random());
+    let next_at = wait
+        .and_then(|wait| TimeDelta::from_std(wait).ok())
+        .map(|wait| webhooks.clock.now() + wait);
+    let attempted = Attempted {
+        claimed,
+        id: WebhookDeliveryId::at(began_at),
+        began_at,
+        duration_ms: attempt.duration_ms,
+        http_status: attempt.http_status,
+        response_body: attempt.response_body,
+        success: attempt.success,
+        error_message: attempt.error_message,
+        next_at,
+    };
+    // The recorder outlives all attempts; where it is behind, they wait for it.
+    let _ = attempts.send(attempted).await;
+}

@@ -1,0 +1,366 @@
+//! Who is served next. Each endpoint has a lane of its own: deliveries that this process has leased for it,
+//! and the number of places that it may take at once. A lane begins with few places, gets one more with
+//! each success up to the limit, and loses half of them with each failure, so that an endpoint that hangs
+//! holds little of what all share. Lanes are served in turn.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::types::ids::EndpointId;
+
+/// Places that an unknown endpoint begins with.
+const FIRST: usize = 4;
+
+/// How much work is leased ahead of an endpoint's places, going by how fast it answered lately.
+const AHEAD: Duration = Duration::from_millis(200);
+
+/// Deliveries that are leased for one endpoint at most.
+const WINDOW: usize = 1_024;
+
+/// Lanes that are remembered though they are empty.
+const REMEMBERED: usize = 10_000;
+
+/// How fast an endpoint is while nothing is known of it: nothing is leased ahead.
+const UNKNOWN: Duration = AHEAD;
+
+/// Something that waits in a lane.
+pub(super) trait Leased {
+    /// Until when it is ours.
+    fn lease(&self) -> DateTime<Utc>;
+}
+
+#[derive(Debug)]
+struct Lane<T> {
+    waiting: VecDeque<T>,
+    in_flight: usize,
+    places: usize,
+    /// A moving average of what its deliveries take.
+    pace: Duration,
+    /// Whether it stands in the line of lanes that have something to start.
+    in_line: bool,
+    /// Whether more was ready for it when the queue was last looked at.
+    has_more: bool,
+}
+
+impl<T> Lane<T> {
+    /// What may be leased for it at once.
+    fn window(&self) -> usize {
+        let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
+        let ahead = self
+            .places
+            .saturating_mul(usize::try_from(rounds).unwrap_or(WINDOW));
+        ahead.min(WINDOW).max(self.places)
+    }
+
+    fn room(&self) -> usize {
+        self.window()
+            .saturating_sub(self.waiting.len() + self.in_flight)
+    }
+}
+
+/// All lanes of a process.
+#[derive(Debug)]
+pub(super) struct Lanes<T> {
+    by_endpoint: HashMap<EndpointId, Lane<T>>,
+    line: VecDeque<EndpointId>,
+    waiting: usize,
+    in_flight: usize,
+    concurrency: usize,
+    endpoint_concurrency: usize,
+}
+
+impl<T: Leased> Lanes<T> {
+    /// `concurrency` places in all, `endpoint_concurrency` for one endpoint.
+    pub(super) fn new(concurrency: usize, endpoint_concurrency: usize) -> Self {
+        Self {
+            by_endpoint: HashMap::new(),
+            line: VecDeque::new(),
+            waiting: 0,
+            in_flight: 0,
+            concurrency,
+            endpoint_concurrency,
+        }
+    }
+
+    /// Deliveries under way.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Deliveries that wait for a place.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// How many more may be leased in all.
+    pub(super) fn room(&self) -> usize {
+        let most = self.concurrency.saturating_mul(4).max(2 * WINDOW);
+        most.saturating_sub(self.waiting + self.in_flight)
+    }
+
+    /// Shares the room out over endpoints that have something ready, `most` deliveries at most. Those that
+    /// get none for want of room of their own are remembered as having more.
+    pub(super) fn share_out(
+        &mut self,
+        endpoints: &[EndpointId],
+        most: usize,
+    ) -> Vec<(EndpointId, i64)> {
+        let mut left = self.room().min(most);
+        let mut waiting = endpoints.len();
+        let mut places = Vec::with_capacity(waiting);
+        for endpoint in endpoints {
+            // What the earlier ones leave goes to the later ones.
+            let share = left.div_ceil(waiting.max(1));
+            waiting -= 1;
+            let wanted = self.room_of(*endpoint);
+            let number = wanted.min(share);
+            if let Some(lane) = self.by_endpoint.get_mut(endpoint) {
+                lane.has_more = true;
+            }
+            if number > 0 {
+                left -= number;
+                places.push((*endpoint, i64::try_from(number).unwrap_or(i64::MAX)));
+            }
+        }
+        places
+    }
+
+    /// How many more may be leased for an endpoint: its places, and what it does in [`AHEAD`].
+    pub(super) fn room_of(&self, endpoint: EndpointId) -> usize {
+        let Some(lane) = self.by_endpoint.get(&endpoint) else {
+            return FIRST.min(self.endpoint_concurrency);
+        };
+        lane.room()
+    }
+
+    /// Puts a leased delivery into its endpoint's lane.
+    pub(super) fn push(&mut self, endpoint: EndpointId, delivery: T) {
+        let places = FIRST.min(self.endpoint_concurrency);
+        let lane = self.by_endpoint.entry(endpoint).or_insert_with(|| Lane {
+            waiting: VecDeque::new(),
+            in_flight: 0,
+            places,
+            pace: UNKNOWN,
+            in_line: false,
+            has_more: false,
+        });
+        lane.waiting.push_back(delivery);
+        self.waiting += 1;
+        Self::queue_up(&mut self.line, endpoint, lane);
+    }
+
+    /// The next delivery to start, if there is a place for one.
+    pub(super) fn start(&mut self) -> Option<T> {
+        while self.in_flight < self.concurrency {
+            let endpoint = self.line.pop_front()?;
+            let Some(lane) = self.by_endpoint.get_mut(&endpoint) else {
+                continue;
+            };
+            lane.in_line = false;
+            if lane.in_flight >= lane.places {
+                continue;
+            }
+            let Some(delivery) = lane.waiting.pop_front() else {
+                continue;
+            };
+            self.waiting -= 1;
+            lane.in_flight += 1;
+            self.in_flight += 1;
+            Self::queue_up(&mut self.line, endpoint, lane);
+            return Some(delivery);
+        }
+        None
+    }
+
+    /// Says that a delivery has ended, and how long it took; answers whether it is time to look for more
+    /// of its endpoint's.
+    pub(super) fn end(&mut self, endpoint: EndpointId, success: bool, took: Duration) -> bool {
+        let Some(lane) = self.by_endpoint.get_mut(&endpoint) else {
+            return false;
+        };
+        self.in_flight = self.in_flight.saturating_sub(1);
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        lane.pace = (lane.pace * 7 + took) / 8;
+        lane.places = if success {
+            (lane.places + 1).min(self.endpoint_concurrency)
+        } else {
+            (lane.places / 2).max(1)
+        };
+        Self::queue_up(&mut self.line, endpoint, lane);
+        let is_time = lane.has_more && lane.room() >= (lane.window() / 2).max(1);
+        lane.has_more &= !is_time;
+        is_time
+    }
+
+    /// Takes out what waits on a lease that ends before `until`.
+    pub(super) fn take_short(&mut self, until: DateTime<Utc>) -> Vec<T> {
+        let mut short = Vec::new();
+        for lane in self.by_endpoint.values_mut() {
+            // The oldest lease is in front.
+            while lane
+                .waiting
+                .front()
+                .is_some_and(|delivery| delivery.lease() < until)
+            {
+                short.extend(lane.waiting.pop_front());
+            }
+        }
+        self.waiting -= short.len();
+        short
+    }
+
+    /// Takes out all that waits.
+    pub(super) fn take_waiting(&mut self) -> Vec<T> {
+        self.take_short(DateTime::<Utc>::MAX_UTC)
+    }
+
+    /// Forgets empty lanes, once there are many.
+    pub(super) fn forget_idle(&mut self) {
+        if self.by_endpoint.len() > REMEMBERED {
+            self.by_endpoint
+                .retain(|_, lane| lane.in_flight > 0 || !lane.waiting.is_empty());
+        }
+    }
+
+    fn queue_up(queue: &mut VecDeque<EndpointId>, endpoint: EndpointId, lane: &mut Lane<T>) {
+        if !lane.in_line && !lane.waiting.is_empty() && lane.in_flight < lane.places {
+            lane.in_line = true;
+            queue.push_back(endpoint);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    struct Delivery(EndpointId, DateTime<Utc>);
+
+    impl Leased for Delivery {
+        fn lease(&self) -> DateTime<Utc> {
+            self.1
+        }
+    }
+
+    const FAST: Duration = Duration::from_millis(1);
+
+    fn endpoint(number: u128) -> EndpointId {
+        EndpointId(Uuid::from_u128(number))
+    }
+
+    fn filled(lanes: &mut Lanes<Delivery>, number: u128, deliveries: usize) {
+        for _ in 0..deliveries {
+            lanes.push(
+                endpoint(number),
+                Delivery(endpoint(number), DateTime::UNIX_EPOCH),
+            );
+        }
+    }
+
+    #[test]
+    fn endpoints_take_turns() {
+        let mut lanes = Lanes::new(100, 100);
+        filled(&mut lanes, 1, 100);
+        filled(&mut lanes, 2, 2);
+        filled(&mut lanes, 3, 1);
+        let order: Vec<u128> = std::iter::from_fn(|| lanes.start())
+            .map(|Delivery(endpoint, _)| endpoint.0.as_u128())
+            .collect();
+        assert_eq!(order, [1, 2, 3, 1, 2, 1, 1]);
+        assert_eq!((lanes.in_flight(), lanes.waiting()), (7, 96));
+    }
+
+    #[test]
+    fn an_endpoint_that_fails_holds_one_place() {
+        let mut lanes = Lanes::new(100, 32);
+        filled(&mut lanes, 1, 50);
+        assert_eq!(std::iter::from_fn(|| lanes.start()).count(), FIRST);
+        for _ in 0..FIRST {
+            lanes.end(endpoint(1), false, Duration::from_secs(15));
+        }
+        assert_eq!(std::iter::from_fn(|| lanes.start()).count(), 1);
+        assert_eq!(lanes.room_of(endpoint(1)), 0);
+        // Nothing of that stands in another's way.
+        assert_eq!(lanes.room_of(endpoint(2)), FIRST);
+        filled(&mut lanes, 2, 1);
+        assert_eq!(lanes.start().map(|started| started.0), Some(endpoint(2)));
+        // It answers again, and gets all its places back.
+        for _ in 0..40 {
+            lanes.end(endpoint(1), true, FAST);
+            lanes.start();
+        }
+        filled(&mut lanes, 1, 50);
+        std::iter::from_fn(|| lanes.start()).count();
+        assert_eq!(lanes.by_endpoint[&endpoint(1)].in_flight, 32);
+    }
+
+    #[test]
+    fn what_answers_fast_is_leased_ahead() {
+        let mut lanes: Lanes<Delivery> = Lanes::new(1_000, 32);
+        assert_eq!(lanes.room_of(endpoint(1)), FIRST);
+        for _ in 0..100 {
+            filled(&mut lanes, 1, 1);
+            lanes.start();
+            lanes.end(endpoint(1), true, FAST);
+        }
+        assert!(lanes.room_of(endpoint(1)) > 900);
+        for _ in 0..100 {
+            filled(&mut lanes, 1, 1);
+            lanes.start();
+            lanes.end(endpoint(1), true, Duration::from_secs(1));
+        }
+        assert_eq!(lanes.room_of(endpoint(1)), 32);
+    }
+
+    #[test]
+    fn short_leases_are_given_back() {
+        let mut lanes = Lanes::new(1, 1);
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+        for seconds in [10, 20, 30] {
+            lanes.push(endpoint(1), Delivery(endpoint(1), at(seconds)));
+        }
+        assert_eq!(lanes.take_short(at(20)).len(), 1);
+        assert_eq!(lanes.start(), Some(Delivery(endpoint(1), at(20))));
+        assert_eq!(lanes.take_waiting().len(), 1);
+        assert_eq!((lanes.in_flight(), lanes.waiting()), (1, 0));
+        lanes.end(endpoint(1), true, FAST);
+        assert_eq!(lanes.start(), None);
+    }
+
+    proptest! {
+        /// Whatever happens in whatever order: no place too many, nothing lost, nobody forgotten.
+        #[test]
+        fn books_balance(steps in prop::collection::vec((0_u8..4, 0_u128..5), 1..400)) {
+            let mut lanes = Lanes::new(6, 3);
+            let mut under_way: Vec<EndpointId> = Vec::new();
+            let (mut pushed, mut ended) = (0, 0);
+            for (kind, number) in steps {
+                match kind {
+                    0 => { filled(&mut lanes, number, 1); pushed += 1; }
+                    1 => under_way.extend(lanes.start().map(|started| started.0)),
+                    _ => if let Some(endpoint) = under_way.pop() {
+                        lanes.end(endpoint, kind == 2, FAST);
+                        ended += 1;
+                    },
+                }
+                prop_assert_eq!(lanes.in_flight(), under_way.len());
+                prop_assert_eq!(lanes.waiting() + lanes.in_flight() + ended, pushed);
+                prop_assert!(lanes.in_flight() <= 6);
+                prop_assert!(lanes.by_endpoint.values().all(|lane| lane.in_flight <= 3));
+            }
+            // All of it is served in the end.
+            loop {
+                under_way.extend(std::iter::from_fn(|| lanes.start()).map(|started| started.0));
+                let Some(endpoint) = under_way.pop() else { break };
+                lanes.end(endpoint, true, FAST);
+            }
+            prop_assert_eq!(lanes.waiting(), 0);
+        }
+    }
+}

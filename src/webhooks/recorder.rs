@@ -1,0 +1,122 @@
+//! Writes what came of attempts: all that wait at once, in one statement. While one commit runs the next
+//! batch gathers.
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::storage::pool::OwnConnection;
+use crate::storage::webhook_queue::{self, Attempted};
+
+/// Attempts of one commit at most.
+const BATCH: usize = 512;
+
+/// Attempts that show that more are coming, and how long these are waited for.
+const BUSY: usize = 8;
+const GATHER: Duration = Duration::from_millis(5);
+
+/// How long a commit may take.
+const COMMIT: Duration = Duration::from_secs(15);
+
+/// Attempts to write while the database can't be reached. What is not written then is delivered again
+/// once its lease has run out.
+const TRIES: u32 = 10;
+
+/// The recorder's task.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    connection: OwnConnection,
+    attempts: mpsc::Receiver<Attempted>,
+}
+
+/// A recorder that has `waiting` places, and the way to it. Whoever finds no place waits.
+pub(super) fn recorder(pool: PgPool, waiting: usize) -> (mpsc::Sender<Attempted>, Recorder) {
+    let (sender, attempts) = mpsc::channel(waiting);
+    let connection = OwnConnection::new(pool);
+    (
+        sender,
+        Recorder {
+            connection,
+            attempts,
+        },
+    )
+}
+
+impl Recorder {
+    /// Runs until all senders are gone and all is written.
+    pub(super) async fn run(mut self) {
+        let mut waiting = Vec::with_capacity(BATCH);
+        while self.attempts.recv_many(&mut waiting, BATCH).await > 0 {
+            // Where much is under way, more comes at once, and nobody waits for this.
+            if (BUSY..BATCH).contains(&waiting.len()) {
+                tokio::time::sleep(GATHER).await;
+                while waiting.len() < BATCH
+                    && let Ok(attempted) = self.attempts.try_recv()
+                {
+                    waiting.push(attempted);
+                }
+            }
+            self.record(&waiting).await;
+            waiting.clear();
+        }
+    }
+
+    async fn record(&mut self, attempted: &[Attempted]) {
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(Duration::from_millis(100) * 2_u32.pow(attempt.min(6))).await;
+            }
+            match self.try_record(attempted).await {
+                Ok(recorded) => return count(attempted, recorded),
+                Err(error @ sqlx::Error::Database(_)) if attempted.len() > 1 => {
+                    tracing::error!(%error, count = attempted.len(), "webhook attempts were refused by the database; they are written one by one");
+                    for one in attempted {
+                        self.record_alone(one).await;
+                    }
+                    return;
+                }
+                Err(error) => {
+                    tracing::error!(%error, count = attempted.len(), "webhook attempts can't be recorded");
+                }
+            }
+        }
+    }
+
+    async fn record_alone(&mut self, attempted: &Attempted) {
+        match self.try_record(std::slice::from_ref(attempted)).await {
+            Ok(recorded) => count(std::slice::from_ref(attempted), recorded),
+            Err(error) => {
+                let message_id = attempted.claimed.message;
+                tracing::error!(%error, %message_id, "a webhook attempt can't be recorded");
+            }
+        }
+    }
+
+    async fn try_record(&mut self, attempted: &[Attempted]) -> Result<i64, sqlx::Error> {
+        let recording = self
+            .connection
+            .run(async |connection| webhook_queue::record(connection, attempted).await);
+        timeout(COMMIT, recording)
+            .await
+            .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+}
+
+fn count(attempted: &[Attempted], recorded: i64) {
+    for success in [true, false] {
+        let number = attempted
+            .iter()
+            .filter(|attempt| attempt.success == success);
+        metrics::counter!("mailgate_webhook_attempts_total", "success" => if success { "true" } else { "false" })
+            .increment(number.count() as u64);
+    }
+    let lost = i64::try_from(attempted.len()).unwrap_or(i64::MAX) - recorded;
+    if lost > 0 {
+        tracing::warn!(
+            count = lost,
+            "webhook attempts were not recorded: their leases had run out, or they were taken back"
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! Delivers again what a subscriber points at.
+
+use super::Webhooks;
+use crate::storage::webhook_deliveries;
+use crate::storage::webhook_queue::{self, Requeued};
+use crate::types::ids::{AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId};
+
+/// A delivery can't be made again.
+#[derive(Debug, thiserror::Error)]
+pub enum RetryError {
+    /// The configuration has no such delivery.
+    #[error("there is no such delivery")]
+    NotFound,
+    /// Its message is being delivered to the endpoint at this moment.
+    #[error("this message is being delivered at this moment")]
+    InFlight,
+    /// Its body has aged away.
+    #[error("the body of this message is no longer kept")]
+    Gone,
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// A message that is delivered again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retried {
+    /// The webhook-id, as before.
+    pub message: WebhookMessageId,
+    /// The number that the attempt will have.
+    pub attempt_number: i32,
+}
+
+impl Webhooks {
+    /// Delivers the message of an earlier delivery to its configuration again, at once: under the same
+    /// webhook-id, as its next attempt, with the schedule's attempts that are left behind it.
+    ///
+    /// # Errors
+    ///
+    /// [`RetryError`].
+    pub async fn retry(
+        &self,
+        app: AppId,
+        config: WebhookConfigId,
+        delivery: WebhookDeliveryId,
+    ) -> Result<Retried, RetryError> {
+        let endpoint = EndpointId::from(config);
+        let mut transaction = self.pool.begin().await?;
+        let message = webhook_deliveries::message_of(&mut transaction, app, endpoint, delivery)
+            .await?
+            .ok_or(RetryError::NotFound)?;
+        let now = self.clock.now();
+        match webhook_queue::requeue(&mut transaction, app, endpoint, message, now).await? {
+            Requeued::Due(attempt_number) => {
+                transaction.commit().await?;
+                Ok(Retried {
+                    message,
+                    attempt_number,
+                })
+            }
+            Requeued::InFlight => Err(RetryError::InFlight),
+            Requeued::Gone => Err(RetryError::Gone),
+        }
+    }
+}

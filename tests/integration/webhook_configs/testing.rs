@@ -1,0 +1,181 @@
+//! Test deliveries: sent at once and signed as any other, to receivers of every kind.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{arrived, builder, create, hook, is_signed, post};
+use crate::support::caller::{Caller, has_just, is_moment, text};
+use crate::support::gateway::Gateway;
+use crate::support::receiver::{Receiver, Reply};
+
+async fn test(caller: &Caller<'_>, webhook: &Value) -> Value {
+    let path = format!("{}/test", hook(caller.gateway, webhook));
+    let result = post(caller, &path).await.success(200);
+    has_just(
+        &result,
+        vec![
+            "success",
+            "http_status",
+            "response_body",
+            "duration_ms",
+            "error_message",
+            "payload_sent",
+        ],
+    );
+    assert!(result["duration_ms"].as_u64().is_some(), "{result}");
+    result
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_takes_it() {
+    let gateway = builder().start().await;
+    let caller = Caller::owner(&gateway).await;
+    let receiver = Receiver::start().await;
+    let created = create(&caller, &receiver.url("/hook"), &["email.sent"]).await;
+    // One that is paused can be tried too.
+    let path = hook(&gateway, &created);
+    caller
+        .put(&path, &json!({ "is_active": false }))
+        .await
+        .success(200);
+    let result = test(&caller, &created).await;
+    assert_eq!(result["success"], true);
+    assert_eq!(result["http_status"], 200);
+    assert_eq!(result["response_body"], "thanks");
+    assert_eq!(result["error_message"], Value::Null);
+    let payload = &result["payload_sent"];
+    has_just(payload, vec!["event", "app_id", "timestamp", "data"]);
+    assert_eq!(payload["event"], "test");
+    assert_eq!(payload["app_id"], gateway.app.id.to_string());
+    is_moment(text(payload, "timestamp"));
+    has_just(&payload["data"], vec!["message"]);
+    assert!(!text(&payload["data"], "message").is_empty());
+
+    let requests = arrived(&gateway, &receiver, 1).await;
+    is_signed(&requests[0], text(&created, "secret"));
+    assert_eq!(requests[0].path, "/hook");
+    assert_eq!(&requests[0].json(), payload);
+    // Each one is another message.
+    test(&caller, &created).await;
+    let requests = receiver.received();
+    assert_ne!(
+        requests[0].header("webhook-id"),
+        requests[1].header("webhook-id")
+    );
+    // Nothing that happened, so no delivery.
+    let list = caller.get(&format!("{path}/deliveries")).await.success(200);
+    assert_eq!(
+        list,
+        json!({ "deliveries": [], "total": 0, "success_count": 0, "failure_count": 0 })
+    );
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn receivers_that_fail() {
+    let gateway = builder().set("WEBHOOKS__EXCHANGE_SECONDS", 1).start().await;
+    let caller = Caller::owner(&gateway).await;
+    let receiver = Receiver::start().await;
+    let created = create(&caller, &receiver.url("/"), &["email.sent"]).await;
+    for (reply, status, body) in [
+        (Reply::Status(500, "broken"), Some(500), "broken"),
+        (Reply::Status(404, ""), Some(404), ""),
+        (Reply::Status(410, "gone"), Some(410), "gone"),
+        (
+            Reply::Header(302, "location", receiver.url("/elsewhere")),
+            Some(302),
+            "",
+        ),
+        (Reply::Hang, None, ""),
+    ] {
+        receiver.then([reply.clone()]);
+        let result = test(&caller, &created).await;
+        assert_eq!(result["success"], false, "{reply:?}");
+        assert_eq!(result["http_status"], json!(status), "{reply:?}");
+        assert_eq!(result["response_body"], body, "{reply:?}");
+        let error = text(&result, "error_message");
+        let names_status = status.is_none_or(|status| error.contains(&status.to_string()));
+        assert!(names_status, "{error}");
+    }
+    let asked = receiver.count();
+    assert_eq!(asked, 5, "neither repeated nor redirected");
+
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let closed = create(&caller, &format!("http://{address}/"), &["email.sent"]).await;
+    let result = test(&caller, &closed).await;
+    assert_eq!(
+        (&result["success"], &result["http_status"]),
+        (&json!(false), &Value::Null)
+    );
+    assert!(!text(&result, "error_message").is_empty());
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn none_goes_to_a_private_address() {
+    let gateway = Gateway::start().await;
+    let caller = Caller::owner(&gateway).await;
+    let receiver = Receiver::start().await;
+    let created = create(&caller, "https://app.example/", &["email.sent"]).await;
+    // As a name would lead there that looked harmless when it was given.
+    sqlx::query("UPDATE webhook_configs SET url = $1")
+        .bind(format!("https://{}/", receiver.address))
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let result = test(&caller, &created).await;
+    assert_eq!(
+        (&result["success"], &result["http_status"]),
+        (&json!(false), &Value::Null)
+    );
+    let error = text(&result, "error_message");
+    assert!(error.contains("public"), "{error}");
+    assert_eq!(receiver.count(), 0);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_at_a_time_for_an_app() {
+    let gateway = builder().start().await;
+    let caller = Caller::owner(&gateway).await;
+    let (slow, quick) = (Receiver::start().await, Receiver::start().await);
+    slow.always(Reply::Hang);
+    let hanging = create(&caller, &slow.url("/"), &["email.sent"]).await;
+    let other = create(&caller, &quick.url("/"), &["email.sent"]).await;
+    let path = |webhook: &Value| format!("{}/test", hook(&gateway, webhook));
+    let first = path(&hanging);
+    {
+        let first = std::pin::pin!(post(&caller, &first));
+        let second = async {
+            arrived(&gateway, &slow, 1).await;
+            for webhook in [&hanging, &other] {
+                let refused = post(&caller, &path(webhook)).await;
+                assert_eq!(refused.problem(), (429, "test_under_way"));
+            }
+            // Another app isn't held up.
+            let app = caller.create("Another").await;
+            let hooks = format!("/apps/{}/webhooks", text(&app, "pushable_key"));
+            let body = json!({ "url": quick.url("/"), "events": ["email.sent"] });
+            let webhook = caller.post(&hooks, &body).await.success(201);
+            let path = format!("{hooks}/{}/test", text(&webhook, "id"));
+            assert_eq!(post(&caller, &path).await.success(200)["success"], true);
+        };
+        tokio::select! {
+            answer = first => panic!("it hangs: {answer:?}"),
+            () = second => {}
+        }
+    }
+    // Whoever hangs up gives the place back.
+    gateway
+        .eventually("a free place", async |_| {
+            let answer = post(&caller, &path(&other)).await;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            answer.status == 200
+        })
+        .await;
+    assert_eq!((slow.count(), quick.count()), (1, 2));
+    gateway.stop().await;
+}

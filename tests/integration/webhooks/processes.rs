@@ -1,0 +1,197 @@
+//! Several processes on one database, and what becomes of the deliveries of one that ends.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use chrono::TimeDelta;
+use mailgate::types::ids::WebhookMessageId;
+
+use super::{SECRET, configure, connected, deliveries, gateway, happen, queued};
+use crate::command_line::serve;
+use crate::support::gateway::Gateway;
+use crate::support::receiver::Receiver;
+
+const DUE: usize = 10_000;
+
+/// Puts the queue away, so that all of it gets due at one moment.
+async fn hold(gateway: &Gateway, hold: bool) {
+    let statement = if hold {
+        "UPDATE webhook_queue SET state = 'waiting', due_at = now() + interval '1 hour'"
+    } else {
+        "UPDATE webhook_queue SET state = 'ready', due_at = now()"
+    };
+    sqlx::query(statement)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_is_killed_leaves_nothing_untold() {
+    // This process only looks on until the others have worked.
+    let gateway = gateway().start().await;
+    let receivers = [
+        Receiver::start().await,
+        Receiver::start().await,
+        Receiver::start().await,
+    ];
+    let app = gateway.app.id;
+    let mut ends = Vec::new();
+    for receiver in &receivers {
+        let url = "http://127.0.0.1:9/";
+        let config = configure(&gateway, app, url, &["user.connected"], SECRET).await;
+        ends.push((config, receiver));
+    }
+    gateway.stop_daemon().await;
+
+    let many: Vec<_> = (0..=DUE / 3).map(|_| connected(app)).collect();
+    happen(&gateway, &many).await;
+    hold(&gateway, true).await;
+    for (config, receiver) in &ends {
+        sqlx::query("UPDATE webhook_configs SET url = $2 WHERE id = $1")
+            .bind(config.0)
+            .bind(receiver.url("/"))
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+    }
+    let start = || {
+        serve::replica(&gateway)
+            .set("WEBHOOKS__ALLOW_PRIVATE", "true")
+            .set("WEBHOOKS__EXCHANGE_SECONDS", "1")
+            .start()
+    };
+    let mut first = start();
+    let mut second = start();
+    first.ready().await;
+    second.ready().await;
+    hold(&gateway, false).await;
+
+    // In the middle of it.
+    let told = || receivers.iter().map(Receiver::count).sum::<usize>();
+    let begun = Instant::now();
+    while told() < DUE / 10 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "nothing is delivered"
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    first.signal("KILL").await;
+    assert!(told() < DUE, "it was killed too late");
+    let begun = Instant::now();
+    while !queued(&gateway).await.is_empty() {
+        let left = queued(&gateway).await;
+        assert!(begun.elapsed() < Duration::from_mins(2), "{left:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+
+    // Each message at each receiver, and one attempt for each, under the number 1.
+    let all: HashSet<String> = receivers[0]
+        .received()
+        .iter()
+        .map(|one| one.header("webhook-id").to_owned())
+        .collect();
+    assert_eq!(all.len(), DUE / 3 + 1);
+    for receiver in &receivers {
+        let ids: HashSet<String> = receiver
+            .received()
+            .iter()
+            .map(|one| one.header("webhook-id").to_owned())
+            .collect();
+        assert_eq!(ids, all);
+    }
+    let rows = deliveries(&gateway).await;
+    assert_eq!(rows.len(), all.len() * 3);
+    assert!(
+        rows.iter()
+            .all(|row| row.success && row.attempt_number == 1)
+    );
+    let mut recorded: HashMap<uuid::Uuid, usize> = HashMap::new();
+    for row in &rows {
+        assert!(all.contains(&WebhookMessageId(row.message_id).to_string()));
+        *recorded.entry(row.endpoint_id).or_default() += 1;
+    }
+    assert!(
+        ends.iter()
+            .all(|(config, _)| recorded[&config.0] == all.len())
+    );
+    // What came twice was in the hands of the process that died.
+    let twice = told() - rows.len();
+    assert!(twice <= 1_024, "{twice} came twice");
+    second.signal("TERM").await;
+    assert!(second.end(Duration::from_secs(15)).await.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_share_the_work_and_tell_nothing_twice() {
+    let gateway = gateway().start().await;
+    let other = gateway
+        .replica()
+        .set("WEBHOOKS__ALLOW_PRIVATE", true)
+        .start()
+        .await;
+    let receiver = Receiver::start().await;
+    configure(
+        &gateway,
+        gateway.app.id,
+        &receiver.url("/"),
+        &["user.connected"],
+        SECRET,
+    )
+    .await;
+    for _ in 0..20 {
+        let some: Vec<_> = (0..50).map(|_| connected(gateway.app.id)).collect();
+        happen(&gateway, &some).await;
+    }
+    gateway
+        .eventually("all is delivered", async |gateway| {
+            queued(gateway).await.is_empty()
+        })
+        .await;
+    assert_eq!(receiver.count(), 1_000);
+    assert_eq!(deliveries(&gateway).await.len(), 1_000);
+    other.stop().await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_has_run_out_is_taken_up_by_somebody() {
+    let gateway = gateway().start().await;
+    let receiver = Receiver::start().await;
+    configure(
+        &gateway,
+        gateway.app.id,
+        &receiver.url("/"),
+        &["user.connected"],
+        SECRET,
+    )
+    .await;
+    // As a process leaves it that dies between its claim and its record.
+    let mut transaction = gateway.daemon.pool.begin().await.unwrap();
+    mailgate::storage::webhook_messages::emit(
+        &mut transaction,
+        &[connected(gateway.app.id)],
+        chrono::Utc::now(),
+    )
+    .await
+    .unwrap();
+    sqlx::query("UPDATE webhook_queue SET state = 'leased', due_at = now() + interval '1 minute'")
+        .execute(&mut *transaction)
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+    happen(&gateway, &[connected(gateway.app.id)]).await;
+    gateway
+        .eventually("the other one is told", async |_| receiver.count() == 1)
+        .await;
+    assert_eq!(queued(&gateway).await, [("leased".to_owned(), 1)]);
+    gateway.clock.advance(TimeDelta::seconds(61));
+    gateway
+        .eventually("it is taken up", async |gateway| {
+            queued(gateway).await.is_empty()
+        })
+        .await;
+    assert_eq!(receiver.count(), 2);
+    gateway.stop().await;
+}

@@ -1,0 +1,108 @@
+//! What is kept, and when it goes.
+
+use std::sync::Arc;
+
+use chrono::TimeDelta;
+use mailgate::storage::webhook_messages;
+use mailgate::types::clock::{Clock, MovedClock, SharedClock};
+use mailgate::types::event::Emission;
+use mailgate::types::ids::LogId;
+use mailgate::workers;
+use tokio_util::sync::CancellationToken;
+
+use super::{SECRET, attempted, configure, connected, gateway, happen, queued, replied};
+use crate::support::gateway::Gateway;
+use crate::support::receiver::{Receiver, Reply};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_taken_back_is_not_told() {
+    let gateway = gateway().start().await;
+    let receiver = Receiver::start().await;
+    let events = &["user.connected", "email.reply"];
+    configure(&gateway, gateway.app.id, &receiver.url("/"), events, SECRET).await;
+    let log = LogId::at(gateway.clock.now());
+    let mut transaction = gateway.daemon.pool.begin().await.unwrap();
+    let emissions: [Emission; 2] = [replied(gateway.app.id, log), connected(gateway.app.id)];
+    webhook_messages::emit(&mut transaction, &emissions, gateway.clock.now())
+        .await
+        .unwrap();
+    webhook_messages::withdraw(&mut transaction, gateway.app.id, log)
+        .await
+        .unwrap();
+    transaction.commit().await.unwrap();
+    attempted(&gateway, 1).await;
+    assert_eq!(receiver.received()[0].json()["event"], "user.connected");
+    assert!(queued(&gateway).await.is_empty());
+    gateway.stop().await;
+}
+
+/// The partitions of a day.
+async fn of_day(gateway: &Gateway, day: &str) -> usize {
+    let names: Vec<String> = sqlx::query_scalar(
+        "SELECT inhrelid::regclass::text FROM pg_inherits
+         WHERE inhparent IN ('webhook_messages'::regclass, 'webhook_deliveries'::regclass)",
+    )
+    .fetch_all(&mut gateway.database().await)
+    .await
+    .unwrap();
+    names.iter().filter(|name| name.ends_with(day)).count()
+}
+
+/// One round of the worker that looks after the partitions.
+async fn look_after(gateway: &Gateway) {
+    let ended = CancellationToken::new();
+    ended.cancel();
+    let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
+    workers::keep_partitions(gateway.daemon.pool.clone(), clock, 5, ended).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_age_as_the_log_does_but_for_those_that_are_still_queued() {
+    let gateway = gateway()
+        .set("WEBHOOKS__RETRY_SECONDS", "864000")
+        .start()
+        .await;
+    let receiver = Receiver::start().await;
+    receiver.then([Reply::Status(500, "")]);
+    configure(
+        &gateway,
+        gateway.app.id,
+        &receiver.url("/"),
+        &["user.connected"],
+        SECRET,
+    )
+    .await;
+    let day = gateway.clock.now().format("%Y%m%d").to_string();
+    happen(&gateway, &[connected(gateway.app.id)]).await;
+    attempted(&gateway, 1).await;
+    assert_eq!(of_day(&gateway, &day).await, 2);
+    let counted = async |gateway: &Gateway| -> i64 {
+        sqlx::query_scalar("SELECT count(*) FROM webhook_counters")
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap()
+    };
+
+    // Its day is over, and it still waits for its next attempt.
+    gateway.clock.advance(TimeDelta::days(9));
+    gateway
+        .eventually("the days ahead are made", async |gateway| {
+            look_after(gateway).await;
+            let today = gateway.clock.now().format("%Y%m%d").to_string();
+            of_day(gateway, &today).await == 2
+        })
+        .await;
+    look_after(&gateway).await;
+    assert_eq!(of_day(&gateway, &day).await, 2);
+    assert_eq!(counted(&gateway).await, 1);
+    gateway.clock.advance(TimeDelta::days(2));
+    let both = attempted(&gateway, 2).await;
+    assert!(both[1].success);
+    gateway
+        .eventually("the day goes", async |gateway| {
+            look_after(gateway).await;
+            of_day(gateway, &day).await == 0 && counted(gateway).await == 0
+        })
+        .await;
+    gateway.stop().await;
+}
