@@ -2,6 +2,8 @@
 # make test      every test, against Postfix, Dovecot and the other peers too (Debian 12, as root)
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
+# make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
+#                BENCH_DIR=folder the log stays there and is used again (ARGS="fill", "reports", "journal" are its parts)
 # make check     format, lints, licences and bans, offline SQL data
 # make sqlx      writes .sqlx anew after a query or a migration has changed
 # make advisories  known vulnerabilities of the dependencies (fetches their database)
@@ -11,7 +13,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test bench check sqlx advisories compiler postgres clients
+.PHONY: dev test bench bench-logs check sqlx advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -24,6 +26,9 @@ test: compiler postgres
 bench: compiler postgres
 	@tools/debian-packages dovecot-core postfix
 	cargo bench --locked --bench throughput -- $(ARGS)
+
+bench-logs: compiler postgres
+	cargo bench --locked --bench logs -- $(ARGS)
 
 check: compiler postgres
 	cargo fmt --check

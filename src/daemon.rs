@@ -16,6 +16,7 @@ use crate::mailboxes::Mailboxes;
 use crate::providers::egress::EgressSetupError;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
+use crate::reports::Reports;
 use crate::rest::{Doors, router};
 use crate::sending::Sending;
 use crate::sending::budget::Budget;
@@ -190,6 +191,7 @@ pub async fn start(
         accounts: accounts.clone(),
         mailboxes: mailboxes.clone(),
         sending: sending.clone(),
+        reports: Reports::new(pool.clone(), Arc::clone(&clock)),
         base_url: Arc::clone(&base_url),
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
@@ -213,8 +215,6 @@ pub async fn start(
         clock: Arc::clone(&clock),
     };
     let door = SmtpDoor::new(submission, acceptor, limits);
-    let starttls_address = door.serve(listeners.starttls, false, shutdown);
-    let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     keep_sending(sending, providers, shutdown);
     keep_delivering(&pool, webhooks.clone(), shutdown);
@@ -234,8 +234,8 @@ pub async fn start(
         webhooks,
         http_address,
         base_url: base_url.as_ref().to_owned(),
-        starttls_address,
-        tls_address,
+        starttls_address: door.serve(listeners.starttls, false, shutdown),
+        tls_address: door.serve(listeners.implicit_tls, true, shutdown),
     })
 }
 
@@ -309,6 +309,10 @@ fn look_after(
     tracker.spawn(workers::end_sessions(
         pool.clone(),
         accounts.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::add_up(
+        Reports::new(pool.clone(), Arc::clone(&clock)),
         stop.clone(),
     ));
     tracker.spawn(workers::keep_partitions(

@@ -8,6 +8,7 @@
 //! | 4 | `daemon` `operator` | builds and spawns all of it; the operator's commands |
 //! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
 //! | 2 | `sending` → `mailboxes` → `webhooks` → `accounts` | the domain, in this order |
+//! | 2 | `reports` | logs and statistics, on its own beside `sending` |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
 //! | 0 | `telemetry` `shutdown` → `config` → `types` | no domain |
 //!
@@ -19,6 +20,7 @@ pub mod daemon;
 pub mod mailboxes;
 pub mod operator;
 pub mod providers;
+pub mod reports;
 pub mod rest;
 pub mod sandbox;
 pub mod sending;

@@ -3,12 +3,14 @@
 
 pub mod apps;
 pub mod deleted_apps;
+pub mod email_attempts;
 pub mod email_counters;
 pub mod email_logs;
 pub mod end_users;
 pub mod gathered;
 pub mod idempotency_keys;
 pub mod journal;
+pub mod log_retention;
 pub mod mailbox_pace;
 pub mod mailboxes;
 pub mod oauth_states;

@@ -1,6 +1,7 @@
 //! Floor 3: the loops that look for due work and call a domain function.
 
 mod certificate;
+mod counters;
 mod deleted_apps;
 mod mailboxes;
 mod oauth_states;
@@ -10,6 +11,7 @@ mod sessions;
 mod webhooks;
 
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
+pub use counters::run as add_up;
 pub use deleted_apps::run as remove_traces;
 pub use mailboxes::{refresh_idle, replies};
 pub use oauth_states::run as remove_lapsed_states;

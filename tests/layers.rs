@@ -16,7 +16,7 @@ const ROWS: &[&[&str]] = &[
     &["accounts"],
     &["webhooks"],
     &["mailboxes"],
-    &["sending"],
+    &["sending", "reports"],
     &["rest", "smtp", "workers"],
     &["daemon", "operator"],
     &["sandbox"],
@@ -193,6 +193,7 @@ fn the_reader_sees_what_runs_up_or_sideways() {
         ),
         0
     );
+    assert_eq!(wrong("reports/stats.rs", "use crate::sending::Sending;"), 1);
     assert_eq!(wrong("rest/send.rs", "use crate::smtp::tls;"), 1);
     assert_eq!(wrong("attic/x.rs", ""), 1);
     assert_eq!(wrong("lib.rs", "pub use crate::sandbox::dev;"), 0);

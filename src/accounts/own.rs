@@ -2,9 +2,9 @@
 
 use super::Accounts;
 use crate::storage::apps::{self, App, Change};
-use crate::storage::mailboxes;
 use crate::storage::subscribers::{self, Subscriber};
-use crate::types::ids::{AppId, SubscriberId};
+use crate::storage::{deleted_apps, email_counters, mailboxes};
+use crate::types::ids::{AppId, Owner, SubscriberId};
 
 /// A change that was not made.
 #[derive(Debug, thiserror::Error)]
@@ -85,13 +85,19 @@ impl Accounts {
         subscribers::list(&mut connection).await
     }
 
-    /// Removes a subscriber; `false` when there was none.
+    /// Removes a subscriber with its apps; `false` when there was none. What they left in the log is
+    /// removed later.
     ///
     /// # Errors
     ///
     /// What the database said.
     pub async fn delete_subscriber(&self, id: SubscriberId) -> Result<bool, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
-        subscribers::delete(&mut connection, id).await
+        let mut transaction = self.pool.begin().await?;
+        deleted_apps::insert_all_of(&mut transaction, id, self.clock.now()).await?;
+        email_counters::lock(&mut transaction).await?;
+        email_counters::remove(&mut transaction, Owner::Subscriber(id)).await?;
+        let deleted = subscribers::delete(&mut transaction, id).await?;
+        transaction.commit().await?;
+        Ok(deleted)
     }
 }

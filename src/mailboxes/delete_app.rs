@@ -8,9 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::Mailboxes;
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
-use crate::storage::{apps, deleted_apps, spool, webhook_messages};
+use crate::storage::{apps, deleted_apps, email_counters, spool, webhook_messages};
 use crate::types::event::{AppEvent, Emission, Event};
-use crate::types::ids::AppId;
+use crate::types::ids::{AppId, Owner};
 
 /// Rows that are removed together.
 const BATCH: i64 = 1_000;
@@ -35,8 +35,10 @@ impl Mailboxes {
         webhook_messages::emit(&mut transaction, &[deleted], now).await?;
         let grants = end::with_grants(&mut transaction, app).await?;
         spool::delete_waiting(&mut transaction, app).await?;
-        apps::delete(&mut transaction, app).await?;
         deleted_apps::insert(&mut transaction, app, now).await?;
+        email_counters::lock(&mut transaction).await?;
+        email_counters::withdraw_app(&mut transaction, app).await?;
+        apps::delete(&mut transaction, app).await?;
         apps::announce_deleted(&mut transaction, app).await?;
         transaction.commit().await?;
         tracing::info!(app_id = %app, mailboxes = grants.len(), "an app was deleted");
@@ -62,6 +64,7 @@ impl Mailboxes {
                     WebhooksLeft::Some => {}
                     WebhooksLeft::Queued => break,
                     WebhooksLeft::None => {
+                        email_counters::remove(&mut connection, Owner::App(app)).await?;
                         deleted_apps::remove_counters(&mut connection, app).await?;
                         let before = self.clock.now() - LATE;
                         deleted_apps::forget(&mut connection, app, before).await?;

@@ -22,6 +22,7 @@ use utoipa::{Modify, OpenApi};
         (name = "Send", description = "Sending mail, with the app's send key"),
         (name = "Apps", description = "Your apps, with the API secret"),
         (name = "Webhooks", description = "Who is told of your apps' events, with the API secret. What they are told is under webhooks"),
+        (name = "Logs", description = "Your messages and their statistics, with the API secret"),
         (name = "Connect", description = "The pages on which end users connect their mailboxes, for browsers"),
         (name = "Subscriber", description = "You, with the API secret"),
         (name = "Operator", description = "Sign-up, for a page of the operator's own"),

@@ -19,12 +19,13 @@ use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
 use super::webhook_document::say_what_is_told;
 use super::{
-    apps, connect, credentials, health, me, oauth_callback, request, send, subscribers,
+    apps, connect, credentials, health, logs, me, oauth_callback, request, send, stats, subscribers,
     webhook_deliveries, webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
+use crate::reports::Reports;
 use crate::sending::Sending;
 use crate::types::clock::SharedClock;
 use crate::webhooks::Webhooks;
@@ -40,6 +41,8 @@ pub struct Doors {
     pub mailboxes: Mailboxes,
     /// The way of a message.
     pub sending: Sending,
+    /// Logs and statistics.
+    pub reports: Reports,
     /// Who is told.
     pub webhooks: Webhooks,
     /// Where users reach all of this, without a slash at its end.
@@ -71,6 +74,10 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(webhook_test::test))
         .routes(routes!(webhook_deliveries::list))
         .routes(routes!(webhook_deliveries::retry))
+        .routes(routes!(logs::list))
+        .routes(routes!(logs::show))
+        .routes(routes!(stats::stats))
+        .routes(routes!(stats::email_stats))
         .routes(routes!(connect::connect))
         .routes(routes!(oauth_callback::oauth_callback))
         .routes(routes!(subscribers::create))

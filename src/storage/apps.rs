@@ -338,6 +338,47 @@ pub async fn lock(
         .await
 }
 
+/// The subscriber's app with this id, or else with this slug.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_referred(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: Option<AppId>,
+    slug: &str,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM apps
+         WHERE subscriber_id = $1 AND (id = $2 OR slug = $3)
+         ORDER BY (id = $2) IS TRUE DESC LIMIT 1",
+        subscriber.0,
+        id.map(|id| id.0),
+        slug,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(AppId))
+}
+
+/// How many apps a subscriber has.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn count(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM apps WHERE subscriber_id = $1"#,
+        subscriber.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// Changes an app.
 ///
 /// # Errors

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::AppId;
+use crate::types::ids::{AppId, SubscriberId};
 
-/// Notes that an app's log rows are to be removed.
+/// Notes that the log rows of an app, which is still there, are to be removed.
 ///
 /// # Errors
 ///
@@ -17,9 +17,32 @@ pub async fn insert(
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "INSERT INTO deleted_apps (app_id, deleted_at) VALUES ($1, $2)
+        "INSERT INTO deleted_apps (app_id, subscriber_id, deleted_at)
+         SELECT id, subscriber_id, $2 FROM apps WHERE id = $1
          ON CONFLICT DO NOTHING",
         app.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// As [`insert`], of all apps that a subscriber still has.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn insert_all_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO deleted_apps (app_id, subscriber_id, deleted_at)
+         SELECT id, subscriber_id, $2 FROM apps WHERE subscriber_id = $1
+         ON CONFLICT DO NOTHING",
+        subscriber.0,
         now,
     )
     .execute(connection)
@@ -39,6 +62,24 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Err
     Ok(ids.into_iter().map(AppId).collect())
 }
 
+/// Those of a subscriber.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn of_subscriber(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<Vec<AppId>, sqlx::Error> {
+    let ids: Vec<Uuid> = sqlx::query_scalar!(
+        "SELECT app_id FROM deleted_apps WHERE subscriber_id = $1",
+        subscriber.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(AppId).collect())
+}
+
 /// Removes up to `limit` log rows of an app; answers how many there were.
 ///
 /// # Errors
@@ -52,7 +93,7 @@ pub async fn remove_logs(
     let removed = sqlx::query!(
         "WITH removed AS (
              DELETE FROM email_logs
-             WHERE id IN (SELECT id FROM email_logs WHERE app_id = $1 ORDER BY id LIMIT $2)
+             WHERE id IN (SELECT id FROM email_logs WHERE app_id = $1 LIMIT $2)
              RETURNING id
          ), forgotten AS (
              DELETE FROM email_attempts USING removed WHERE log_id = removed.id
@@ -113,15 +154,12 @@ pub async fn remove_webhooks(
     })
 }
 
-/// Removes an app's counters and idempotency keys.
+/// Removes an app's webhook counters and idempotency keys.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
-    sqlx::query!("DELETE FROM email_counters WHERE app_id = $1", app.0)
-        .execute(&mut *connection)
-        .await?;
     sqlx::query!("DELETE FROM webhook_counters WHERE app_id = $1", app.0)
         .execute(&mut *connection)
         .await?;

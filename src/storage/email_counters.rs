@@ -1,9 +1,93 @@
-//! The table `email_counters`: messages by app, hour, plugin and status. Those that end are counted by
-//! [`super::journal`].
+//! The tables `email_counters` and `email_counter_changes`: messages of apps and of subscribers by hour,
+//! day and month, plugin and status. Messages that end are counted by [`super::journal`]; what is counted
+//! waits as a change until [`fold`] adds it up, and is read with the rest meanwhile.
 
+mod fold;
+mod read;
+
+pub use fold::{fold, lock, remove, remove_old, try_lock, vacuum, withdraw_app};
+pub use read::{Run, counted, pending};
+
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::spool::Deferred;
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// A length of time that messages are counted by, in UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// From full hour to full hour.
+    Hour,
+    /// From midnight to midnight.
+    Day,
+    /// A month of the calendar.
+    Month,
+}
+
+impl Unit {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
+}
+
+/// Messages by plugin and status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts([[i64; 3]; 2]);
+
+impl Counts {
+    fn place(plugin: Plugin, status: LogStatus) -> (usize, usize) {
+        let plugin = match plugin {
+            Plugin::A => 0,
+            Plugin::B => 1,
+        };
+        let status = match status {
+            LogStatus::Sent => 0,
+            LogStatus::FailedTemp => 1,
+            LogStatus::FailedPerm => 2,
+        };
+        (plugin, status)
+    }
+
+    /// Those of one plugin and status.
+    #[must_use]
+    pub fn get(&self, plugin: Plugin, status: LogStatus) -> i64 {
+        let (plugin, status) = Self::place(plugin, status);
+        self.0[plugin][status]
+    }
+
+    /// Counts `by` more.
+    pub fn add(&mut self, plugin: Plugin, status: LogStatus, by: i64) {
+        let (plugin, status) = Self::place(plugin, status);
+        self.0[plugin][status] += by;
+    }
+
+    /// Counts what another one has, too.
+    pub fn add_all(&mut self, other: &Self) {
+        for plugin in Plugin::ALL {
+            for status in LogStatus::ALL {
+                self.add(plugin, status, other.get(plugin, status));
+            }
+        }
+    }
+
+    /// Those of a plugin and a status, each where it is given.
+    #[must_use]
+    pub fn sum(&self, plugin: Option<Plugin>, status: Option<LogStatus>) -> i64 {
+        let plugins = Plugin::ALL.into_iter();
+        plugins
+            .filter(|each| plugin.is_none_or(|plugin| plugin == *each))
+            .flat_map(|plugin| LogStatus::ALL.map(|status| (plugin, status)))
+            .filter(|(_, each)| status.is_none_or(|status| status == *each))
+            .map(|(plugin, status)| self.get(plugin, status))
+            .sum()
+    }
+}
 
 /// Counts a message that waits for its next attempt `by` more (or, where negative, less) times, in the
 /// hour of its first attempt.
@@ -17,10 +101,8 @@ pub async fn count_deferred(
     by: i64,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "INSERT INTO email_counters AS counter (app_id, hour, plugin, status, messages)
-         VALUES ($1, date_trunc('hour', $2::timestamptz, 'UTC'), $3, 'failed_temp', $4)
-         ON CONFLICT (app_id, hour, plugin, status)
-         DO UPDATE SET messages = counter.messages + EXCLUDED.messages",
+        "INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
+         VALUES ($1, date_trunc('hour', $2::timestamptz, 'UTC'), $3, 'failed_temp', $4)",
         message.app.0,
         message.opened_at,
         message.plugin.as_str(),
@@ -30,3 +112,15 @@ pub async fn count_deferred(
     .await?;
     Ok(())
 }
+
+/// Reads what the database calls a plugin or a status.
+fn known<T>(text: &str) -> Result<T, sqlx::Error>
+where
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
+{
+    text.parse()
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// A moment and what was counted from then on.
+pub type CountedFrom = (DateTime<Utc>, Counts);

@@ -1,5 +1,11 @@
 //! The table `email_logs`.
 
+mod place;
+mod rows;
+
+pub use place::{Kind, Window, count, find};
+pub use rows::{Details, LogRow, details, list};
+
 use sqlx::PgConnection;
 
 use crate::types::ids::LogId;

@@ -163,7 +163,6 @@ pub async fn write(
         .collect();
     let event_names: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
     let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
-    // Counters are taken in one order by everybody, so that nobody waits for another in a circle.
     sqlx::query_scalar!(
         "WITH opened AS (
              INSERT INTO spool
@@ -200,16 +199,17 @@ pub async fn write(
              INSERT INTO email_logs
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-                  sent_at)
+                  sent_at, subscriber_id)
              SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
                     bcc_addresses, subject, plugin, status, error_message,
-                    coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at
+                    coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at,
+                    (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM taken
              ON CONFLICT (id) DO UPDATE
              SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
                  message_id = EXCLUDED.message_id
          ), counted AS (
-             INSERT INTO email_counters AS counter (app_id, hour, plugin, status, messages)
+             INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
              SELECT app_id, hour, plugin, status, sum(messages)::bigint
              FROM (
                  SELECT app_id, date_trunc('hour', opened_at, 'UTC') AS hour, plugin, status,
@@ -220,9 +220,6 @@ pub async fn write(
                  FROM taken WHERE is_logged
              ) AS change
              GROUP BY app_id, hour, plugin, status
-             ORDER BY app_id, hour, plugin, status
-             ON CONFLICT (app_id, hour, plugin, status)
-             DO UPDATE SET messages = counter.messages + EXCLUDED.messages
          ), heard AS MATERIALIZED (
              SELECT message.*, taken.app_id, endpoints.*
              FROM unnest($24::uuid[], $25::uuid[], $26::text[], $27::text[])

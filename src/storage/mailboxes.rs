@@ -1,6 +1,7 @@
 //! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. How one ends is in
 //! [`end`].
 
+pub mod count;
 pub mod due;
 pub mod end;
 

@@ -20,7 +20,9 @@ fn name(table: &str, day: NaiveDate) -> String {
     format!("{table}_{}", day.format(DATE))
 }
 
-fn midnight(day: NaiveDate) -> DateTime<Utc> {
+/// When a day begins.
+#[must_use]
+pub fn midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
 }
 

@@ -165,6 +165,25 @@ pub struct AppId(pub Uuid);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct UserKey(pub Uuid);
 
+/// Whose messages are looked at: an app's, or those of all apps of a subscriber.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Owner {
+    /// One app.
+    App(AppId),
+    /// All of a subscriber's.
+    Subscriber(SubscriberId),
+}
+
+impl Owner {
+    /// The id of either.
+    #[must_use]
+    pub const fn id(self) -> Uuid {
+        match self {
+            Self::App(AppId(id)) | Self::Subscriber(SubscriberId(id)) => id,
+        }
+    }
+}
+
 impl Display for AppId {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         Display::fmt(&self.0, formatter)

@@ -31,6 +31,34 @@ impl Plugin {
     }
 }
 
+/// The text names no plugin of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be plugin_a or plugin_b_alt")]
+pub struct UnknownLogPlugin;
+
+impl Plugin {
+    /// `plugin_a` or `plugin_b_alt`: as logs, their filters and statistics spell it.
+    #[must_use]
+    pub const fn log_name(self) -> &'static str {
+        match self {
+            Self::A => "plugin_a",
+            Self::B => "plugin_b_alt",
+        }
+    }
+
+    /// The plugin that a log calls so.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownLogPlugin`].
+    pub fn from_log_name(text: &str) -> Result<Self, UnknownLogPlugin> {
+        Self::ALL
+            .into_iter()
+            .find(|plugin| plugin.log_name() == text)
+            .ok_or(UnknownLogPlugin)
+    }
+}
+
 impl Display for Plugin {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.as_str())

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use chrono::{Days, NaiveDate, NaiveTime};
+use chrono::{Days, NaiveDate};
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::storage::partitions::{self, Right};
-use crate::storage::{spool, webhook_counters, webhook_queue};
+use crate::storage::partitions::{self, Right, midnight};
+use crate::storage::{email_counters, log_retention, spool, webhook_counters, webhook_queue};
 use crate::types::clock::SharedClock;
 use crate::types::ids::{LogId, WebhookMessageId};
 
@@ -17,6 +17,9 @@ const AHEAD: usize = 14;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(15);
+
+/// Days that statistics show of the past, and one more for replicas whose clocks differ.
+const COUNTED: u64 = 31;
 
 /// Counters that are removed together.
 const COUNTERS: i64 = 1_000;
@@ -116,13 +119,26 @@ async fn drop_old(
     .flatten()
     .map(|waiting| waiting.date_naive())
     .fold(oldest, NaiveDate::min);
+    // First of all, so that nobody counts what goes.
+    log_retention::keep_since(connection, midnight(oldest)).await?;
     let dropped = partitions::drop_before(connection, oldest).await?;
     if dropped > 0 {
         tracing::info!(days = dropped, "old log partitions were dropped");
     }
+    forget_counters(connection, today, oldest).await
+}
+
+/// Removes the counters of hours and days that no report asks for.
+async fn forget_counters(
+    connection: &mut PgConnection,
+    today: NaiveDate,
+    oldest: NaiveDate,
+) -> Result<(), sqlx::Error> {
+    let shown = today.checked_sub_days(Days::new(COUNTED)).unwrap_or(oldest);
+    let before = midnight(oldest.min(shown));
+    while email_counters::remove_old(connection, before, COUNTERS).await? > 0 {}
     // The webhooks' counters are those of what can be listed, so they go with it.
-    let midnight = oldest.and_time(NaiveTime::MIN).and_utc();
-    while webhook_counters::remove_before(connection, midnight, COUNTERS).await? > 0 {}
+    while webhook_counters::remove_before(connection, midnight(oldest), COUNTERS).await? > 0 {}
     Ok(())
 }
 

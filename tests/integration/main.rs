@@ -22,6 +22,7 @@ mod pacing;
 mod peers;
 mod peers_end_to_end;
 mod replies;
+mod reports;
 mod rest_send;
 mod smtp_door;
 mod spool;

@@ -6,6 +6,7 @@ use mailgate::types::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::Row;
 
+use crate::support::database;
 use crate::support::gateway::Gateway;
 use crate::support::stand_in::submission::{Answer, Stage};
 
@@ -44,9 +45,10 @@ async fn attempts(gateway: &Gateway) -> Vec<(i32, String)> {
 
 /// The counters that aren't zero.
 async fn counters(gateway: &Gateway) -> Vec<(String, i64)> {
-    sqlx::query_as(
-        "SELECT status, messages FROM email_counters WHERE messages <> 0 ORDER BY status",
-    )
+    let counted = database::COUNTED;
+    sqlx::query_as(sqlx::AssertSqlSafe(format!(
+        "SELECT status, messages FROM {counted} AS counted WHERE messages <> 0 ORDER BY status"
+    )))
     .fetch_all(&mut gateway.database().await)
     .await
     .unwrap()

@@ -84,10 +84,11 @@ pub async fn defer(
              INSERT INTO email_logs
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-                  sent_at)
+                  sent_at, subscriber_id)
              SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
                     bcc_addresses, subject, plugin, 'failed_temp', $3, message_id, size_bytes,
-                    has_attachments, opened_at
+                    has_attachments, opened_at,
+                    (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM kept
              ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message
          )

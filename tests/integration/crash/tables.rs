@@ -104,16 +104,17 @@ pub async fn read(database: &mut PgConnection) -> Tables {
             .fetch_all(&mut *database)
             .await
             .unwrap();
-    let wrong_counters = sqlx::query_scalar(
+    let counters = crate::support::database::COUNTED;
+    let wrong_counters = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
         "SELECT concat_ws(' ', hour, plugin, status, 'counted', counted, 'logged', logged)
-         FROM (SELECT app_id, hour, plugin, status, messages AS counted FROM email_counters) AS counters
+         FROM (SELECT app_id, hour, plugin, status, messages AS counted FROM {counters} AS counters) AS counters
               FULL JOIN
               (SELECT app_id, date_trunc('hour', sent_at, 'UTC') AS hour, plugin, status,
                       count(*) AS logged
                FROM email_logs GROUP BY 1, 2, 3, 4) AS logs
               USING (app_id, hour, plugin, status)
-         WHERE coalesce(counted, 0) <> coalesce(logged, 0)",
-    )
+         WHERE coalesce(counted, 0) <> coalesce(logged, 0)"
+    )))
     .fetch_all(&mut *database)
     .await
     .unwrap();

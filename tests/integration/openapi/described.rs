@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::{document, operations, start, text};
 use crate::support::gateway::Gateway;
 
-/// The tables Apps, Subscriber, Send and Webhook configurations, and what is beside them.
-const SPECIFIED: [(&str, &str); 24] = [
+/// The tables Apps, Subscriber, Send, Webhook configurations, Statistics and logs, and what is beside them.
+const SPECIFIED: [(&str, &str); 28] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -36,6 +36,10 @@ const SPECIFIED: [(&str, &str); 24] = [
     ),
     ("GET", "/connect/{pushable_key}"),
     ("GET", "/oauth/callback"),
+    ("GET", "/logs"),
+    ("GET", "/logs/{log_id}"),
+    ("GET", "/stats"),
+    ("GET", "/email-stats"),
     ("GET", "/me"),
     ("POST", "/me/reset-api-secret"),
     ("POST", "/send"),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{OPERATOR_TOKEN, operations, start, text};
 use crate::support::gateway::{Gateway, connect};
-use mailgate::types::ids::{AppId, WebhookDeliveryId};
+use mailgate::types::ids::{AppId, LogId, WebhookDeliveryId};
 use mailgate::types::plugin::Plugin;
 
 /// Longest that one run of schemathesis may take; it takes a tenth of it.
@@ -77,6 +77,12 @@ include-name = "POST /send"
 parameters."body.pk" = { dictionary = "sending", probability = 0.9 }
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 403, 422]
+
+# A day that its month doesn't have is no date, which no pattern says.
+[[operations]]
+include-name = "GET /logs"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 422]
 
 # Only a browser that was sent to the provider before can bring a state that is known.
 [[operations]]
@@ -191,6 +197,25 @@ async fn delivery(gateway: &Gateway) -> Option<WebhookDeliveryId> {
     id.unwrap().map(WebhookDeliveryId)
 }
 
+/// The id of a logged message of an app.
+async fn logged(gateway: &Gateway, pushable_key: &str) -> String {
+    let id = LogId::at(chrono::Utc::now());
+    sqlx::query(
+        "INSERT INTO email_logs
+             (id, app_id, subscriber_id, credential_id, from_address, to_address, cc_addresses,
+              bcc_addresses, subject, plugin, status, size_bytes, has_attachments, sent_at)
+         SELECT $1, id, subscriber_id, $1, 'ada@example.com', 'bob@example.com', '{}', '{}', 'Hello',
+                'plugin_b', 'sent', 512, false, now()
+         FROM apps WHERE pushable_key = $2",
+    )
+    .bind(id.0)
+    .bind(pushable_key)
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+    id.to_string()
+}
+
 /// The credentials as schemathesis has them.
 fn credentials(gateway: &Gateway, api_secret: &str) -> String {
     let send_key = gateway.app.send_key.expose();
@@ -208,6 +233,7 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
     let throwaway = create_apps(gateway, api_secret, THROWAWAY_APPS).await;
     let (populated, mailboxes) = mailboxes(gateway, api_secret).await;
     let hooked = hooked(gateway, api_secret).await;
+    let log = logged(gateway, &lasting[0]).await;
     let mut configuration = String::new();
     for (name, keys) in [
         ("hooked", vec![hooked.pushable_key]),
@@ -219,6 +245,7 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         ("throwaway", throwaway),
         ("populated", vec![populated]),
         ("mailboxes", mailboxes),
+        ("logs", vec![log]),
         (
             "sending",
             vec![gateway.app.pushable_key.expose().to_owned()],
@@ -248,6 +275,13 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         )
         .unwrap();
     }
+    write!(
+        configuration,
+        "[[operations]]\n\
+         include-name = \"GET /logs/{{log_id}}\"\n\
+         parameters.\"path.log_id\" = {{ dictionary = \"logs\", probability = 0.8 }}\n"
+    )
+    .unwrap();
     write!(
         configuration,
         "[[operations]]\n\
@@ -342,6 +376,9 @@ fn template(path: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     if parts.len() > 2 && matches!(parts[1], "apps" | "connect") {
         parts[2] = "{pushable_key}";
+    }
+    if parts.len() > 2 && parts[1] == "logs" {
+        parts[2] = "{log_id}";
     }
     if parts.len() > 4 && parts[3] == "credentials" {
         parts[4] = "{credential_id}";

@@ -38,6 +38,25 @@ async fn create_from(template: &str) -> String {
     server.url(&name)
 }
 
+/// What was counted by app, hour, plugin and status, added up or not: a query to select from.
+pub const COUNTED: &str = "(
+    SELECT app_id, hour, plugin, status, sum(messages)::bigint AS messages
+    FROM (SELECT owner_id AS app_id, start AS hour, plugin, status, messages
+          FROM email_counters
+               JOIN apps ON apps.id = owner_id
+               CROSS JOIN LATERAL (VALUES
+                   ('plugin_a', 'sent', plugin_a_sent),
+                   ('plugin_a', 'failed_temp', plugin_a_failed_temp),
+                   ('plugin_a', 'failed_perm', plugin_a_failed_perm),
+                   ('plugin_b', 'sent', plugin_b_sent),
+                   ('plugin_b', 'failed_temp', plugin_b_failed_temp),
+                   ('plugin_b', 'failed_perm', plugin_b_failed_perm)
+               ) AS kind (plugin, status, messages)
+          WHERE unit = 'hour'
+          UNION ALL
+          SELECT app_id, hour, plugin, status, messages FROM email_counter_changes) AS both_parts
+    GROUP BY 1, 2, 3, 4)";
+
 /// One connection, for a test to look into its database.
 pub async fn connect(url: &str) -> PgConnection {
     url.parse::<sqlx::postgres::PgConnectOptions>()

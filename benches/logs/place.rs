@@ -1,0 +1,161 @@
+//! The private Postgres, and the databases in it: each with a subscriber and its apps.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{Days, Utc};
+use mailgate::config::DatabaseSettings;
+use mailgate::reports::Reports;
+use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate::storage::{partitions, pool};
+use mailgate::types::clock::{SharedClock, SystemClock};
+use mailgate::types::ids::{AppId, SubscriberId, uuid_at};
+use secrecy::SecretString;
+use sqlx::PgPool;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::{Outcome, fill};
+
+/// Days that the logs cover.
+pub const DAYS: u64 = 90;
+
+/// Days of partitions made ahead, as the gateway does it.
+const AHEAD: u64 = 14;
+
+/// Apps of the one subscriber.
+pub const APPS: usize = 200;
+
+/// The server, and the folder that goes with it unless `BENCH_DIR` names one.
+pub struct Server {
+    postgres: PrivatePostgres,
+    folder: PathBuf,
+    _temporary: Option<TempDir>,
+}
+
+/// A database with a subscriber and its apps.
+pub struct Log {
+    pub pool: PgPool,
+    pub reports: Reports,
+    pub subscriber: SubscriberId,
+    /// By their creation.
+    pub apps: Vec<AppId>,
+    pub rows: u64,
+}
+
+impl Server {
+    pub async fn start() -> Outcome<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder
+            .prefix("mailgate-bench-")
+            // Postgres runs as a user of its own, who must reach into it.
+            .permissions(Permissions::from_mode(0o755));
+        let (folder, temporary) = if let Some(folder) = std::env::var_os("BENCH_DIR") {
+            (PathBuf::from(folder), None)
+        } else {
+            let temporary = builder.tempdir()?;
+            (temporary.path().to_owned(), Some(temporary))
+        };
+        Ok(Self {
+            postgres: postgres::start(&folder.join("pg"), Durability::Throwaway).await?,
+            folder,
+            _temporary: temporary,
+        })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A database with so many rows in its log; one that was filled before is used again.
+    pub async fn log(&self, name: &str, rows: u64) -> Outcome<Log> {
+        let mut log = self.database(&format!("{name}_{rows}")).await?;
+        if log.apps.is_empty() {
+            log.apps = create(&log.pool, log.subscriber).await?;
+            fill::fill(&log, rows).await?;
+        }
+        log.rows = rows;
+        Ok(log)
+    }
+
+    /// A database without any, made anew.
+    pub async fn empty(&self, name: &str) -> Outcome<Log> {
+        let admin = PgPool::connect(&self.postgres.url("postgres")).await?;
+        let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(drop))
+            .execute(&admin)
+            .await?;
+        admin.close().await;
+        let mut log = self.database(name).await?;
+        log.apps = create(&log.pool, log.subscriber).await?;
+        Ok(log)
+    }
+
+    async fn database(&self, name: &str) -> Outcome<Log> {
+        self.postgres.ensure_database(name).await?;
+        let pool = pool::connect(&DatabaseSettings {
+            url: SecretString::from(self.postgres.url(name)),
+            max_connections: 4,
+        })
+        .await?;
+        pool::migrate(&pool).await?;
+        let clock: SharedClock = Arc::new(SystemClock);
+        let found: Option<Uuid> = sqlx::query_scalar("SELECT id FROM subscribers")
+            .fetch_optional(&pool)
+            .await?;
+        let apps: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM apps ORDER BY created_at, id")
+            .fetch_all(&pool)
+            .await?;
+        Ok(Log {
+            reports: Reports::new(pool.clone(), clock),
+            pool,
+            subscriber: SubscriberId(found.unwrap_or_else(|| uuid_at(Utc::now()))),
+            apps: apps.into_iter().map(AppId).collect(),
+            rows: 0,
+        })
+    }
+
+    /// Ends it. A folder of its own goes with it.
+    pub async fn stop(self) -> Outcome<()> {
+        self.postgres.stop().await;
+        Ok(())
+    }
+}
+
+/// Makes the subscriber, its apps and the partitions.
+async fn create(pool: &PgPool, subscriber: SubscriberId) -> Outcome<Vec<AppId>> {
+    let mut connection = pool.acquire().await?;
+    sqlx::query(
+        "INSERT INTO subscribers (id, label, email, api_secret_sealed, api_secret_digest, created_at)
+         VALUES ($1, 'Bench', 'owner@example.com', '', '', now())",
+    )
+    .bind(subscriber.0)
+    .execute(&mut *connection)
+    .await?;
+    let mut apps = Vec::with_capacity(APPS);
+    for number in 0..APPS {
+        let app = Uuid::new_v4();
+        sqlx::query(
+            "INSERT INTO apps
+                 (id, subscriber_id, slug, name, pushable_key, send_key_sealed, send_key_digest,
+                  webhook_secret_sealed, created_at)
+             VALUES ($1, $2, $3, $3, $3, '', $4, '', now() + $5 * interval '1 second')",
+        )
+        .bind(app)
+        .bind(subscriber.0)
+        .bind(format!("app-{number}"))
+        .bind(app.as_bytes().as_slice())
+        .bind(i32::try_from(number)?)
+        .execute(&mut *connection)
+        .await?;
+        apps.push(AppId(app));
+    }
+    let today = Utc::now().date_naive();
+    let first = today - Days::new(DAYS);
+    for day in first.iter_days().take(usize::try_from(DAYS + AHEAD + 1)?) {
+        partitions::create(&mut connection, day).await?;
+    }
+    Ok(apps)
+}

@@ -1,0 +1,183 @@
+//! Floor 2: what subscribers read of their messages: the log, and statistics. Stands by itself beside
+//! `sending`, and knows neither it nor the mailboxes.
+//!
+//! A report is read in one snapshot of the database, so its parts agree to the message. It adds up
+//! counters of months, days and hours, and goes to the log only for the hours that a filter cuts
+//! through and for the rows that it shows: that costs the same however many rows there are.
+
+mod calendar;
+mod counters;
+mod email_stats;
+mod log_detail;
+mod log_list;
+mod stats;
+mod tally;
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+
+use crate::storage::email_counters::Counts;
+use crate::storage::email_logs::Window;
+use crate::storage::pool;
+use crate::storage::{apps, deleted_apps};
+use crate::types::clock::SharedClock;
+use crate::types::ids::{AppId, Owner, SubscriberId};
+use crate::types::log_status::LogStatus;
+
+pub use crate::storage::email_attempts::LoggedAttempt;
+pub use crate::storage::email_counters::Counts as MessageCounts;
+pub use crate::storage::email_logs::{Details, LogRow};
+pub use crate::storage::webhook_deliveries::LoggedDelivery;
+pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
+pub use log_detail::LogDetail;
+pub use log_list::{Filter, LogPage};
+pub use stats::{PluginStats, Stats};
+
+/// The reports.
+#[derive(Debug, Clone)]
+pub struct Reports {
+    pool: PgPool,
+    clock: SharedClock,
+}
+
+/// Which app a caller means: by its UUID or by its slug.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppReference(String);
+
+/// The text is neither a UUID nor a slug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be an app's UUID or its app_id")]
+pub struct InvalidAppReference;
+
+/// Longest slug, with what tells namesakes apart.
+const SLUG_LENGTH: usize = 69;
+
+impl AppReference {
+    /// Reads a UUID in its usual form, or a slug.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidAppReference`].
+    pub fn parse(text: &str) -> Result<Self, InvalidAppReference> {
+        let is_slug = (1..=SLUG_LENGTH).contains(&text.len())
+            && (text.bytes()).all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
+        if is_slug || Self(text.to_owned()).id().is_some() {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidAppReference)
+        }
+    }
+
+    fn id(&self) -> Option<AppId> {
+        // The library takes further forms, with braces or without hyphens.
+        let is_usual = self.0.len() == uuid::fmt::Hyphenated::LENGTH;
+        let id = is_usual.then(|| self.0.parse().ok()).flatten();
+        id.map(AppId)
+    }
+}
+
+/// Whose messages a report is about.
+struct Scope {
+    owner: Owner,
+    /// Apps of the subscriber that are gone, whose rows may still be there.
+    deleted: Vec<AppId>,
+}
+
+impl Scope {
+    fn window(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Window<'_> {
+        Window {
+            owner: self.owner,
+            deleted: &self.deleted,
+            from,
+            to,
+        }
+    }
+}
+
+impl Reports {
+    /// Over a database.
+    #[must_use]
+    pub fn new(pool: PgPool, clock: SharedClock) -> Self {
+        Self { pool, clock }
+    }
+
+    /// One view of the database for all of a report.
+    async fn snapshot(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+        pool::snapshot(&self.pool).await
+    }
+}
+
+/// What the subscriber's reports are about, with an app or without; `None` when it has no such app.
+async fn scope(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    app: Option<&AppReference>,
+) -> Result<Option<Scope>, sqlx::Error> {
+    let Some(app) = app else {
+        return Ok(Some(Scope {
+            owner: Owner::Subscriber(subscriber),
+            deleted: deleted_apps::of_subscriber(connection, subscriber).await?,
+        }));
+    };
+    let app = apps::find_referred(connection, subscriber, app.id(), &app.0).await?;
+    Ok(app.map(|app| Scope {
+        owner: Owner::App(app),
+        deleted: Vec::new(),
+    }))
+}
+
+/// The part of all messages that were sent, from 0 to 1; 1 of none, since nothing has failed.
+fn success_rate(counts: &Counts) -> f64 {
+    let all = counts.sum(None, None);
+    if all == 0 {
+        return 1.0;
+    }
+    float(counts.sum(None, Some(LogStatus::Sent))) / float(all)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "nobody sends as many messages as an f64 can't hold"
+)]
+fn float(count: i64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::plugin::Plugin;
+
+    #[test]
+    fn references() {
+        for (text, is_good) in [
+            ("demo", true),
+            ("demo-x7k2", true),
+            ("019aa7f2-6a4e-7c11-8000-0123456789ab", true),
+            ("019AA7F2-6A4E-7C11-8000-0123456789AB", true),
+            ("019aa7f26a4e7c1180000123456789ab", true),
+            ("{019aa7f2-6a4e-7c11-8000-0123456789ab}", false),
+            ("", false),
+            ("Demo", false),
+            ("a b", false),
+            ("a\0", false),
+            (&"a".repeat(70), false),
+        ] {
+            assert_eq!(AppReference::parse(text).is_ok(), is_good, "{text:?}");
+        }
+        let plain = AppReference::parse("019aa7f26a4e7c1180000123456789ab");
+        assert_eq!(plain.map(|it| it.id()), Ok(None), "a slug");
+    }
+
+    #[test]
+    fn rates() {
+        let mut counts = Counts::default();
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-12;
+        assert!(close(success_rate(&counts), 1.0));
+        counts.add(Plugin::A, LogStatus::FailedPerm, 1);
+        assert!(close(success_rate(&counts), 0.0));
+        counts.add(Plugin::B, LogStatus::Sent, 2);
+        counts.add(Plugin::B, LogStatus::FailedTemp, 1);
+        assert!(close(success_rate(&counts), 0.5));
+    }
+}

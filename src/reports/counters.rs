@@ -1,0 +1,41 @@
+//! Adds up what the journal has counted.
+
+use super::Reports;
+use crate::storage::email_counters;
+
+/// Changes that are added up in one transaction.
+const BATCH: i64 = 10_000;
+
+impl Reports {
+    /// Adds up what was counted lately; answers how many changes there were. Reports are right without
+    /// it, and only take longer. Any number of replicas may call it: one at a time does the work.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn add_up(&self) -> Result<i64, sqlx::Error> {
+        let mut all = 0;
+        loop {
+            let mut transaction = self.pool.begin().await?;
+            if !email_counters::try_lock(&mut transaction).await? {
+                return Ok(all);
+            }
+            let added = email_counters::fold(&mut transaction, BATCH).await?;
+            transaction.commit().await?;
+            all += added;
+            if added < BATCH {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Gives back the places of what was added up.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn give_back(&self) -> Result<(), sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        email_counters::vacuum(&mut connection).await
+    }
+}

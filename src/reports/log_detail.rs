@@ -1,0 +1,47 @@
+//! One message of the log, with its attempts and webhook deliveries.
+
+use super::{Details, LoggedAttempt, LoggedDelivery, Reports};
+use crate::storage::{email_attempts, email_logs, log_retention, webhook_deliveries};
+use crate::types::ids::{LogId, SubscriberId};
+
+/// All that there is of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogDetail {
+    /// What the log has of it.
+    pub details: Details,
+    /// Its attempts, in order. None of a message that left at the first one: then that one is all that
+    /// there is to say.
+    pub attempts: Vec<LoggedAttempt>,
+    /// What the app's endpoints were told of it.
+    pub webhook_deliveries: Vec<LoggedDelivery>,
+}
+
+impl Reports {
+    /// A message of the subscriber's log; `None` where there is none, or another's.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn log(
+        &self,
+        subscriber: SubscriberId,
+        id: LogId,
+    ) -> Result<Option<LogDetail>, sqlx::Error> {
+        let mut snapshot = self.snapshot().await?;
+        let kept_since = log_retention::kept_since(&mut snapshot).await?;
+        if id.moment().is_none_or(|moment| moment < kept_since) {
+            return Ok(None);
+        }
+        let Some(details) = email_logs::details(&mut snapshot, subscriber, id).await? else {
+            return Ok(None);
+        };
+        let attempts = email_attempts::of_log(&mut snapshot, id).await?;
+        let webhook_deliveries = webhook_deliveries::of_log(&mut snapshot, id).await?;
+        snapshot.commit().await?;
+        Ok(Some(LogDetail {
+            details,
+            attempts,
+            webhook_deliveries,
+        }))
+    }
+}

@@ -1,0 +1,106 @@
+//! A subscriber's figures at a glance.
+
+use chrono::{DateTime, Utc};
+
+use super::calendar::{after, floor};
+use super::tally::{Counted, Tally};
+use super::{Reports, scope, success_rate};
+use crate::storage::apps;
+use crate::storage::email_counters::{Counts, Run, Unit};
+use crate::storage::mailboxes::count::count_active;
+use crate::types::ids::SubscriberId;
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// A subscriber's figures. Messages count in the day and month (UTC) of their first attempt, and only
+/// those that a provider has taken are sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stats {
+    /// Apps.
+    pub apps: i64,
+    /// Active mailboxes.
+    pub mailboxes: i64,
+    /// Messages sent, ever.
+    pub sent: i64,
+    /// Messages sent today.
+    pub sent_today: i64,
+    /// Messages sent this month.
+    pub sent_this_month: i64,
+    /// The part of all messages, ever, that were sent: from 0 to 1.
+    pub success_rate: f64,
+    /// Both providers, in order.
+    pub plugins: [PluginStats; 2],
+}
+
+/// What goes out through one provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PluginStats {
+    /// The provider.
+    pub plugin: Plugin,
+    /// Active mailboxes.
+    pub mailboxes: i64,
+    /// Messages sent this month.
+    pub sent_this_month: i64,
+}
+
+impl Reports {
+    /// The subscriber's figures.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn stats(&self, subscriber: SubscriberId) -> Result<Stats, sqlx::Error> {
+        let mut snapshot = self.snapshot().await?;
+        let apps = apps::count(&mut snapshot, subscriber).await?;
+        let active = count_active(&mut snapshot, subscriber).await?;
+        let scope = scope(&mut snapshot, subscriber, None).await?;
+        let Some(scope) = scope else {
+            return Err(sqlx::Error::RowNotFound);
+        };
+        let now = self.clock.now();
+        let (today, month) = (floor(now, Unit::Day), floor(now, Unit::Month));
+        let ever = Run {
+            unit: Unit::Month,
+            from: DateTime::UNIX_EPOCH,
+            to: after(month, Unit::Month),
+        };
+        let day = Run {
+            unit: Unit::Day,
+            from: today,
+            to: after(today, Unit::Day),
+        };
+        let mut tally = Tally::open(&mut snapshot, scope).await?;
+        let counted = tally.whole(&[ever, day]).await?;
+        snapshot.commit().await?;
+        let all = sum(&counted, Unit::Month, DateTime::UNIX_EPOCH);
+        let this_month = sum(&counted, Unit::Month, month);
+        let sent = Some(LogStatus::Sent);
+        Ok(Stats {
+            apps,
+            mailboxes: active.iter().map(|(_, count)| count).sum(),
+            sent: all.sum(None, sent),
+            sent_today: sum(&counted, Unit::Day, today).sum(None, sent),
+            sent_this_month: this_month.sum(None, sent),
+            success_rate: success_rate(&all),
+            plugins: Plugin::ALL.map(|plugin| PluginStats {
+                plugin,
+                mailboxes: active
+                    .iter()
+                    .find(|(which, _)| *which == plugin)
+                    .map_or(0, |(_, count)| *count),
+                sent_this_month: this_month.sum(Some(plugin), sent),
+            }),
+        })
+    }
+}
+
+/// What was counted in days, or months, from a moment on.
+fn sum(counted: &[Counted], unit: Unit, from: DateTime<Utc>) -> Counts {
+    let mut counts = Counts::default();
+    for piece in counted {
+        if piece.unit == Some(unit) && piece.from >= from {
+            counts.add_all(&piece.counts);
+        }
+    }
+    counts
+}

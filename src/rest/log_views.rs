@@ -1,0 +1,172 @@
+//! Messages of the log as callers see them.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::reports::{LogDetail, LogRow, LoggedAttempt};
+use crate::types::log_status::LogStatus;
+use crate::types::moment::iso8601;
+
+/// A page of the log.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LogsShown {
+    /// The newest first.
+    pub(super) logs: Vec<LogItem>,
+    /// All messages that the filter lets through.
+    #[schema(minimum = 0)]
+    pub(super) total: i64,
+    /// Whether there are older ones than these.
+    pub(super) has_more: bool,
+}
+
+/// A message in the log.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LogItem {
+    /// `log_…`
+    id: String,
+    /// The app's UUID.
+    #[schema(format = "uuid")]
+    app_id: String,
+    /// The app's name, as it is now.
+    app_name: String,
+    /// `cred_…`: the mailbox that it went out from.
+    oauth_credential_id: String,
+    /// The mailbox's address.
+    from_address: String,
+    /// The recipient that the message names first.
+    to_address: String,
+    /// Its subject.
+    subject: String,
+    /// `plugin_a` or `plugin_b_alt`.
+    #[schema(value_type = String)]
+    plugin: &'static str,
+    /// `sent`, `failed_temp` while the gateway tries again, or `failed_perm`.
+    #[schema(value_type = String)]
+    status: &'static str,
+    /// Why it failed.
+    #[schema(required)]
+    error_message: Option<String>,
+    /// The Message-ID at the provider.
+    #[schema(required)]
+    message_id: Option<String>,
+    /// The message's size.
+    size_bytes: i64,
+    /// ISO 8601, UTC: the moment of its first attempt.
+    #[schema(format = DateTime)]
+    sent_at: String,
+}
+
+/// All that there is of a message.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LogDetailShown {
+    #[serde(flatten)]
+    log: LogItem,
+    /// Further recipients that the message names.
+    cc_addresses: Vec<String>,
+    /// Recipients that the message doesn't name.
+    bcc_addresses: Vec<String>,
+    /// Whether files came with it.
+    has_attachments: bool,
+    /// Its attempts, in order.
+    attempts: Vec<AttemptShown>,
+    /// What your endpoints were told of it, attempt by attempt; 100 at most.
+    webhook_deliveries: Vec<LogDelivery>,
+}
+
+/// An attempt to tell an endpoint of a message.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LogDelivery {
+    /// `wdel_…`
+    id: String,
+    /// The event's name.
+    event: String,
+    /// Whether the endpoint answered with 2xx.
+    success: bool,
+    /// ISO 8601, UTC: when.
+    #[schema(format = DateTime)]
+    delivered_at: String,
+}
+
+/// An attempt to hand a message to its provider.
+#[derive(Serialize, ToSchema)]
+pub(super) struct AttemptShown {
+    /// From 1 on.
+    attempt_number: i32,
+    /// ISO 8601, UTC: when it began.
+    #[schema(format = DateTime)]
+    attempted_at: String,
+    /// How long it took; null for a message that left at its first attempt.
+    #[schema(required)]
+    duration_ms: Option<i64>,
+    /// `sent`, `failed_temp` or `failed_perm`.
+    #[schema(value_type = String)]
+    status: &'static str,
+    /// Why it failed.
+    #[schema(required)]
+    error_message: Option<String>,
+}
+
+impl LogItem {
+    pub(super) fn new(row: LogRow) -> Self {
+        Self {
+            id: row.id.to_string(),
+            app_id: row.app.to_string(),
+            app_name: row.app_name,
+            oauth_credential_id: row.credential.to_string(),
+            from_address: row.from_address,
+            to_address: row.to_address,
+            subject: row.subject,
+            plugin: row.plugin.log_name(),
+            status: row.status.as_str(),
+            error_message: row.error_message,
+            message_id: row.message_id,
+            size_bytes: row.size_bytes,
+            sent_at: iso8601(row.sent_at),
+        }
+    }
+}
+
+impl LogDetailShown {
+    pub(super) fn new(detail: LogDetail) -> Self {
+        let log = detail.details.log;
+        let mut attempts: Vec<AttemptShown> =
+            detail.attempts.into_iter().map(AttemptShown::new).collect();
+        // No attempt is written of a message that left at the first one.
+        if attempts.is_empty() && log.status == LogStatus::Sent {
+            attempts.push(AttemptShown {
+                attempt_number: 1,
+                attempted_at: iso8601(log.sent_at),
+                duration_ms: None,
+                status: log.status.as_str(),
+                error_message: None,
+            });
+        }
+        Self {
+            log: LogItem::new(log),
+            cc_addresses: detail.details.cc_addresses,
+            bcc_addresses: detail.details.bcc_addresses,
+            has_attachments: detail.details.has_attachments,
+            attempts,
+            webhook_deliveries: (detail.webhook_deliveries.into_iter())
+                .map(|delivery| LogDelivery {
+                    id: delivery.id.to_string(),
+                    event: delivery.event,
+                    success: delivery.success,
+                    delivered_at: iso8601(delivery.delivered_at),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl AttemptShown {
+    fn new(attempt: LoggedAttempt) -> Self {
+        Self {
+            attempt_number: attempt.number,
+            attempted_at: iso8601(attempt.at),
+            duration_ms: Some(attempt.duration_ms),
+            status: attempt.status.as_str(),
+            error_message: attempt.error_message,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The log: a page of it, and one message.
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+
+use super::Doors;
+use super::authority::AuthenticatedSubscriber;
+use super::log_query::LogQuery;
+use super::log_views::{LogDetailShown, LogItem, LogsShown};
+use super::problem::{Problem, ProblemBody};
+use super::query::readable;
+
+/// Your messages, the newest first, from the first attempt on. `total` is exact.
+#[utoipa::path(
+    get,
+    path = "/logs",
+    operation_id = "list_logs",
+    tag = "Logs",
+    security(("api_secret" = [])),
+    params(LogQuery),
+    responses(
+        (status = 200, body = LogsShown),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+    )
+)]
+pub(super) async fn list(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    query: Result<Query<LogQuery>, QueryRejection>,
+) -> Result<Json<LogsShown>, Problem> {
+    let query = readable(query)?;
+    let wanted = query.validate()?;
+    let page = doors
+        .reports
+        .logs(
+            caller.subscriber.id,
+            &wanted.filter,
+            wanted.limit,
+            wanted.offset,
+        )
+        .await
+        .map_err(|error| Problem::database(&error))?;
+    Ok(Json(LogsShown {
+        logs: page.logs.into_iter().map(LogItem::new).collect(),
+        total: page.total,
+        has_more: page.has_more,
+    }))
+}
+
+/// One message with its attempts and webhook deliveries.
+#[utoipa::path(
+    get,
+    path = "/logs/{log_id}",
+    operation_id = "show_log",
+    tag = "Logs",
+    security(("api_secret" = [])),
+    params(("log_id" = String, Path, description = "The message's log row, `log_…`")),
+    responses(
+        (status = 200, body = LogDetailShown),
+        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`log_not_found`"),
+    )
+)]
+pub(super) async fn show(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    log_id: Result<Path<String>, PathRejection>,
+) -> Result<Json<LogDetailShown>, Problem> {
+    let id = log_id.ok().and_then(|Path(text)| text.parse().ok());
+    let id = id.ok_or_else(no_such_log)?;
+    let log = doors
+        .reports
+        .log(caller.subscriber.id, id)
+        .await
+        .map_err(|error| Problem::database(&error))?
+        .ok_or_else(no_such_log)?;
+    Ok(Json(LogDetailShown::new(log)))
+}
+
+fn no_such_log() -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "log_not_found",
+        "You have no message with this id in the log.",
+    )
+}

@@ -1,0 +1,52 @@
+//! The table `email_attempts`: the attempts of messages that did not leave at the first one.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::types::ids::LogId;
+use crate::types::log_status::LogStatus;
+
+/// An attempt to submit a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedAttempt {
+    /// From 1 on.
+    pub number: i32,
+    /// When it began.
+    pub at: DateTime<Utc>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: i64,
+    /// How it went.
+    pub status: LogStatus,
+    /// Why it failed.
+    pub error_message: Option<String>,
+}
+
+/// A message's attempts, in order.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn of_log(
+    connection: &mut PgConnection,
+    id: LogId,
+) -> Result<Vec<LoggedAttempt>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT number, at, duration_ms, status, error_message
+         FROM email_attempts WHERE log_id = $1 ORDER BY number",
+        id.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(LoggedAttempt {
+                number: row.number,
+                at: row.at,
+                duration_ms: row.duration_ms,
+                status: (row.status.parse())
+                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                error_message: row.error_message,
+            })
+        })
+        .collect()
+}

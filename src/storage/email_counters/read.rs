@@ -1,0 +1,128 @@
+//! Reads what was counted.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use super::{CountedFrom, Counts, Unit, known};
+use crate::types::ids::Owner;
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// Whole hours, days or months that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// What they are.
+    pub unit: Unit,
+    /// When the first one begins.
+    pub from: DateTime<Utc>,
+    /// When the last one has ended.
+    pub to: DateTime<Utc>,
+}
+
+/// What is counted in these runs, without the changes that [`pending`] answers: each hour, day or month
+/// that has a counter.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn counted(
+    connection: &mut PgConnection,
+    owner: Owner,
+    runs: &[Run],
+) -> Result<Vec<(Unit, CountedFrom)>, sqlx::Error> {
+    let units: Vec<&str> = runs.iter().map(|run| run.unit.as_str()).collect();
+    let from: Vec<DateTime<Utc>> = runs.iter().map(|run| run.from).collect();
+    let to: Vec<DateTime<Utc>> = runs.iter().map(|run| run.to).collect();
+    let rows = sqlx::query!(
+        "SELECT counter.unit, start, plugin_a_sent, plugin_a_failed_temp, plugin_a_failed_perm,
+                plugin_b_sent, plugin_b_failed_temp, plugin_b_failed_perm
+         FROM unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) AS run (unit, begins, ends)
+              JOIN email_counters AS counter
+              ON owner_id = $1 AND counter.unit = run.unit AND start >= begins AND start < ends",
+        owner.id(),
+        &units as &[&str],
+        &from,
+        &to,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let unit = [Unit::Hour, Unit::Day, Unit::Month]
+                .into_iter()
+                .find(|unit| unit.as_str() == row.unit)
+                .ok_or(sqlx::Error::RowNotFound)?;
+            let counts = Counts([
+                [
+                    row.plugin_a_sent,
+                    row.plugin_a_failed_temp,
+                    row.plugin_a_failed_perm,
+                ],
+                [
+                    row.plugin_b_sent,
+                    row.plugin_b_failed_temp,
+                    row.plugin_b_failed_perm,
+                ],
+            ]);
+            Ok((unit, (row.start, counts)))
+        })
+        .collect()
+}
+
+/// The changes that are not added up yet, by hour.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn pending(
+    connection: &mut PgConnection,
+    owner: Owner,
+) -> Result<Vec<CountedFrom>, sqlx::Error> {
+    struct Row {
+        hour: DateTime<Utc>,
+        plugin: String,
+        status: String,
+        messages: i64,
+    }
+    let owner_id: Uuid = owner.id();
+    let rows = match owner {
+        Owner::App(_) => {
+            sqlx::query_as!(
+                Row,
+                r#"SELECT hour, plugin, status, sum(messages)::bigint AS "messages!"
+                   FROM email_counter_changes WHERE app_id = $1
+                   GROUP BY hour, plugin, status"#,
+                owner_id,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+        Owner::Subscriber(_) => {
+            sqlx::query_as!(
+                Row,
+                r#"SELECT hour, plugin, status, sum(messages)::bigint AS "messages!"
+                   FROM email_counter_changes
+                   WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
+                   GROUP BY hour, plugin, status"#,
+                owner_id,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+    };
+    let mut pending: Vec<CountedFrom> = Vec::new();
+    for row in rows {
+        let (plugin, status) = (
+            known::<Plugin>(&row.plugin)?,
+            known::<LogStatus>(&row.status)?,
+        );
+        let position = pending.iter().position(|(hour, _)| *hour == row.hour);
+        let position = position.unwrap_or_else(|| {
+            pending.push((row.hour, Counts::default()));
+            pending.len() - 1
+        });
+        pending[position].1.add(plugin, status, row.messages);
+    }
+    Ok(pending)
+}

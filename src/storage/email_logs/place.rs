@@ -1,0 +1,210 @@
+//! Finds and counts log rows in a stretch of time, by index alone.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{AppId, LogId, Owner, lowest_uuid_at};
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// A plugin and a status: the rows of one lie together in the indexes, in the order of time.
+pub type Kind = (Plugin, LogStatus);
+
+/// Where rows are looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Window<'a> {
+    /// Whose they are.
+    pub owner: Owner,
+    /// Apps of a subscriber that are gone, but whose rows may still be there.
+    pub deleted: &'a [AppId],
+    /// The first moment, to the millisecond.
+    pub from: DateTime<Utc>,
+    /// The moment after the last.
+    pub to: DateTime<Utc>,
+}
+
+impl Window<'_> {
+    fn ids(&self) -> (Uuid, Uuid) {
+        (lowest_uuid_at(self.from), lowest_uuid_at(self.to))
+    }
+
+    fn deleted(&self) -> Vec<Uuid> {
+        self.deleted.iter().map(|app| app.0).collect()
+    }
+}
+
+fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
+    kinds
+        .iter()
+        .map(|(plugin, status)| (plugin.as_str(), status.as_str()))
+        .unzip()
+}
+
+/// Rows in a window by kind, in the order of `kinds`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn count(
+    connection: &mut PgConnection,
+    window: Window<'_>,
+    kinds: &[Kind],
+) -> Result<Vec<i64>, sqlx::Error> {
+    let (plugins, statuses) = columns(kinds);
+    let (from, to) = window.ids();
+    let owner = window.owner.id();
+    match window.owner {
+        Owner::App(_) => {
+            sqlx::query_scalar!(
+                r#"SELECT counted.count AS "count!"
+                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
+                            AS kind (plugin, status, position)
+                        CROSS JOIN LATERAL (
+                            SELECT count(*) FROM email_logs AS log
+                            WHERE app_id = $1 AND log.plugin = kind.plugin
+                              AND log.status = kind.status AND id >= $4 AND id < $5
+                        ) AS counted
+                   ORDER BY position"#,
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+            )
+            .fetch_all(connection)
+            .await
+        }
+        Owner::Subscriber(_) if window.deleted.is_empty() => {
+            sqlx::query_scalar!(
+                r#"SELECT counted.count AS "count!"
+                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
+                            AS kind (plugin, status, position)
+                        CROSS JOIN LATERAL (
+                            SELECT count(*) FROM email_logs AS log
+                            WHERE subscriber_id = $1 AND log.plugin = kind.plugin
+                              AND log.status = kind.status AND id >= $4 AND id < $5
+                        ) AS counted
+                   ORDER BY position"#,
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+            )
+            .fetch_all(connection)
+            .await
+        }
+        Owner::Subscriber(_) => {
+            sqlx::query_scalar!(
+                r#"SELECT counted.count AS "count!"
+                   FROM unnest($2::text[], $3::text[]) WITH ORDINALITY
+                            AS kind (plugin, status, position)
+                        CROSS JOIN LATERAL (
+                            SELECT count(*) FROM email_logs AS log
+                            WHERE subscriber_id = $1 AND log.plugin = kind.plugin
+                              AND log.status = kind.status AND id >= $4 AND id < $5
+                              AND app_id <> ALL($6)
+                        ) AS counted
+                   ORDER BY position"#,
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                &window.deleted(),
+            )
+            .fetch_all(connection)
+            .await
+        }
+    }
+}
+
+/// The newest rows of these kinds in a window, but for the first `skip` of them: `limit` at most,
+/// the newest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find(
+    connection: &mut PgConnection,
+    window: Window<'_>,
+    kinds: &[Kind],
+    skip: i64,
+    limit: i64,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    let (plugins, statuses) = columns(kinds);
+    let (from, to) = window.ids();
+    let owner = window.owner.id();
+    let ids = match window.owner {
+        Owner::App(_) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE app_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+        Owner::Subscriber(_) if window.deleted.is_empty() => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+        Owner::Subscriber(_) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                            AND app_id <> ALL($8)
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+                &window.deleted(),
+            )
+            .fetch_all(connection)
+            .await?
+        }
+    };
+    Ok(ids.into_iter().map(LogId).collect())
+}

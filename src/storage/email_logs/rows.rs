@@ -1,0 +1,166 @@
+//! Log rows as their subscriber sees them.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{AppId, CredentialId, LogId, SubscriberId};
+use crate::types::log_status::LogStatus;
+use crate::types::plugin::Plugin;
+
+/// A message in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogRow {
+    /// The message.
+    pub id: LogId,
+    /// The app that sent it.
+    pub app: AppId,
+    /// As the subscriber calls the app.
+    pub app_name: String,
+    /// The mailbox that it went out from.
+    pub credential: CredentialId,
+    /// The mailbox's address.
+    pub from_address: String,
+    /// Whom the message names first.
+    pub to_address: String,
+    /// As it stands in the message.
+    pub subject: String,
+    /// The provider.
+    pub plugin: Plugin,
+    /// How it went.
+    pub status: LogStatus,
+    /// Why it failed.
+    pub error_message: Option<String>,
+    /// The Message-ID at the provider.
+    pub message_id: Option<String>,
+    /// Size of the message in bytes.
+    pub size_bytes: i64,
+    /// The moment of its first attempt.
+    pub sent_at: DateTime<Utc>,
+}
+
+/// All that the log has of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Details {
+    /// What lists show, too.
+    pub log: LogRow,
+    /// Further recipients.
+    pub cc_addresses: Vec<String>,
+    /// Recipients that no header names.
+    pub bcc_addresses: Vec<String>,
+    /// Whether files came with it.
+    pub has_attachments: bool,
+}
+
+struct Row {
+    id: Uuid,
+    app_id: Uuid,
+    app_name: String,
+    credential_id: Uuid,
+    from_address: String,
+    to_address: String,
+    subject: String,
+    plugin: String,
+    status: String,
+    error_message: Option<String>,
+    message_id: Option<String>,
+    size_bytes: i64,
+    sent_at: DateTime<Utc>,
+}
+
+impl TryFrom<Row> for LogRow {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            id: LogId(row.id),
+            app: AppId(row.app_id),
+            app_name: row.app_name,
+            credential: CredentialId(row.credential_id),
+            from_address: row.from_address,
+            to_address: row.to_address,
+            subject: row.subject,
+            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            status: (row.status.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            error_message: row.error_message,
+            message_id: row.message_id,
+            size_bytes: row.size_bytes,
+            sent_at: row.sent_at,
+        })
+    }
+}
+
+/// These rows of a subscriber, the newest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    ids: &[LogId],
+) -> Result<Vec<LogRow>, sqlx::Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    // The bounds are what the partitions are chosen by.
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                subject, plugin, status, error_message, message_id, size_bytes, sent_at
+         FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+         WHERE log.id = ANY($1) AND log.id >= $3 AND log.id <= $4
+         ORDER BY log.id DESC",
+        &ids,
+        subscriber.0,
+        ids.iter().min().copied().unwrap_or_default(),
+        ids.iter().max().copied().unwrap_or_default(),
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(LogRow::try_from).collect()
+}
+
+/// One row with all that the log has of it; `None` where there is none, or another subscriber's.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn details(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: LogId,
+) -> Result<Option<Details>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
+                size_bytes, has_attachments, sent_at
+         FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+         WHERE log.id = $1",
+        id.0,
+        subscriber.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(Details {
+            log: LogRow::try_from(Row {
+                id: row.id,
+                app_id: row.app_id,
+                app_name: row.app_name,
+                credential_id: row.credential_id,
+                from_address: row.from_address,
+                to_address: row.to_address,
+                subject: row.subject,
+                plugin: row.plugin,
+                status: row.status,
+                error_message: row.error_message,
+                message_id: row.message_id,
+                size_bytes: row.size_bytes,
+                sent_at: row.sent_at,
+            })?,
+            cc_addresses: row.cc_addresses,
+            bcc_addresses: row.bcc_addresses,
+            has_attachments: row.has_attachments,
+        })
+    })
+    .transpose()
+}
