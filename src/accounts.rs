@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 
-use crate::config::Limits;
+use crate::config::{Limits, PayprovSettings};
 use crate::storage::apps;
 use crate::storage::gathered::Gathered;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
+use crate::types::subscription::SubscriptionStatus;
 
 pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::Subscriber;
@@ -42,23 +43,50 @@ pub struct Accounts {
     rates: Arc<Rates>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<Gathered<Vec<Vec<u8>>, SendingApp>>,
+    beginning: Beginning,
+}
+
+/// How a new subscriber begins.
+#[derive(Debug, Clone, Copy)]
+struct Beginning {
+    status: Option<SubscriptionStatus>,
+    /// The payment provider has to know of it.
+    is_billed: bool,
+}
+
+impl Beginning {
+    /// Without a payment provider its subscription is simply active. With one its trial begins at once,
+    /// so that nobody waits for the provider to sign up; without a trial there is nothing until a
+    /// subscription is made.
+    fn new(payprov: Option<&PayprovSettings>) -> Self {
+        Self {
+            status: match payprov.map(|settings| settings.trial_days) {
+                None => Some(SubscriptionStatus::Active),
+                Some(0) => None,
+                Some(_) => Some(SubscriptionStatus::Trialing),
+            },
+            is_billed: payprov.is_some(),
+        }
+    }
 }
 
 impl Accounts {
     /// Over a database and the keys that seal its secrets. `limits` say how often
-    /// a key may call, and an address fail to authenticate.
+    /// a key may call, and an address fail to authenticate; `payprov`, whether subscribers are billed.
     #[must_use]
     pub fn new(
         pool: PgPool,
         seal_keys: Arc<SealKeys>,
         clock: SharedClock,
         limits: &Limits,
+        payprov: Option<&PayprovSettings>,
     ) -> Self {
         let by_send_key = Gathered::new(pool.clone(), |connection, keys| {
             Box::pin(apps::find_by_send_keys(connection, keys))
         });
         Self {
             by_send_key: Arc::new(by_send_key),
+            beginning: Beginning::new(payprov),
             pool,
             seal_keys,
             clock,

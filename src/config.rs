@@ -2,8 +2,10 @@
 //! that the environment. All problems are gathered before any is reported.
 
 mod layers;
+mod payprov;
 mod plugins;
 mod reader;
+mod relay;
 #[cfg(test)]
 mod tests;
 
@@ -17,11 +19,13 @@ use chrono::TimeDelta;
 use secrecy::SecretString;
 use toml::Table;
 
+pub use payprov::PayprovSettings;
 pub use plugins::{
     ClientAuthentication, Endpoint, MailboxLimits, PluginSettings, ProviderKind, SubmissionTls,
     TransportKind,
 };
 use reader::Reader;
+pub use relay::RelaySettings;
 
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
@@ -228,6 +232,10 @@ pub struct Settings {
     pub mailboxes: MailboxSettings,
     /// The mail providers that are on.
     pub plugins: Vec<PluginSettings>,
+    /// Where the gateway's own mail goes out; `None`: it sends none.
+    pub relay: Option<RelaySettings>,
+    /// The payment provider; `None`: nothing is billed.
+    pub payprov: Option<PayprovSettings>,
     /// What `mailgate dev` adds.
     pub sandbox: SandboxSettings,
 }
@@ -274,6 +282,8 @@ pub struct OperatorSettings {
     pub mailboxes: MailboxSettings,
     /// The mail providers that are on.
     pub plugins: Vec<PluginSettings>,
+    /// The payment provider; `None`: nothing is billed.
+    pub payprov: Option<PayprovSettings>,
     /// The gateway's name.
     pub smtp_host: String,
 }
@@ -295,6 +305,7 @@ pub fn load_operator(
             limits: read_limits(reader),
             mailboxes: read_mailboxes(reader),
             plugins,
+            payprov: payprov::read(reader),
             smtp_host: reader.text("smtp.host"),
             seal_keys: seal_keys?,
             sending: sending?,
@@ -402,6 +413,8 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         limits: read_limits(reader),
         mailboxes: read_mailboxes(reader),
         plugins,
+        payprov: payprov::read(reader),
+        relay: relay::read(reader),
         seal_keys: seal_keys?,
         http_listen: http_listen?,
         log_format: log_format?,

@@ -11,10 +11,14 @@ use tokio_rustls::TlsAcceptor;
 
 use self::http::HttpLimits;
 use crate::accounts::{Accounts, ShowError};
-use crate::config::{Limits, Settings};
+use crate::billing::Billing;
+use crate::billing::notices::Notices;
+use crate::config::{Limits, Settings, WebhookSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::egress::EgressSetupError;
 use crate::providers::mail::{MailProviders, ProviderError};
+use crate::providers::payprov::PayprovClientError;
+use crate::providers::relay::{Relay, RelayError};
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
 use crate::rest::{Doors, router};
@@ -30,6 +34,7 @@ use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::types::clock::SharedClock;
+use crate::types::seal::SealKeys;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
 
@@ -54,6 +59,12 @@ pub enum DaemonError {
     /// The client for webhooks.
     #[error(transparent)]
     Egress(#[from] EgressSetupError),
+    /// The payment provider.
+    #[error(transparent)]
+    Payprov(#[from] PayprovClientError),
+    /// The relay for its own mail.
+    #[error(transparent)]
+    Relay(#[from] RelayError),
     /// An address to listen on.
     #[error(
         "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
@@ -81,6 +92,8 @@ pub struct Daemon {
     pub pool: PgPool,
     /// Subscribers and apps.
     pub accounts: Accounts,
+    /// Who is billed for what.
+    pub billing: Billing,
     /// Connected mailboxes.
     pub mailboxes: Mailboxes,
     /// Outgoing webhooks.
@@ -150,6 +163,7 @@ pub async fn start(
     pool::migrate(&pool).await?;
     workers::ensure_partitions(&pool, &clock).await?;
 
+    let billing = start_billing(&settings, &hostname, &pool, &clock, shutdown)?;
     let tracker = &shutdown.tracker;
     let limits = Arc::new(settings.limits);
     let seal_keys = Arc::new(settings.seal_keys);
@@ -158,6 +172,7 @@ pub async fn start(
         Arc::clone(&seal_keys),
         Arc::clone(&clock),
         &limits,
+        settings.payprov.as_ref(),
     );
     accounts.check_seal_keys().await?;
     let mailboxes = Mailboxes::new(
@@ -178,17 +193,12 @@ pub async fn start(
         Budget::new(limits.in_flight_bytes),
         shutdown,
     );
-
-    let webhooks = Webhooks::new(
-        pool.clone(),
-        Arc::clone(&seal_keys),
-        Arc::clone(&clock),
-        &settings.webhooks,
-    )?;
+    let webhooks = start_webhooks(&settings.webhooks, &seal_keys, &pool, &clock, shutdown)?;
     let base_url = base_url(settings.http_base_url, http_address);
     let doors = Doors {
         pool: pool.clone(),
         accounts: accounts.clone(),
+        billing: billing.clone(),
         mailboxes: mailboxes.clone(),
         sending: sending.clone(),
         reports: Reports::new(pool.clone(), Arc::clone(&clock)),
@@ -200,12 +210,8 @@ pub async fn start(
         webhooks: webhooks.clone(),
     };
     let http_limits = HttpLimits::new(limits.http_connections);
-    http::serve(
-        listeners.http,
-        router(doors, settings.http_request),
-        http_limits,
-        shutdown,
-    );
+    let routes = router(doors, settings.http_request);
+    http::serve(listeners.http, routes, http_limits, shutdown);
     serve_metrics(listeners.metrics, http_limits, shutdown);
     let submission = Submission {
         accounts: accounts.clone(),
@@ -215,9 +221,10 @@ pub async fn start(
         clock: Arc::clone(&clock),
     };
     let door = SmtpDoor::new(submission, acceptor, limits);
+    let starttls_address = door.serve(listeners.starttls, false, shutdown);
+    let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     keep_sending(sending, providers, shutdown);
-    keep_delivering(&pool, webhooks.clone(), shutdown);
     look_after(
         &accounts,
         &mailboxes,
@@ -230,13 +237,66 @@ pub async fn start(
     Ok(Daemon {
         pool,
         accounts,
+        billing,
         mailboxes,
         webhooks,
         http_address,
         base_url: base_url.as_ref().to_owned(),
-        starttls_address: door.serve(listeners.starttls, false, shutdown),
-        tls_address: door.serve(listeners.implicit_tls, true, shutdown),
+        starttls_address,
+        tls_address,
     })
+}
+
+/// Subscriptions, what is done for them, and the notices that come of it.
+fn start_billing(
+    settings: &Settings,
+    hostname: &str,
+    pool: &PgPool,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) -> Result<Billing, DaemonError> {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    let relay = settings.relay.as_ref();
+    let relay = relay.map(|relay| Relay::new(relay, hostname)).transpose()?;
+    let billing = Billing::new(
+        pool.clone(),
+        Arc::clone(clock),
+        settings.payprov.as_ref(),
+        tracker.clone(),
+        settings.log_retention_days,
+    )?;
+    tracker.spawn(workers::bill(
+        billing.clone(),
+        tracker.clone(),
+        stop.clone(),
+    ));
+    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay);
+    tracker.spawn(workers::send_notices(notices, stop.clone()));
+    Ok(billing)
+}
+
+/// Webhooks, and the loops that deliver them.
+fn start_webhooks(
+    settings: &WebhookSettings,
+    seal_keys: &Arc<SealKeys>,
+    pool: &PgPool,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) -> Result<Webhooks, DaemonError> {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    let webhooks = Webhooks::new(
+        pool.clone(),
+        Arc::clone(seal_keys),
+        Arc::clone(clock),
+        settings,
+    )?;
+    tracker.spawn(workers::wake_webhooks(
+        pool.clone(),
+        webhooks.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(webhooks.clone().dispatch(tracker.clone(), stop.clone()));
+    Ok(webhooks)
 }
 
 fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Journal {
@@ -272,17 +332,6 @@ fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shut
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
     tracker.spawn(workers::hold_messages(sending.clone(), stop.clone()));
     tracker.spawn(workers::retry(sending, providers, stop.clone()));
-}
-
-/// Outgoing webhooks.
-fn keep_delivering(pool: &PgPool, webhooks: Webhooks, shutdown: &Shutdown) {
-    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    tracker.spawn(workers::wake_webhooks(
-        pool.clone(),
-        webhooks.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(webhooks.dispatch(tracker.clone(), stop.clone()));
 }
 
 /// The loops that nobody waits for.
@@ -334,12 +383,13 @@ struct SmtpDoor {
 
 impl SmtpDoor {
     fn new(submission: Submission, tls: TlsAcceptor, limits: Arc<Limits>) -> Self {
-        let per_address = limits.smtp_connections_per_address;
+        let places =
+            ConnectionLimits::new(limits.smtp_connections, limits.smtp_connections_per_address);
         Self {
             session: Arc::new(session_settings(&submission.hostname, &limits)),
             submission,
             tls,
-            places: ConnectionLimits::new(limits.smtp_connections, per_address),
+            places,
             limits,
         }
     }

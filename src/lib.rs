@@ -7,14 +7,16 @@
 //! | 5 | `sandbox` | what `mailgate dev` adds |
 //! | 4 | `daemon` `operator` | builds and spawns all of it; the operator's commands |
 //! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
-//! | 2 | `sending` → `mailboxes` → `webhooks` → `accounts` | the domain, in this order |
+//! | 2 | `sending` → `mailboxes` → `billing` → `webhooks` → `accounts` | the domain, in this order |
 //! | 2 | `reports` | logs and statistics, on its own beside `sending` |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
-//! | 0 | `telemetry` `shutdown` → `config` → `types` | no domain |
+//! | 0 | `compose` `telemetry` `shutdown` → `config` → `types` | no domain |
 //!
 //! Rooms of one floor don't know each other, but for the orders shown by arrows.
 
 pub mod accounts;
+pub mod billing;
+pub mod compose;
 pub mod config;
 pub mod daemon;
 pub mod mailboxes;

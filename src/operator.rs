@@ -92,6 +92,7 @@ pub async fn run(
         Arc::clone(&seal_keys),
         Arc::clone(&clock),
         &settings.limits,
+        settings.payprov.as_ref(),
     );
     match action {
         SubscriberAction::Create { label, email } => {

@@ -10,6 +10,7 @@ mod home;
 pub mod inbox;
 pub mod oauth;
 pub mod pages;
+pub mod payprov;
 pub mod postgres;
 pub mod provider;
 mod smtp;

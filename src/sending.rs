@@ -3,7 +3,6 @@
 
 mod attempt;
 pub mod budget;
-pub mod compose;
 mod facts;
 mod gate;
 mod held;

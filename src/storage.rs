@@ -2,6 +2,8 @@
 //! on floor 2.
 
 pub mod apps;
+pub mod billing_jobs;
+pub mod billing_notices;
 pub mod deleted_apps;
 pub mod email_attempts;
 pub mod email_counters;
@@ -15,6 +17,7 @@ pub mod mailbox_pace;
 pub mod mailboxes;
 pub mod oauth_states;
 pub mod partitions;
+pub mod payprov_events;
 pub mod pool;
 pub mod replies;
 pub mod spool;

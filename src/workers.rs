@@ -1,19 +1,23 @@
 //! Floor 3: the loops that look for due work and call a domain function.
 
+mod billing;
 mod certificate;
 mod counters;
 mod deleted_apps;
 mod mailboxes;
+mod notices;
 mod oauth_states;
 mod partitions;
 mod retry;
 mod sessions;
 mod webhooks;
 
+pub use billing::run as bill;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use counters::run as add_up;
 pub use deleted_apps::run as remove_traces;
 pub use mailboxes::{refresh_idle, replies};
+pub use notices::run as send_notices;
 pub use oauth_states::run as remove_lapsed_states;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::{hold as hold_messages, run as retry};

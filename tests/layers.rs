@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 const ROWS: &[&[&str]] = &[
     &["types"],
     &["config"],
-    &["telemetry", "shutdown"],
+    &["compose", "telemetry", "shutdown"],
     &["storage", "providers"],
     &["accounts"],
     &["webhooks"],
+    &["billing"],
     &["mailboxes"],
     &["sending", "reports"],
     &["rest", "smtp", "workers"],

@@ -19,8 +19,8 @@ use super::place::Log;
 const BATCH: usize = 64;
 
 /// How long a turn is measured, and how often each takes its turn.
-const TURN: Duration = Duration::from_secs(2);
-const TURNS: usize = 5;
+const TURN: Duration = Duration::from_millis(500);
+const TURNS: usize = 12;
 
 /// What counting and the indexes may take.
 const AT_LEAST: f64 = 0.9;
@@ -53,14 +53,16 @@ pub async fn run(log: &Log) -> Outcome<()> {
             without.push(rate(log, &log.apps[..apps], false).await?);
             change(&log.pool, WITH).await?;
         }
-        let (with, without) = (median(with), median(without));
+        let (with, without) = (best(&with), best(&without));
         println!(
-            "the journal, batches of {BATCH} messages of {name}: {with:.0} messages/s, without counters and indexes {without:.0}"
+            "the journal, {BATCH} messages of {name} a commit: {:.0} messages/s, {:.1} us of CPU each; without counters and indexes {:.0}, {:.1}",
+            with.rate, with.cpu, without.rate, without.cpu
         );
+        let part = with.rate / without.rate;
         target(
-            &format!("{name}: {:.3} of the rate without", with / without),
+            &format!("{name}: {part:.3} of the rate without"),
             &format!("at least {AT_LEAST}"),
-            with / without >= AT_LEAST,
+            part >= AT_LEAST,
         );
     }
     Ok(())
@@ -76,14 +78,43 @@ async fn change(pool: &PgPool, statements: &'static str) -> Outcome<()> {
     Ok(())
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+/// What a turn came to.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// Messages a second.
+    rate: f64,
+    /// CPU time of the journal's own Postgres process for a message, in microseconds.
+    cpu: f64,
+}
+
+/// The best of all turns: whoever else is on the machine only ever slows them.
+fn best(turns: &[Turn]) -> Turn {
+    turns.iter().fold(
+        Turn {
+            rate: 0.0,
+            cpu: f64::MAX,
+        },
+        |best, turn| Turn {
+            rate: best.rate.max(turn.rate),
+            cpu: best.cpu.min(turn.cpu),
+        },
+    )
+}
+
+/// CPU time that a process has taken, in microseconds: nanoseconds stand first in its schedstat.
+fn cpu_of(pid: i32) -> Outcome<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat"))?;
+    let nanoseconds: f64 = text
+        .split_whitespace()
+        .next()
+        .ok_or("a process without times")?
+        .parse()?;
+    Ok(nanoseconds / 1_000.0)
 }
 
 /// Messages a second, opened and closed. Where they are counted, they are added up meanwhile as the
 /// gateway does it.
-async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<f64> {
+async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
     let adding = tokio::spawn({
         let reports = log.reports.clone();
         async move {
@@ -105,13 +136,24 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<f64> {
     while warm.elapsed() < TURN / 4 {
         commit(&mut connection, apps, &mut next).await?;
     }
-    let (began, first) = (Instant::now(), next);
+    let pid: i32 = connection
+        .run(async |connection| {
+            sqlx::query_scalar("SELECT pg_backend_pid()")
+                .fetch_one(connection)
+                .await
+        })
+        .await?;
+    let (began, first, cpu) = (Instant::now(), next, cpu_of(pid)?);
     while began.elapsed() < TURN {
         commit(&mut connection, apps, &mut next).await?;
     }
     let seconds = began.elapsed().as_secs_f64();
     adding.abort();
-    Ok(f64::from(next - first) / seconds)
+    let messages = f64::from(next - first);
+    Ok(Turn {
+        rate: messages / seconds,
+        cpu: (cpu_of(pid)? - cpu) / messages,
+    })
 }
 
 /// Messages come in and end, in two commits as in the gateway.

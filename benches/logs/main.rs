@@ -12,6 +12,8 @@ mod place;
 use std::error::Error;
 use std::process::ExitCode;
 
+use mailgate::sandbox::postgres::Durability;
+use place::Server;
 use tokio::runtime::Builder;
 
 /// The same as the gateway's.
@@ -64,23 +66,26 @@ async fn run_to_the_end(words: &[String]) -> Outcome<()> {
             .map_err(|_| format!("BENCH_ROWS is no whole number: {text}"))?,
         Err(_) => ROWS,
     };
-    let server = place::Server::start().await?;
-    eprintln!(
-        "bench-logs: {rows} rows take about {} GB of disk in {}",
-        (rows * BYTES_PER_ROW).div_ceil(1_000_000_000),
-        server.folder().display()
-    );
     let wanted = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
     if wanted("fill") || wanted("reports") {
+        let server = Server::start("pg", Durability::Throwaway).await?;
+        eprintln!(
+            "bench-logs: {rows} rows take about {} GB of disk in {}",
+            (rows * BYTES_PER_ROW).div_ceil(1_000_000_000),
+            server.folder().display()
+        );
         let few = server.log("few", FEW).await?;
         let many = server.log("many", rows).await?;
         if wanted("reports") {
             measure::run(&few, &many).await?;
         }
+        server.stop().await?;
     }
     if wanted("journal") {
+        let server = Server::start("pg-journal", Durability::Durable).await?;
         let journal = server.empty("journal").await?;
         journal::run(&journal).await?;
+        server.stop().await?;
     }
-    server.stop().await
+    Ok(())
 }

@@ -46,7 +46,8 @@ pub struct Log {
 }
 
 impl Server {
-    pub async fn start() -> Outcome<Self> {
+    /// With commits that reach the disk, as a gateway's do, or without.
+    pub async fn start(name: &str, durability: Durability) -> Outcome<Self> {
         let mut builder = tempfile::Builder::new();
         builder
             .prefix("mailgate-bench-")
@@ -59,7 +60,7 @@ impl Server {
             (temporary.path().to_owned(), Some(temporary))
         };
         Ok(Self {
-            postgres: postgres::start(&folder.join("pg"), Durability::Throwaway).await?,
+            postgres: postgres::start(&folder.join(name), durability).await?,
             folder,
             _temporary: temporary,
         })

@@ -94,6 +94,7 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
         Arc::clone(&seal_keys),
         Arc::clone(&clock),
         &settings.limits,
+        settings.payprov.as_ref(),
     );
     let mut transaction = pool.begin().await?;
     let subscriber = accounts
@@ -149,6 +150,7 @@ pub async fn listening_apps(
         Arc::new(settings.seal_keys),
         Arc::new(SystemClock),
         &settings.limits,
+        None,
     );
     let mut transaction = pool.begin().await?;
     let subscriber = accounts

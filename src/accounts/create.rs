@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::show::{api_secret_context, send_key_context};
+use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::{apps, subscribers, webhook_messages};
 use crate::types::email_address::EmailAddress;
 use crate::types::event::{AppEvent, Emission, Event};
@@ -13,7 +14,6 @@ use crate::types::secrets::{
     ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret, random_bytes,
 };
 use crate::types::slug::slug;
-use crate::types::subscription::SubscriptionStatus;
 
 /// Names that are tried for one app before giving up: a clash of four random characters is rare.
 const SLUG_ATTEMPTS: usize = 16;
@@ -91,8 +91,8 @@ impl AppFields {
 }
 
 impl Accounts {
-    /// Creates a subscriber, within the caller's transaction. Without a payment provider its
-    /// subscription is simply active.
+    /// Creates a subscriber, within the caller's transaction. Where subscribers are billed, a worker
+    /// makes its subscription once that is committed.
     ///
     /// # Errors
     ///
@@ -116,11 +116,14 @@ impl Accounts {
                     .seal_keys
                     .seal(&api_secret_context(id), api_secret.expose())?,
                 api_secret_digest: &self.seal_keys.lookup_digest(api_secret.expose()),
-                subscription_status: Some(SubscriptionStatus::Active),
+                subscription_status: self.beginning.status,
                 created_at: now,
             },
         )
         .await?;
+        if self.beginning.is_billed {
+            billing_jobs::enqueue(connection, id, JobKind::Provision, None, now).await?;
+        }
         Ok(CreatedSubscriber { id, api_secret })
     }
 
@@ -134,9 +137,12 @@ impl Accounts {
         label: &str,
         email: &EmailAddress,
     ) -> Result<CreatedSubscriber, CreateError> {
-        let mut connection = self.pool.acquire().await?;
-        self.create_subscriber(&mut connection, label, email.as_str())
-            .await
+        let mut transaction = self.pool.begin().await?;
+        let created = self
+            .create_subscriber(&mut transaction, label, email.as_str())
+            .await?;
+        transaction.commit().await?;
+        Ok(created)
     }
 
     /// Creates an app of a subscriber.

@@ -2,7 +2,8 @@
 
 use super::Accounts;
 use crate::storage::apps::{self, App, Change};
-use crate::storage::subscribers::{self, Subscriber};
+use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::subscribers::{self, Subscriber, billing};
 use crate::storage::{deleted_apps, email_counters, mailboxes};
 use crate::types::ids::{AppId, Owner, SubscriberId};
 
@@ -86,17 +87,25 @@ impl Accounts {
     }
 
     /// Removes a subscriber with its apps; `false` when there was none. What they left in the log is
-    /// removed later.
+    /// removed later, and where it is billed, a worker ends its subscription.
     ///
     /// # Errors
     ///
     /// What the database said.
     pub async fn delete_subscriber(&self, id: SubscriberId) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        deleted_apps::insert_all_of(&mut transaction, id, self.clock.now()).await?;
+        let account = billing::find(&mut transaction, id).await?;
+        let now = self.clock.now();
+        deleted_apps::insert_all_of(&mut transaction, id, now).await?;
         email_counters::lock(&mut transaction).await?;
         email_counters::remove(&mut transaction, Owner::Subscriber(id)).await?;
         let deleted = subscribers::delete(&mut transaction, id).await?;
+        // After the subscriber: whoever connects a mailbox holds an app while it waits for these.
+        billing_jobs::forget(&mut transaction, id).await?;
+        if let Some(customer) = account.and_then(|account| account.customer_id) {
+            let kind = JobKind::End;
+            billing_jobs::enqueue(&mut transaction, id, kind, Some(&customer), now).await?;
+        }
         transaction.commit().await?;
         Ok(deleted)
     }

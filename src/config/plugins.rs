@@ -23,6 +23,8 @@ pub enum SubmissionTls {
     StartTls,
     /// TLS from the first byte.
     Implicit,
+    /// None: for a relay on this machine alone.
+    Clear,
 }
 
 /// Whose ways a provider has.
@@ -220,6 +222,9 @@ impl Defaults {
 const STARTTLS_PORT: u16 = 587;
 const IMPLICIT_TLS_PORT: u16 = 465;
 
+/// Where a machine's own mail server takes mail (RFC 5321 §4.5.4.2).
+const RELAY_PORT: u16 = 25;
+
 /// IMAP with implicit TLS (RFC 8314 §3.2).
 const IMAP_PORT: u16 = 993;
 
@@ -370,11 +375,19 @@ fn read_smtp(
         }
     }
     let port = match (reader.number(&name("smtp_port"), 0, u16::MAX), tls) {
-        (0, SubmissionTls::StartTls) => STARTTLS_PORT,
-        (0, SubmissionTls::Implicit) => IMPLICIT_TLS_PORT,
+        (0, tls) => usual_port(tls),
         (port, _) => port,
     };
     Some((Endpoint { host, port }, tls))
+}
+
+/// Where a server takes submissions.
+pub(super) const fn usual_port(tls: SubmissionTls) -> u16 {
+    match tls {
+        SubmissionTls::StartTls => STARTTLS_PORT,
+        SubmissionTls::Implicit => IMPLICIT_TLS_PORT,
+        SubmissionTls::Clear => RELAY_PORT,
+    }
 }
 
 fn read_limits(

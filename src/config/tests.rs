@@ -196,3 +196,79 @@ fn all_wrong_choices_of_a_plugin_are_named_at_once() {
         );
     }
 }
+
+#[test]
+fn a_relay_is_whole_or_not_there() {
+    let with = |relay: &str| {
+        let settings = load_with(&needed(), Some(&format!("[relay]\n{relay}")));
+        settings
+            .map(|settings| settings.relay)
+            .map_err(|problems| problems.join("\n"))
+    };
+    assert!(with("").unwrap().is_none());
+    let relay = with("host = 'relay.example'\nfrom = 'Mailgate <billing@gateway.example>'\n");
+    let relay = relay.unwrap().unwrap();
+    assert_eq!(
+        (relay.tls, relay.server.port),
+        (SubmissionTls::StartTls, 587)
+    );
+    assert!(relay.credential.is_none());
+    assert_eq!(relay.from.address.as_str(), "billing@gateway.example");
+    for (tls, port) in [("implicit", 465), ("none", 25)] {
+        let relay = with(&format!(
+            "host = 'localhost'\nfrom = 'a@b.example'\ntls = '{tls}'\n"
+        ));
+        assert_eq!(relay.unwrap().unwrap().server.port, port, "{tls}");
+    }
+    for (relay, expected) in [
+        ("host = 'relay.example'\n", "relay.from: is required"),
+        ("host = 'relay.example'\nfrom = 'nobody'\n", "relay.from: "),
+        (
+            "host = 'relay.example'\nfrom = 'a@b.example'\nusername = 'a'\n",
+            "relay.password: is required",
+        ),
+        (
+            "host = 'relay.example'\nfrom = 'a@b.example'\npassword = 'a'\n",
+            "relay.username: is required",
+        ),
+        (
+            "host = 'relay.example'\nfrom = 'a@b.example'\ntls = 'none'\n",
+            "relay.tls: must be starttls or implicit",
+        ),
+        ("tls = 'perhaps'\n", "relay.tls: must be"),
+    ] {
+        let problems = with(relay).unwrap_err();
+        assert!(problems.contains(expected), "{relay}: {problems}");
+    }
+}
+
+#[test]
+fn billing_needs_a_price_and_keys_that_fit_a_header() {
+    let mut environment = needed();
+    let settings = load_with(&environment, None).unwrap();
+    assert!(settings.payprov.is_none());
+    environment.push(("MAILGATE__PAYPROV__SECRET_KEY", "sk_test_1"));
+    let problems = load_with(&environment, None).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].starts_with("payprov.price: is required"));
+    environment.push(("MAILGATE__PAYPROV__PRICE", "price_1"));
+    let payprov = load_with(&environment, None).unwrap().payprov.unwrap();
+    assert_eq!(payprov.base_url, "https://api.stripe.com");
+    assert_eq!(payprov.trial_days, 14);
+    assert!(payprov.webhook_secret.is_none() && payprov.api_version.is_none());
+    for (name, value, expected) in [
+        ("BASE_URL", "stripe", "payprov.base_url: must be"),
+        ("BASE_URL", "", "payprov.base_url: is required"),
+        ("SECRET_KEY", "sk a", "payprov.secret_key: must be"),
+        ("API_VERSION", "2025 basil", "payprov.api_version: must be"),
+        ("TRIAL_DAYS", "731", "payprov.trial_days: must be between"),
+        ("REQUEST_SECONDS", "0", "payprov.request_seconds: must be"),
+    ] {
+        let name = format!("MAILGATE__PAYPROV__{name}");
+        let mut environment = environment.clone();
+        environment.push((&name, value));
+        let problems = load_with(&environment, None).unwrap_err();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with(expected), "{problems:?}");
+    }
+}

@@ -7,6 +7,7 @@ use super::{Mailboxes, scopes, token};
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::storage::apps::connecting;
+use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end;
 use crate::storage::{end_users, mailboxes, webhook_messages};
 use crate::types::email_address::EmailAddress;
@@ -205,6 +206,7 @@ impl Mailboxes {
             plugin: new.plugin,
         });
         webhook_messages::emit(&mut transaction, &[Emission::of(new.app, event)], now).await?;
+        billing_jobs::enqueue_quantity_of_app(&mut transaction, new.app, now).await?;
         transaction.commit().await?;
         for ended in &replaced {
             tracing::info!(credential_id = %ended.id, by = %credential, "a mailbox was replaced");

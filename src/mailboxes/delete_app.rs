@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::Mailboxes;
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
-use crate::storage::{apps, deleted_apps, email_counters, spool, webhook_messages};
+use crate::storage::{apps, billing_jobs, deleted_apps, email_counters, spool, webhook_messages};
 use crate::types::event::{AppEvent, Emission, Event};
 use crate::types::ids::{AppId, Owner};
 
@@ -35,6 +35,7 @@ impl Mailboxes {
         webhook_messages::emit(&mut transaction, &[deleted], now).await?;
         let grants = end::with_grants(&mut transaction, app).await?;
         spool::delete_waiting(&mut transaction, app).await?;
+        billing_jobs::enqueue_quantity_of_app(&mut transaction, app, now).await?;
         deleted_apps::insert(&mut transaction, app, now).await?;
         email_counters::lock(&mut transaction).await?;
         email_counters::withdraw_app(&mut transaction, app).await?;

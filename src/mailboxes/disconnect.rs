@@ -3,6 +3,7 @@
 use sqlx::PgConnection;
 
 use super::Mailboxes;
+use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::webhook_messages;
 use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
@@ -29,8 +30,8 @@ impl Mailboxes {
         Ok(true)
     }
 
-    /// Ends a mailbox within the caller's transaction and emits the event, if there is anything to
-    /// end; see [`end::end`].
+    /// Ends a mailbox within the caller's transaction, emits the event and has its subscriber billed for
+    /// one less, if there is anything to end; see [`end::end`].
     pub(super) async fn end(
         &self,
         connection: &mut PgConnection,
@@ -49,6 +50,7 @@ impl Mailboxes {
         };
         let event = Event::UserDisconnected { mailbox, reason };
         webhook_messages::emit(connection, &[Emission::of(ended.app, event)], now).await?;
+        billing_jobs::enqueue_quantity_of_app(connection, ended.app, now).await?;
         Ok(Some(ended))
     }
 }

@@ -15,7 +15,7 @@ use reqwest::{Client, Response};
 use url::Url;
 
 use self::resolver::{GuardedResolver, ResolveError};
-use super::mail::answer;
+use super::answer;
 use super::tls::{self, ClientTlsError};
 use crate::types::web_address::names_private;
 

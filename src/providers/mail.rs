@@ -1,7 +1,6 @@
 //! Mail providers: one file per transport, and their OAuth endpoints.
 
 pub mod addressed;
-pub(super) mod answer;
 pub mod gmail;
 pub mod graph;
 pub mod imap;

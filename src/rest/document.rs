@@ -25,6 +25,7 @@ use utoipa::{Modify, OpenApi};
         (name = "Logs", description = "Your messages and their statistics, with the API secret"),
         (name = "Connect", description = "The pages on which end users connect their mailboxes, for browsers"),
         (name = "Subscriber", description = "You, with the API secret"),
+        (name = "Billing", description = "Your subscription, with the API secret; and what the payment provider tells"),
         (name = "Operator", description = "Sign-up, for a page of the operator's own"),
         (name = "Health", description = "For balancers"),
     ),

@@ -1,8 +1,6 @@
 //! The one HTML frame of all pages, the sandbox's too: inline style, no scripts, nothing from outside
 //! but an app's logo. What the browser may do is said by the Content-Security-Policy.
 
-use std::borrow::Cow;
-
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -12,6 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use url::Url;
+
+pub use crate::types::html::escaped;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#d9dce1;--accent:#0b5cad;--on:#fff}\
@@ -150,38 +150,9 @@ fn is_source(origin: &str) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || b":/.-_[]".contains(&byte))
 }
 
-/// `text` for use in HTML text and in quoted attributes.
-#[must_use]
-pub fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(['&', '<', '>', '"', '\'']) {
-        return Cow::Borrowed(text);
-    }
-    let mut html = String::with_capacity(text.len() + text.len() / 4);
-    for character in text.chars() {
-        match character {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            other => html.push(other),
-        }
-    }
-    Cow::Owned(html)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn everything_that_html_takes_for_markup_is_escaped() {
-        assert_eq!(
-            escaped("<a b='c' d=\"e\">&amp;ü"),
-            "&lt;a b=&#39;c&#39; d=&quot;e&quot;&gt;&amp;amp;ü"
-        );
-        assert!(matches!(escaped("plain"), Cow::Borrowed("plain")));
-    }
 
     #[test]
     fn the_policy_names_the_origin_of_an_image_and_no_more() {

@@ -157,7 +157,11 @@ impl Problem {
         );
         if matches!(
             self.code,
-            "idempotency_key_in_flight" | "unavailable" | "overloaded"
+            "idempotency_key_in_flight"
+                | "unavailable"
+                | "overloaded"
+                | "payprov_unavailable"
+                | "reactivation_in_flight"
         ) {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
         }

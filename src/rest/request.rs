@@ -105,6 +105,11 @@ pub(super) async fn json_body(
             "The body must be JSON, with Content-Type: application/json.",
         ));
     }
+    whole_body(body, limit).await
+}
+
+/// The whole body, to the byte.
+pub(super) async fn whole_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
     axum::body::to_bytes(body, limit).await.map_err(|error| {
         let too_long = std::error::Error::source(&error)
             .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>);

@@ -19,10 +19,11 @@ use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
 use super::webhook_document::say_what_is_told;
 use super::{
-    apps, connect, credentials, health, logs, me, oauth_callback, request, send, stats, subscribers,
-    webhook_deliveries, webhook_test, webhooks,
+    apps, connect, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
+    payprov_webhook, request, send, stats, subscribers, webhook_deliveries, webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
+use crate::billing::Billing;
 use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::reports::Reports;
@@ -37,6 +38,8 @@ pub struct Doors {
     pub pool: PgPool,
     /// Who is calling.
     pub accounts: Accounts,
+    /// Who is billed for what.
+    pub billing: Billing,
     /// Which mailbox.
     pub mailboxes: Mailboxes,
     /// The way of a message.
@@ -81,6 +84,13 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(connect::connect))
         .routes(routes!(oauth_callback::oauth_callback))
         .routes(routes!(subscribers::create))
+        .routes(routes!(payprov::status))
+        .routes(routes!(payprov::subscription))
+        .routes(routes!(payprov_actions::checkout_setup))
+        .routes(routes!(payprov_actions::reactivate))
+        .routes(routes!(payprov_actions::cancel_subscription))
+        .routes(routes!(payprov_actions::portal))
+        .routes(routes!(payprov_webhook::webhook))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz));
     say_what_all_answer(operations.get_openapi_mut());

@@ -15,9 +15,9 @@ use super::authority::KeyedApp;
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{LARGE, json_body, parse};
 use crate::accounts::SendingApp;
+use crate::compose::Fields;
 use crate::mailboxes::Mailbox;
 use crate::sending::budget::Share;
-use crate::sending::compose::{Fields, compose};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::Prepared;
 use crate::sending::{Blocked, SendError, admit};
@@ -113,7 +113,7 @@ async fn prepare(doors: &Doors, fields: Fields, from: EmailAddress) -> Result<Pr
         return Err(too_large());
     }
     let now = doors.clock.now();
-    let prepared = off_thread(size, move || Ok(compose(fields, &from, now))).await?;
+    let prepared = off_thread(size, move || Ok(Prepared::composed(fields, &from, now))).await?;
     if prepared.message.size() > limit {
         return Err(too_large());
     }

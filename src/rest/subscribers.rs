@@ -121,6 +121,7 @@ pub(super) async fn create(
             CreateError::Database(error) => Problem::database(&error),
             error => Problem::internal(&error),
         })?;
+    doors.billing.provision_now(created.id).await;
     let answer = CreatedSubscriber {
         subscriber_id: created.id.to_string(),
         label,

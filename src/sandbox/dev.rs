@@ -86,7 +86,7 @@ pub async fn run(options: DevOptions) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
     // Wrong settings are told before anything is started; what only a start can tell stands in for itself.
     // The plugins are off until the provider's addresses are known.
-    let early = load(&options, preset_before_start(), &Table::new())?;
+    let early = load(&options, preset_before_start(), Table::new())?;
     telemetry::start_logging(early.log_format, &early.log_filter);
     let home = Home::open(&options.directory, options.ephemeral)?;
     let files = certificates::ensure(
@@ -130,7 +130,7 @@ async fn with_database(
     )
     .await?;
     let preset = preset(&database.url(DATABASE), &home.seal_key()?, files);
-    let settings = load(options, preset, &provider.plugins(&files.ca))?;
+    let settings = load(options, preset, sandbox_sections(early, &provider, files))?;
     if settings.database.url.expose_secret() != database.url(DATABASE) {
         return Err(DevError::ForeignDatabase);
     }
@@ -151,7 +151,17 @@ async fn serve(
     shutdown: &Shutdown,
 ) -> Result<(), DevError> {
     let smtp_host = settings.smtp.host.clone();
+    let billed_here = settings
+        .payprov
+        .as_ref()
+        .is_some_and(|payprov| payprov.base_url == provider.payments.url());
     let daemon = daemon::start(settings, Arc::clone(clock), shutdown).await?;
+    if billed_here {
+        provider.payments.tell(&format!(
+            "http://{}/payprov/webhook",
+            connectable(daemon.http_address)
+        ));
+    }
     let demo = demo::ensure(home, &daemon, provider).await?;
     let announcement = announcement(
         &daemon,
@@ -162,7 +172,11 @@ async fn serve(
         &database.url(DATABASE),
     );
     let path = home.announce(&announcement)?;
-    println!("{}", screen(&daemon, &demo, provider, &smtp_host, &path));
+    let payments = billed_here.then(|| provider.payments.url());
+    println!(
+        "{}",
+        screen(&daemon, &demo, provider, payments, &smtp_host, &path)
+    );
     tokio::select! {
         requested = shutdown.requested() => {
             eprintln!("Ending: finishing what is in hand …");
@@ -172,9 +186,30 @@ async fn serve(
     }
 }
 
-fn load(options: &DevOptions, mut preset: Table, plugins: &Table) -> Result<Settings, ConfigError> {
-    preset.insert("plugins".to_owned(), Value::Table(plugins.clone()));
+fn load(options: &DevOptions, mut preset: Table, sections: Table) -> Result<Settings, ConfigError> {
+    preset.extend(sections);
     config::load(preset, options.config.as_deref(), std::env::vars_os())
+}
+
+/// The settings that lead to the sandbox. Whoever has a payment provider or a relay of their own, as `early`
+/// tells, gets no part of the sandbox's: a real key must not go there.
+fn sandbox_sections(
+    early: &Settings,
+    provider: &SandboxProvider,
+    files: &CertificateFiles,
+) -> Table {
+    let mut sections = Table::new();
+    let mut section = |name: &str, section: Table| {
+        sections.insert(name.to_owned(), Value::Table(section));
+    };
+    section("plugins", provider.plugins(&files.ca));
+    if early.payprov.is_none() {
+        section("payprov", provider.payments.section());
+    }
+    if early.relay.is_none() {
+        section("relay", provider.relay(&files.ca));
+    }
+    sections
 }
 
 /// Places of the settings that are known only once the parts of the sandbox run.
@@ -284,6 +319,7 @@ fn screen(
     daemon: &Daemon,
     demo: &Demo,
     provider: &SandboxProvider,
+    payments: Option<&str>,
     smtp_host: &str,
     announcement: &Path,
 ) -> String {
@@ -308,6 +344,11 @@ fn screen(
         "  Sandbox   {}   the mail that arrived",
         provider.url()
     ));
+    if let Some(payments) = payments {
+        line(format_args!(
+            "  Payments  {payments}   ends the trial, lets payments fail"
+        ));
+    }
     line(format_args!(
         "  Mailbox   {} ({})",
         demo.mailbox.email, demo.plugin

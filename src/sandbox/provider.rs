@@ -12,6 +12,7 @@ use toml::{Table, Value};
 use super::inbox::Inbox;
 use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
+use super::payprov::{self, PaymentProvider, PaymentProviderError};
 use super::smtp::SandboxMail;
 use crate::config::SandboxSettings;
 use crate::daemon::http::{self, HttpLimits, connectable};
@@ -27,6 +28,11 @@ use crate::types::plugin::Plugin;
 /// Its one OAuth client. It is reached from this machine only, so its secret need not be one.
 pub(super) const CLIENT_ID: &str = "mailgate-sandbox";
 const CLIENT_SECRET: &str = "sandbox";
+
+/// The account with which the gateway sends its own mail: the one that has a password, which need not be a
+/// secret either. The name is also the one address that it may send from.
+pub(super) const RELAY_ACCOUNT: &str = "mailgate@sandbox.example";
+pub(super) const RELAY_PASSWORD: &str = "sandbox";
 
 /// What a mailbox is connected with. Only the last one is more than a name.
 pub(super) const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];
@@ -45,6 +51,9 @@ pub enum SandboxError {
     /// Its grants.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
+    /// Its payments.
+    #[error(transparent)]
+    Payments(#[from] PaymentProviderError),
     /// Its messages, or an address that can't be told.
     #[error("the sandbox's files can't be used: {0}")]
     Files(#[from] std::io::Error),
@@ -57,6 +66,8 @@ pub struct SandboxProvider {
     pub authorization: Authorization,
     /// What arrived.
     pub inbox: Inbox,
+    /// Who bills. Nobody is told what happens there before it is said who wants to be.
+    pub payments: PaymentProvider,
     /// Where its page, its OAuth server and its JSON interface are.
     pub address: SocketAddr,
     /// Where its submission server is.
@@ -87,12 +98,23 @@ pub async fn start(
         clock: Arc::clone(&clock),
     })?;
     let inbox = Inbox::open(&directory.join("messages"))?;
+    let payments = PaymentProvider::open(payprov::Settings {
+        address: format!("{}/payprov", url(address)),
+        secret_key: SecretString::from(payprov::SECRET_KEY),
+        webhook_secret: SecretString::from(payprov::WEBHOOK_SECRET),
+        file: Some(directory.join("payments.json")),
+        clock: Arc::clone(&clock),
+    })?;
+    payments.spawn(shutdown);
     let mail = SandboxMail {
         authorization: authorization.clone(),
         inbox: inbox.clone(),
         clock,
     };
-    let router = authorization.router().merge(pages::router(inbox.clone()));
+    let router = authorization
+        .router()
+        .merge(pages::router(inbox.clone()))
+        .merge(payments.router());
     let (soft, hard, tracker) = (&shutdown.soft, &shutdown.hard, &shutdown.tracker);
     http::serve(http, router, HttpLimits::new(CONNECTIONS), shutdown);
     let connection = ConnectionSettings {
@@ -114,9 +136,14 @@ pub async fn start(
     Ok(SandboxProvider {
         authorization,
         inbox,
+        payments,
         address,
         smtp_address,
     })
+}
+
+fn url(address: SocketAddr) -> String {
+    format!("http://{}", connectable(address))
 }
 
 fn session_settings() -> SessionSettings {
@@ -127,7 +154,7 @@ fn session_settings() -> SessionSettings {
         maximum_recipients: 1_000,
         maximum_errors: 100,
         maximum_authentication_failures: 3,
-        mechanisms: vec![Mechanism::Xoauth2],
+        mechanisms: vec![Mechanism::Xoauth2, Mechanism::Plain, Mechanism::Login],
         starttls: true,
         ask_for_recipients: true,
     }
@@ -137,7 +164,27 @@ impl SandboxProvider {
     /// Where its pages are.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", connectable(self.address))
+        url(self.address)
+    }
+
+    /// The section `relay` of the settings of a gateway whose own mail shall arrive here too.
+    #[must_use]
+    pub fn relay(&self, ca_file: &Path) -> Table {
+        let text = |value: &str| Value::String(value.to_owned());
+        Table::from_iter([
+            ("host".to_owned(), text("localhost")),
+            (
+                "port".to_owned(),
+                Value::Integer(self.smtp_address.port().into()),
+            ),
+            ("username".to_owned(), text(RELAY_ACCOUNT)),
+            ("password".to_owned(), text(RELAY_PASSWORD)),
+            (
+                "from".to_owned(),
+                text(&format!("Mailgate <{RELAY_ACCOUNT}>")),
+            ),
+            ("ca_file".to_owned(), text(&ca_file.to_string_lossy())),
+        ])
     }
 
     /// The settings with which both plugins use this provider.

@@ -1,5 +1,5 @@
-//! The sandbox's submission server: takes mail from mailboxes that show an access token, and fails
-//! on demand.
+//! The sandbox's submission server: takes mail from mailboxes that show an access token, and the gateway's
+//! own mail, and fails on demand.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use secrecy::ExposeSecret;
+use subtle::ConstantTimeEq;
 
 use super::inbox::{ArrivedMessage, Arriving, Inbox};
 use super::oauth::Authorization;
+use super::provider::{RELAY_ACCOUNT, RELAY_PASSWORD};
 use crate::smtp::connection::{Backend, Delivered};
 use crate::smtp::protocol::authentication::Credentials;
 use crate::smtp::protocol::reply::Reply;
@@ -52,10 +54,22 @@ impl Backend for SandboxMail {
             {
                 Ok(username)
             }
+            Credentials::Password {
+                username, password, ..
+            } if username == RELAY_ACCOUNT
+                && bool::from(
+                    password
+                        .expose_secret()
+                        .as_bytes()
+                        .ct_eq(RELAY_PASSWORD.as_bytes()),
+                ) =>
+            {
+                Ok(username)
+            }
             _ => Err(Reply::new(
                 535,
                 "5.7.8",
-                "The access token is not in use, or of another mailbox",
+                "The access token is not in use, or of another mailbox; or the password is wrong",
             )),
         }
     }

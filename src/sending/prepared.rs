@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::compose::{Fields, compose};
 use crate::providers::mail::transport::Recipients;
+use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
 
@@ -36,4 +38,31 @@ pub struct Prepared {
     pub message_id: Option<String>,
     /// What the log tells.
     pub summary: Summary,
+}
+
+impl Prepared {
+    /// Composes the message that `from` sends at the moment `at`.
+    #[must_use]
+    pub fn composed(fields: Fields, from: &EmailAddress, at: DateTime<Utc>) -> Self {
+        let id = LogId::at(at);
+        let to_address = fields.to.to_string();
+        let composed = compose(fields, from, at, &id.to_string());
+        Self {
+            id,
+            at,
+            message: composed.message,
+            recipients: Recipients {
+                addresses: composed.recipients,
+                smtputf8: composed.smtputf8,
+            },
+            message_id: Some(composed.message_id),
+            summary: Summary {
+                to_address,
+                cc_addresses: composed.cc,
+                bcc_addresses: composed.bcc,
+                subject: composed.subject,
+                has_attachments: composed.has_attachments,
+            },
+        }
+    }
 }

@@ -212,11 +212,11 @@ pub async fn write(
              INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
              SELECT app_id, hour, plugin, status, sum(messages)::bigint
              FROM (
-                 SELECT app_id, date_trunc('hour', opened_at, 'UTC') AS hour, plugin, status,
+                 SELECT app_id, date_bin('1 hour', opened_at, 'epoch') AS hour, plugin, status,
                         1 AS messages
                  FROM taken
                  UNION ALL
-                 SELECT app_id, date_trunc('hour', opened_at, 'UTC'), plugin, 'failed_temp', -1
+                 SELECT app_id, date_bin('1 hour', opened_at, 'epoch'), plugin, 'failed_temp', -1
                  FROM taken WHERE is_logged
              ) AS change
              GROUP BY app_id, hour, plugin, status

@@ -1,4 +1,6 @@
-//! The table `subscribers`.
+//! The table `subscribers`. What is known of their subscriptions is in [`billing`].
+
+pub mod billing;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;

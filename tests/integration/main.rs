@@ -7,6 +7,7 @@
 )]
 
 mod apps;
+mod billing;
 mod certificate_reload;
 mod command_line;
 mod connecting;
@@ -16,9 +17,11 @@ mod graph;
 mod http_listener;
 mod idempotency;
 mod imap_reader;
+mod notices;
 mod openapi;
 mod operator;
 mod pacing;
+mod payprov_sandbox;
 mod peers;
 mod peers_end_to_end;
 mod replies;

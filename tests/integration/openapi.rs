@@ -15,6 +15,9 @@ const OPERATOR_TOKEN: &str = "an operator token of the tests' own";
 /// A gateway whose limits are no noise, and whose sign-up is open.
 async fn start() -> Gateway {
     Gateway::builder()
+        .billed()
+        // Nobody who makes requests up can sign them.
+        .set("PAYPROV__WEBHOOK_SECRET", "")
         .set("HTTP__OPERATOR_TOKEN", OPERATOR_TOKEN)
         .set("LIMITS__REQUESTS_PER_SECOND", 100_000)
         .set("LIMITS__REQUESTS_BURST", 100_000)

@@ -14,13 +14,13 @@ pub mod emulate;
 mod inbox;
 mod oidc_provider;
 mod postfix;
-mod process;
+pub mod process;
 mod tests;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use dovecot::APP_PASSWORD;
+pub use dovecot::APP_PASSWORD;
 use oidc_provider::OidcProvider;
 use process::Household;
 

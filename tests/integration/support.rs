@@ -8,6 +8,7 @@ pub mod gateway;
 pub mod gmail_stand_in;
 pub mod graph_stand_in;
 pub mod log_guard;
+pub mod payprov_proxy;
 pub mod receiver;
 pub mod smtp_client;
 pub mod stand_in;

@@ -14,8 +14,8 @@ use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
 use crate::config::{PluginSettings, SendingSettings};
+use crate::providers::answer::{Answer, no_answer};
 use crate::providers::mail::addressed::addressed;
-use crate::providers::mail::answer::{Answer, no_answer};
 use crate::providers::mail::places::Places;
 use crate::providers::mail::transport::{Account, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};

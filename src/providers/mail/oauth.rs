@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 pub use authorize::AuthorizationRequest;
 
-use super::answer::{no_answer, one_line};
 use crate::config::{ClientAuthentication, PluginSettings};
+use crate::providers::answer::{no_answer, one_line};
 use crate::types::clock::SharedClock;
 
 /// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client).

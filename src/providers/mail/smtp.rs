@@ -1,8 +1,8 @@
 //! The SMTP transport: submission with XOAUTH2 through the mailbox's own provider.
 
-mod connection;
+pub(in crate::providers) mod connection;
 mod idle;
-mod reply;
+pub(in crate::providers) mod reply;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::providers::mail::transport::{Account, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 
-use connection::{Connection, Content, Endpoint, Envelope, StageError};
+use connection::{Connection, Content, Credential, Endpoint, Envelope, StageError};
 use idle::IdleConnections;
 use reply::Reply;
 
@@ -122,7 +122,7 @@ impl SmtpTransport {
             .await
             .map_err(passing)?;
         match connection
-            .authenticate(&account.address, &account.access_token)
+            .authenticate(&account.address, Credential::Token(&account.access_token))
             .await
         {
             Ok(()) => {}

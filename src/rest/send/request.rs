@@ -13,7 +13,7 @@ use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use super::super::field::{Field, Kind, List, Texts};
-use crate::sending::compose::MOST_HEADERS;
+use crate::compose::MOST_HEADERS;
 
 /// A message to send.
 #[derive(Deserialize, Default, ToSchema)]

@@ -10,7 +10,7 @@ use super::super::field::{Field, List, Texts};
 use super::super::problem::{FieldError, Problem};
 use super::request::{AttachmentRequest, Content, SendRequest};
 use crate::accounts::SendingApp;
-use crate::sending::compose::{
+use crate::compose::{
     Attachment, ContentId, CustomHeader, Fields, Filename, MOST_ATTACHMENTS, MOST_HEADERS,
     MediaType,
 };

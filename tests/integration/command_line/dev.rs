@@ -58,6 +58,30 @@ impl Dev {
         (status, response.json().await.unwrap())
     }
 
+    /// The demo subscriber's subscription, in its trial.
+    pub async fn trial(&self) -> String {
+        let url = format!("{}/payprov/subscription", self.text("/base_url"));
+        let secret = self.text("/subscriber/api_secret");
+        for _ in 0..300 {
+            let request = self.http.get(&url).header("x-api-secret", secret);
+            let answer: Value = request.send().await.unwrap().json().await.unwrap();
+            let subscription = &answer["subscription"];
+            if let Some(id) = subscription["payprov_subscription_id"].as_str() {
+                assert_eq!(subscription["status"], "trialing", "{answer}");
+                return id.to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("the demo subscriber is not billed");
+    }
+
+    /// What the sandbox's payment provider knows.
+    pub async fn payments(&self) -> Value {
+        let url = format!("{}/payprov/steering", self.text("/sandbox_url"));
+        let response = self.http.get(url).send().await.unwrap();
+        response.json().await.unwrap()
+    }
+
     /// The sandbox's messages, newest first.
     pub async fn messages(&self) -> Vec<Value> {
         let url = format!("{}/messages", self.text("/sandbox_url"));
@@ -114,6 +138,7 @@ async fn a_newcomer_sends_within_a_minute_and_nothing_is_left() {
     let mut dev = Dev::start(invocation, folder.path()).await;
     announces_all(&dev, folder.path());
     connects(&dev).await;
+    is_billed(&dev).await;
     tls_is_verified(&dev).await;
     printed_commands_deliver(&dev).await;
     run(
@@ -196,6 +221,19 @@ async fn connects(dev: &Dev) {
     let sandbox = dev.text("/sandbox_url");
     assert!(page.url().as_str().starts_with(sandbox), "{}", page.url());
     assert_eq!(page.status(), 200);
+}
+
+/// The screen says where the payments are, and the demo subscriber is there with one mailbox.
+async fn is_billed(dev: &Dev) {
+    let page = format!("{}/payprov", dev.text("/sandbox_url"));
+    assert!(dev.child.stdout().contains(&page));
+    let subscription = dev.trial().await;
+    let known = dev.payments().await;
+    let subscriptions = known["subscriptions"].as_object().unwrap();
+    assert_eq!(subscriptions.len(), 1, "{known}");
+    assert!(subscriptions.contains_key(&subscription), "{known}");
+    let page = dev.http.get(page).send().await.unwrap();
+    assert!(page.text().await.unwrap().contains("demo@sandbox.example"));
 }
 
 async fn tls_is_verified(dev: &Dev) {
@@ -336,5 +374,28 @@ async fn the_environment_wins_over_the_preset() {
         "{answer}"
     );
     assert!(dev.messages().await.is_empty());
+    dev.child.terminate().await;
+}
+
+#[tokio::test]
+async fn a_payment_provider_of_ones_own_takes_the_sandboxs_place() {
+    // It takes no connection, which is enough to see who is asked.
+    let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = provider.local_addr().unwrap();
+    let folder = TempDir::new().unwrap();
+    let invocation = Invocation::dev(folder.path())
+        .argument("--ephemeral")
+        .set("PAYPROV__BASE_URL", format!("http://{address}"))
+        .set("PAYPROV__SECRET_KEY", "sk_test_own")
+        .set("PAYPROV__PRICE", "price_own")
+        .set("PAYPROV__REQUEST_SECONDS", "2");
+    let starting = Dev::start(invocation, folder.path());
+    let asked = async { tokio::time::timeout(END, provider.accept()).await };
+    let (mut dev, asked) = tokio::join!(starting, asked);
+    asked.expect("it is asked").unwrap();
+    assert_eq!(dev.payments().await["customers"], json!({}));
+    assert!(!dev.child.stdout().contains("/payprov"));
+    // What is being asked of it ends at once.
+    drop(provider);
     dev.child.terminate().await;
 }

@@ -55,6 +55,7 @@ async fn a_second_start_finds_everything_even_after_a_kill() {
     let mut first = Dev::start(invocation(), directory).await;
     assert_eq!(first.send("bob@example.com").await.0, 200);
     let expected = lasting(&first);
+    let trial = first.trial().await;
     let authority = std::fs::read(first.text("/ca_file")).unwrap();
     let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
     assert_eq!(place.linked_cluster().is_some(), root, "its place");
@@ -72,6 +73,7 @@ async fn a_second_start_finds_everything_even_after_a_kill() {
     assert!(!is_alive(postgres), "the old Postgres has ended");
     for sent in [2, 3] {
         assert_eq!(lasting(&again), expected);
+        assert_eq!(again.trial().await, trial, "the provider knows it still");
         assert_eq!(std::fs::read(again.text("/ca_file")).unwrap(), authority);
         assert_eq!(again.messages().await.len(), sent);
         assert_eq!(again.logged().await.len(), sent);

@@ -120,8 +120,9 @@ pub async fn read(database: &mut PgConnection) -> Tables {
     .unwrap();
     let wrong_webhooks = sqlx::query_scalar(
         "SELECT 'neither queued nor attempted: ' || id FROM webhook_messages
-         WHERE NOT EXISTS (SELECT FROM webhook_queue WHERE message_id = id)
-               AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE message_id = id)
+         WHERE NOT EXISTS (SELECT FROM webhook_queue WHERE message_id = webhook_messages.id)
+               AND NOT EXISTS (SELECT FROM webhook_deliveries
+                               WHERE message_id = webhook_messages.id)
          UNION ALL
          SELECT concat_ws(' ', 'attempts', attempted, 'counted', counted)
          FROM (SELECT count(*) AS attempted FROM webhook_deliveries) AS attempts,

@@ -51,6 +51,8 @@ pub struct Gateway {
 pub struct Builder {
     environment: Vec<(String, String)>,
     plugins: Option<Table>,
+    billed: bool,
+    relay: Option<Table>,
     database_url: Option<String>,
 }
 
@@ -66,6 +68,19 @@ impl Builder {
     /// Plugin settings instead of the sandbox's: for a gateway that has other providers.
     pub fn plugins(mut self, plugins: Table) -> Self {
         self.plugins = Some(plugins);
+        self
+    }
+
+    /// The sandbox's payment provider bills, and tells what happens there; notices arrive in the sandbox's
+    /// inbox.
+    pub fn billed(mut self) -> Self {
+        self.billed = true;
+        self
+    }
+
+    /// A relay of the test's own for the gateway's mail.
+    pub fn relay(mut self, relay: Table) -> Self {
+        self.relay = Some(relay);
         self
     }
 
@@ -93,10 +108,10 @@ impl Builder {
             None => database::create().await,
         };
         let sandbox_shutdown = Shutdown::default();
-        let settings = |plugins: Table| {
+        let settings = |sections: Table| {
             let environment = self.environment.clone();
             config::load(
-                preset(&database_url, &files, plugins),
+                preset(&database_url, &files, sections),
                 None,
                 environment.into_iter(),
             )
@@ -115,10 +130,24 @@ impl Builder {
         .expect("the sandbox starts");
         let mut plugins = sandbox.plugins(&files.ca);
         plugins.extend(self.plugins.clone().unwrap_or_default());
+        let mut sections = Table::from_iter([("plugins".to_owned(), Value::Table(plugins))]);
+        if self.billed {
+            let payprov = Value::Table(sandbox.payments.section());
+            sections.insert("payprov".to_owned(), payprov);
+            let relay = Value::Table(sandbox.relay(&files.ca));
+            sections.insert("relay".to_owned(), relay);
+        }
+        if let Some(relay) = self.relay.clone() {
+            sections.insert("relay".to_owned(), Value::Table(relay));
+        }
         let shutdown = Shutdown::default();
-        let daemon = daemon::start(settings(plugins), shared_clock, &shutdown)
+        let daemon = daemon::start(settings(sections), shared_clock, &shutdown)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
+        if self.billed {
+            let webhook = format!("http://{}/payprov/webhook", daemon.http_address);
+            sandbox.payments.tell(&webhook);
+        }
         let (subscriber, app) = create_app(&daemon, "Demo").await;
         let mailbox = connect(&daemon, &sandbox, app.id, None, Plugin::A, MAILBOX).await;
         Gateway {
@@ -311,7 +340,7 @@ pub async fn connect(
         .expect("the mailbox can be connected")
 }
 
-fn preset(database_url: &str, files: &CertificateFiles, plugins: Table) -> Table {
+fn preset(database_url: &str, files: &CertificateFiles, sections: Table) -> Table {
     let mut preset: Table = toml::toml! {
         [http]
         listen = "127.0.0.1:0"
@@ -339,6 +368,6 @@ fn preset(database_url: &str, files: &CertificateFiles, plugins: Table) -> Table
     let tls = [("certificate", &files.certificate), ("key", &files.key)];
     let tls = tls.map(|(name, path)| (name.to_owned(), text(path.display().to_string())));
     preset.insert("tls".to_owned(), Value::Table(Table::from_iter(tls)));
-    preset.insert("plugins".to_owned(), Value::Table(plugins));
+    preset.extend(sections);
     preset
 }

@@ -98,6 +98,22 @@ impl StandIn {
         Table::from_iter([("plugin_b".to_owned(), Value::Table(plugin))])
     }
 
+    /// Settings of a relay that point here.
+    pub fn relay(&self) -> Table {
+        let text = |name: &str, value: &str| (name.to_owned(), Value::String(value.to_owned()));
+        Table::from_iter([
+            text("host", "localhost"),
+            (
+                "port".to_owned(),
+                Value::Integer(self.submission.port().into()),
+            ),
+            text("username", "relay-user"),
+            text("password", "relay-password"),
+            text("from", "Mailgate <billing@gateway.example>"),
+            text("ca_file", &self.ca_file.display().to_string()),
+        ])
+    }
+
     /// Connects [`ADDRESS`] to the gateway's app.
     pub async fn connect(&self, gateway: &Gateway) -> Connected {
         gateway

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{GmailApi, MAXIMUM_ANSWER, verdict};
-use crate::providers::mail::answer::{Answer, no_answer};
+use crate::providers::answer::{Answer, no_answer};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::{self, HEADERS, Received};
 use crate::providers::mail::transport::Account;

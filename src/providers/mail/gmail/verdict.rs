@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::providers::mail::answer::{Answer, one_line, until};
+use crate::providers::answer::{Answer, one_line, until};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::verdict::{Failure, Verdict};
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use url::Url;
 use url::form_urlencoded::byte_serialize;
 
-use crate::providers::mail::answer::{self, causes};
+use crate::providers::answer::{self, causes};
 use crate::providers::mail::transport::Account;
 use crate::types::web_address::names_loopback;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::api::{Answer, CallError};
-use crate::providers::mail::answer::one_line;
+use crate::providers::answer::one_line;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
 /// How long a mailbox waits that has used up Exchange's limit of messages or recipients, which is

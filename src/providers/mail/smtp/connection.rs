@@ -1,4 +1,4 @@
-//! One connection to a submission server: TLS, EHLO, XOAUTH2, and mail transactions.
+//! One connection to a submission server: TLS, EHLO, AUTH, and mail transactions.
 //!
 //! Every stage has its time-out. After any error the connection is of no use: whoever holds it drops
 //! it, so that no reply can ever be taken for another command's.
@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use zeroize::Zeroizing;
 
 use super::reply::{NotAReply, Reply, take_reply};
 use crate::config::SubmissionTls;
@@ -30,19 +31,19 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 /// Where to connect, and how long each stage may take.
 #[derive(Debug, Clone)]
-pub(super) struct Endpoint {
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) tls: SubmissionTls,
-    pub(super) hello: String,
-    pub(super) connect: Duration,
-    pub(super) command: Duration,
-    pub(super) data: Duration,
+pub(in crate::providers) struct Endpoint {
+    pub(in crate::providers) host: String,
+    pub(in crate::providers) port: u16,
+    pub(in crate::providers) tls: SubmissionTls,
+    pub(in crate::providers) hello: String,
+    pub(in crate::providers) connect: Duration,
+    pub(in crate::providers) command: Duration,
+    pub(in crate::providers) data: Duration,
 }
 
 /// Why a stage failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StageError {
+pub(in crate::providers) enum StageError {
     #[error("{0} can't be reached: {1}")]
     Connect(String, std::io::Error),
     #[error("no trusted TLS connection to {0}: {1}")]
@@ -57,8 +58,19 @@ pub(super) enum StageError {
     Broken(#[from] std::io::Error),
     #[error(transparent)]
     NotAReply(#[from] NotAReply),
+    #[error("{0} offers neither AUTH PLAIN nor AUTH LOGIN")]
+    NoMechanism(String),
     #[error("{} {}", .0.code, .0.lines.join(" "))]
     Refused(Reply),
+}
+
+/// What opens a server to a user.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::providers) enum Credential<'a> {
+    /// An OAuth access token, by XOAUTH2.
+    Token(&'a SecretString),
+    /// A password, by PLAIN (RFC 4616), or LOGIN where the server has no other.
+    Password(&'a SecretString),
 }
 
 /// An end without a good-bye has no words of its own but the TLS library's advice to programmers.
@@ -71,7 +83,7 @@ fn io_words(error: &std::io::Error) -> String {
 }
 
 /// What came of a transaction up to DATA's 354.
-pub(super) enum Envelope {
+pub(in crate::providers) enum Envelope {
     /// The message may follow.
     Accepted,
     /// Refused.
@@ -84,7 +96,7 @@ pub(super) enum Envelope {
 
 /// What came of the message itself.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(in crate::providers) enum Content {
     /// The server's reply to the whole message.
     Replied(Reply),
     /// The server refused before it had the whole message; the connection is of no more use.
@@ -110,6 +122,8 @@ struct Extensions {
     eight_bit_mime: bool,
     smtputf8: bool,
     starttls: bool,
+    plain: bool,
+    login: bool,
 }
 
 impl Extensions {
@@ -121,28 +135,41 @@ impl Extensions {
                     .is_some_and(|word| word.eq_ignore_ascii_case(keyword))
             })
         };
+        let mechanism = |name: &str| {
+            reply.lines.iter().skip(1).any(|line| {
+                // `AUTH=` is how very old servers write it.
+                let mut words = line.split([' ', '=']);
+                words
+                    .next()
+                    .is_some_and(|word| word.eq_ignore_ascii_case("AUTH"))
+                    && words.any(|word| word.eq_ignore_ascii_case(name))
+            })
+        };
         Self {
             pipelining: offers("PIPELINING"),
             size: offers("SIZE"),
             eight_bit_mime: offers("8BITMIME"),
             smtputf8: offers("SMTPUTF8"),
             starttls: offers("STARTTLS"),
+            plain: mechanism("PLAIN"),
+            login: mechanism("LOGIN"),
         }
     }
 }
 
 /// A connection, authenticated once [`Connection::authenticate`] has said so.
-pub(super) struct Connection {
+pub(in crate::providers) struct Connection {
     stream: Box<dyn Stream>,
     received: BytesMut,
     extensions: Extensions,
+    host: String,
     command: Duration,
     data: Duration,
 }
 
 impl Connection {
-    /// Connects, encrypts, and says EHLO under TLS.
-    pub(super) async fn open(
+    /// Connects, encrypts unless the endpoint is to be spoken to in clear, and says EHLO.
+    pub(in crate::providers) async fn open(
         endpoint: &Endpoint,
         connector: &TlsConnector,
     ) -> Result<Self, StageError> {
@@ -156,6 +183,11 @@ impl Connection {
         .map_err(|error| StageError::Connect(host.clone(), error))?;
         stream.set_nodelay(true)?;
         let mut connection = match endpoint.tls {
+            SubmissionTls::Clear => {
+                let mut connection = Self::over(endpoint, stream);
+                connection.expect(220).await?;
+                connection
+            }
             SubmissionTls::Implicit => {
                 let stream = encrypt(endpoint, connector, stream).await?;
                 let mut connection = Self::over(endpoint, stream);
@@ -188,6 +220,7 @@ impl Connection {
             stream: Box::new(stream),
             received: BytesMut::with_capacity(1_024),
             extensions: Extensions::default(),
+            host: endpoint.host.clone(),
             command: endpoint.command,
             data: endpoint.data,
         }
@@ -199,24 +232,25 @@ impl Connection {
         Ok(Extensions::read(&reply))
     }
 
-    /// XOAUTH2 with an access token. A refusal comes as a 334 with an explanation, which the client
-    /// answers with an empty line, and only then as the reply that counts.
-    pub(super) async fn authenticate(
+    /// Shows a credential in the way that fits it.
+    pub(in crate::providers) async fn authenticate(
         &mut self,
         username: &str,
-        access_token: &SecretString,
+        credential: Credential<'_>,
     ) -> Result<(), StageError> {
-        let response = STANDARD.encode(format!(
-            "user={username}\x01auth=Bearer {}\x01\x01",
-            access_token.expose_secret()
-        ));
-        self.send(format!("AUTH XOAUTH2 {response}\r\n").as_bytes())
-            .await?;
-        let mut reply = self.reply(self.command).await?;
-        if reply.code == 334 {
-            self.send(b"\r\n").await?;
-            reply = self.reply(self.command).await?;
-        }
+        let reply = match credential {
+            Credential::Token(token) => self.show_token(username, token).await?,
+            Credential::Password(password) if self.extensions.plain => {
+                let response = format!("\0{username}\0{}", password.expose_secret());
+                let response = Zeroizing::new(STANDARD.encode(Zeroizing::new(response).as_bytes()));
+                self.ask(&format!("AUTH PLAIN {}", response.as_str()))
+                    .await?
+            }
+            Credential::Password(password) if self.extensions.login => {
+                self.log_in(username, password).await?
+            }
+            Credential::Password(_) => return Err(StageError::NoMechanism(self.host.clone())),
+        };
         if reply.code == 235 {
             Ok(())
         } else {
@@ -224,9 +258,50 @@ impl Connection {
         }
     }
 
+    /// XOAUTH2 with an access token. A refusal comes as a 334 with an explanation, which the client
+    /// answers with an empty line, and only then as the reply that counts.
+    async fn show_token(
+        &mut self,
+        username: &str,
+        access_token: &SecretString,
+    ) -> Result<Reply, StageError> {
+        let response = STANDARD.encode(format!(
+            "user={username}\x01auth=Bearer {}\x01\x01",
+            access_token.expose_secret()
+        ));
+        let reply = self.ask(&format!("AUTH XOAUTH2 {response}")).await?;
+        if reply.code == 334 {
+            return self.ask("").await;
+        }
+        Ok(reply)
+    }
+
+    /// LOGIN: user name and password, each when it is asked for.
+    async fn log_in(
+        &mut self,
+        username: &str,
+        password: &SecretString,
+    ) -> Result<Reply, StageError> {
+        let mut reply = self.ask("AUTH LOGIN").await?;
+        for answer in [username, password.expose_secret()] {
+            if reply.code != 334 {
+                return Ok(reply);
+            }
+            let answer = Zeroizing::new(STANDARD.encode(answer));
+            reply = self.ask(&answer).await?;
+        }
+        Ok(reply)
+    }
+
+    async fn ask(&mut self, line: &str) -> Result<Reply, StageError> {
+        let line = Zeroizing::new(format!("{line}\r\n"));
+        self.send(line.as_bytes()).await?;
+        self.reply(self.command).await
+    }
+
     /// MAIL, RCPT and DATA, up to the server's 354. One refused recipient refuses the whole
     /// transaction: a message goes to all of its recipients or to none.
-    pub(super) async fn begin(
+    pub(in crate::providers) async fn begin(
         &mut self,
         sender: &str,
         recipients: &[String],
@@ -313,12 +388,12 @@ impl Connection {
     }
 
     /// Whether nothing has come that nobody asked for.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(in crate::providers) fn is_quiet(&self) -> bool {
         self.received.is_empty()
     }
 
     /// The message, dots stuffed, and the reply to it: one time-out for both.
-    pub(super) async fn content(&mut self, message: &Message) -> Content {
+    pub(in crate::providers) async fn content(&mut self, message: &Message) -> Content {
         let limit = self.data;
         let started = Instant::now();
         let mut end_is_leaving = false;
@@ -460,6 +535,28 @@ fn stuff_dots(bytes: &[u8], mut at_line_start: bool, stuffed: &mut Vec<u8>) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mechanisms_are_read_in_either_form() {
+        for (line, plain, login) in [
+            ("AUTH PLAIN LOGIN", true, true),
+            ("auth login", false, true),
+            ("AUTH=PLAIN", true, false),
+            ("AUTH XOAUTH2 PLAIN-CLIENTTOKEN", false, false),
+            ("PLAIN LOGIN", false, false),
+        ] {
+            let reply = Reply {
+                code: 250,
+                lines: vec!["relay".to_owned(), line.to_owned()],
+            };
+            let extensions = Extensions::read(&reply);
+            assert_eq!(
+                (extensions.plain, extensions.login),
+                (plain, login),
+                "{line}"
+            );
+        }
+    }
 
     #[test]
     fn the_refusal_that_counts() {

@@ -9,26 +9,26 @@ const MAXIMUM_REPLY: usize = 64 * 1024;
 
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reply {
-    pub(super) code: u16,
-    pub(super) lines: Vec<String>,
+pub(in crate::providers) struct Reply {
+    pub(in crate::providers) code: u16,
+    pub(in crate::providers) lines: Vec<String>,
 }
 
 /// What came is no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server's answer is no SMTP reply")]
-pub(super) struct NotAReply;
+pub(in crate::providers) struct NotAReply;
 
 impl Reply {
-    pub(super) fn is_positive(&self) -> bool {
+    pub(in crate::providers) fn is_positive(&self) -> bool {
         self.code < 400
     }
 
-    pub(super) fn is_permanent(&self) -> bool {
+    pub(in crate::providers) fn is_permanent(&self) -> bool {
         self.code >= 500
     }
 
-    pub(super) fn failure(&self) -> Failure {
+    pub(in crate::providers) fn failure(&self) -> Failure {
         Failure {
             code: Some(self.code),
             text: self.lines.join(" "),
@@ -36,7 +36,7 @@ impl Reply {
     }
 
     /// The enhanced status code (RFC 3463) that the text begins with, where it has one.
-    pub(super) fn enhanced(&self) -> Option<&str> {
+    pub(in crate::providers) fn enhanced(&self) -> Option<&str> {
         let word = self.lines.first()?.split(' ').next()?;
         let is_enhanced = word.split('.').count() == 3
             && word
@@ -47,7 +47,7 @@ impl Reply {
 }
 
 /// Takes one whole reply off the front of `buffer`; `None` while it is incomplete.
-pub(super) fn take_reply(buffer: &mut BytesMut) -> Result<Option<Reply>, NotAReply> {
+pub(in crate::providers) fn take_reply(buffer: &mut BytesMut) -> Result<Option<Reply>, NotAReply> {
     let mut lines = Vec::new();
     let mut code = None;
     let mut start = 0;

@@ -270,7 +270,7 @@ impl Dialogue {
                 "AUTH" => {
                     self.token = token(words.nth(1).unwrap_or_default());
                     let mut reply = self.answer(Stage::Auth).await?;
-                    if reply.starts_with("334") {
+                    while reply.starts_with("334") {
                         let line = self.line().await?;
                         self.shared.lock().answers_to_challenges.push(line);
                         reply = self.answer(Stage::AuthEnd).await?;

@@ -33,16 +33,17 @@ fn file(name: &str, media_type: &str, content: &[u8], id: Option<&str>) -> Attac
     }
 }
 
-fn prepare(fields: Fields) -> Prepared {
+fn prepare(fields: Fields) -> Composed {
     compose(
         fields,
         &address("ada@example.com"),
         DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+        "log_1",
     )
 }
 
 /// The bytes, which keep to the wire form.
-fn bytes(prepared: &Prepared) -> Vec<u8> {
+fn bytes(prepared: &Composed) -> Vec<u8> {
     let bytes = prepared.message.chunks().collect::<Vec<_>>().concat();
     let shown = || String::from_utf8_lossy(&bytes).into_owned();
     assert!(bytes.ends_with(b"\r\n"), "{}", shown());
@@ -58,11 +59,7 @@ fn bytes(prepared: &Prepared) -> Vec<u8> {
     let line_feeds = memchr::memchr_iter(b'\n', &bytes).count();
     let line_ends = bytes.windows(2).filter(|pair| *pair == b"\r\n").count();
     assert_eq!(line_feeds, line_ends, "a bare LF: {}", shown());
-    assert!(
-        bytes.is_ascii() || prepared.recipients.smtputf8,
-        "{}",
-        shown()
-    );
+    assert!(bytes.is_ascii() || prepared.smtputf8, "{}", shown());
     bytes
 }
 
@@ -161,7 +158,7 @@ fn parts_stand_in_their_places() {
             attachments: files,
             ..fields(text, html)
         });
-        assert_eq!(prepared.summary.has_attachments, has_attachments);
+        assert_eq!(prepared.has_attachments, has_attachments);
         let bytes = bytes(&prepared);
         let message = parse(&bytes);
         assert_eq!(shape(&message, 0), expected);
@@ -197,10 +194,9 @@ fn everybody_gets_it_once_and_nobody_sees_bcc() {
         ..fields(Some("t"), None)
     });
     let everybody = ["bob@example.org", "carol@example.org", "dan@example.org"];
-    assert_eq!(prepared.recipients.addresses, everybody);
-    assert_eq!(prepared.summary.to_address, everybody[0]);
-    assert_eq!(prepared.summary.cc_addresses, everybody[1..2]);
-    assert_eq!(prepared.summary.bcc_addresses, everybody[2..]);
+    assert_eq!(prepared.recipients, everybody);
+    assert_eq!(prepared.cc, everybody[1..2]);
+    assert_eq!(prepared.bcc, everybody[2..]);
     let text = String::from_utf8(bytes(&prepared)).unwrap();
     assert!(text.contains("\r\nCc: carol@example.org\r\n"), "{text}");
     let lower = text.to_ascii_lowercase();
@@ -251,7 +247,7 @@ fn one_address_beyond_ascii_needs_smtputf8() {
         ),
     ] {
         let prepared = prepare(fields);
-        assert_eq!(prepared.recipients.smtputf8, expected);
+        assert_eq!(prepared.smtputf8, expected);
         bytes(&prepared);
     }
 }
@@ -313,7 +309,7 @@ proptest! {
         let message = parse(&bytes);
         prop_assert_eq!(message.subject().unwrap_or_default(), subject);
         prop_assert_eq!(
-            prepared.message_id.unwrap(),
+            prepared.message_id,
             format!("<{}>", message.message_id().unwrap())
         );
         prop_assert_eq!(unified(&message.body_text(0).unwrap()), unified(&text));

@@ -1,4 +1,4 @@
-//! Composes a message from the fields of a REST call.
+//! Floor 0: composes a message (RFC 5322, MIME) from its fields. Who sends it, and how, is others' business.
 //!
 //! ```text
 //! multipart/mixed            where there are files
@@ -22,10 +22,8 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 
-use super::prepared::{Prepared, Summary};
-use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
-use crate::types::ids::LogId;
+use crate::types::message::Message;
 pub use attachment::{
     Attachment, ContentId, Filename, InvalidContentId, InvalidFilename, MOST_ATTACHMENTS,
 };
@@ -80,11 +78,31 @@ enum Part {
     Multiple(&'static str, Vec<Part>),
 }
 
-/// Composes the message that `from` sends at the moment `at`, with a Message-ID and a Date of ours. Who
-/// is named more than once gets it once.
+/// A message that is written, and what stands in it.
+#[derive(Debug, Clone)]
+pub struct Composed {
+    /// The bytes.
+    pub message: Message,
+    /// Its Message-ID header, with the angle brackets.
+    pub message_id: String,
+    /// Who gets it: each once, the To header's first.
+    pub recipients: Vec<String>,
+    /// An address in the envelope or the headers isn't ASCII.
+    pub smtputf8: bool,
+    /// The Cc header's addresses.
+    pub cc: Vec<String>,
+    /// Recipients that no header names.
+    pub bcc: Vec<String>,
+    /// Its subject.
+    pub subject: String,
+    /// Whether files are attached.
+    pub has_attachments: bool,
+}
+
+/// Composes the message that `from` sends at the moment `at`, with a Message-ID made of `id`, which nobody can
+/// guess, and a Date of ours. Who is named more than once gets it once.
 #[must_use]
-pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>) -> Prepared {
-    let id = LogId::at(at);
+pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str) -> Composed {
     let message_id = format!("<{id}@{}>", message_id_domain(from));
     let mut known = HashSet::from([fields.to.lookup_key()]);
     let mut new = |address: &EmailAddress| known.insert(address.lookup_key());
@@ -118,22 +136,15 @@ pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>) -> Prepar
     let everybody = || std::iter::once(&fields.to).chain(&cc).chain(&bcc);
     let in_headers = std::iter::once(from).chain(&fields.reply_to);
     let addresses = |of: &[EmailAddress]| of.iter().map(ToString::to_string).collect();
-    Prepared {
-        id,
-        at,
+    Composed {
         message: pieces.into_message(),
-        recipients: Recipients {
-            smtputf8: !everybody().chain(in_headers).all(EmailAddress::is_ascii),
-            addresses: everybody().map(ToString::to_string).collect(),
-        },
-        message_id: Some(message_id),
-        summary: Summary {
-            to_address: fields.to.to_string(),
-            cc_addresses: addresses(&cc),
-            bcc_addresses: addresses(&bcc),
-            subject: fields.subject,
-            has_attachments,
-        },
+        message_id,
+        recipients: everybody().map(ToString::to_string).collect(),
+        smtputf8: !everybody().chain(in_headers).all(EmailAddress::is_ascii),
+        cc: addresses(&cc),
+        bcc: addresses(&bcc),
+        subject: fields.subject,
+        has_attachments,
     }
 }
 
@@ -172,7 +183,7 @@ impl Part {
     }
 
     /// Writes the part with its headers. What it is made of goes as soon as it is written.
-    fn write(self, id: LogId, pieces: &mut Pieces) {
+    fn write(self, id: &str, pieces: &mut Pieces) {
         match self {
             Self::Text(subtype, text) => body::write(subtype, &text, pieces),
             Self::File(disposition, file) => file.write(disposition, pieces),

@@ -1,0 +1,71 @@
+//! Ends subscriptions: with the period, as a subscriber asks for it, and at once when the subscriber is
+//! gone.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::lifecycle::{Trigger, transition};
+use super::{Billing, BillingError};
+use crate::storage::billing_jobs::Job;
+use crate::types::ids::SubscriberId;
+
+/// A cancellation that is scheduled.
+#[derive(Debug, Clone, Copy)]
+pub struct Cancelled {
+    /// When the subscription ends.
+    pub current_period_end: Option<DateTime<Utc>>,
+}
+
+impl Billing {
+    /// Lets a subscription end with its period; until then all stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`BillingError`].
+    pub async fn cancel(&self, subscriber: SubscriberId) -> Result<Cancelled, BillingError> {
+        let client = &self.payprov()?.client;
+        let (account, _) = self.look(subscriber).await?;
+        transition(account.status, Trigger::Cancel)?;
+        let subscription = account
+            .subscription_id
+            .as_deref()
+            .ok_or(BillingError::NoSubscription)?;
+        if account.cancel_at_period_end {
+            return Ok(Cancelled {
+                current_period_end: account.current_period_end,
+            });
+        }
+        let key = format!("mailgate-cancel-{}", Uuid::new_v4());
+        client.cancel_at_period_end(subscription, &key).await?;
+        tracing::info!(subscriber_id = %subscriber, subscription_id = subscription, "a subscription ends with its period");
+        let (account, _) = self.look(subscriber).await?;
+        Ok(Cancelled {
+            current_period_end: account.current_period_end,
+        })
+    }
+
+    /// Ends whatever a subscriber who is gone is still billed for. The customer stays, with its invoices.
+    pub(super) async fn end_subscriptions(&self, job: &Job) -> Result<(), BillingError> {
+        let client = &self.payprov()?.client;
+        let Some(customer) = &job.customer_id else {
+            return Ok(());
+        };
+        for subscription in client.subscriptions(customer).await? {
+            let has_ended = matches!(
+                subscription.status.as_str(),
+                "canceled" | "incomplete_expired"
+            );
+            if has_ended {
+                continue;
+            }
+            match client.end_subscription(&subscription.id).await {
+                Ok(_) => {
+                    tracing::info!(subscriber_id = %job.subscriber, subscription_id = subscription.id, "the subscription of a deleted subscriber was ended");
+                }
+                Err(error) if error.is_missing() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}

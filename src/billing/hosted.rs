@@ -1,0 +1,105 @@
+//! The provider's own pages that a subscriber is sent to.
+
+use url::Url;
+use uuid::Uuid;
+
+use super::{Billing, BillingError};
+use crate::storage::subscribers::billing;
+use crate::types::ids::SubscriberId;
+use crate::types::subscription::{SendingPermission, sending_permission};
+
+impl Billing {
+    /// A page on which a payment method is entered. It leads back to `portal_url` with
+    /// `payment=updated`, and without that when it was left.
+    ///
+    /// # Errors
+    ///
+    /// [`BillingError`].
+    pub async fn checkout_setup(
+        &self,
+        subscriber: SubscriberId,
+        portal_url: &str,
+    ) -> Result<String, BillingError> {
+        let client = &self.payprov()?.client;
+        let customer = self.ensure_customer(subscriber, true).await?;
+        let key = format!("mailgate-checkout-{}", Uuid::new_v4());
+        let updated = with_payment_updated(portal_url);
+        let page = client
+            .checkout_setup(&customer, &updated, portal_url, &key)
+            .await?;
+        Ok(page.url)
+    }
+
+    /// The provider's customer portal, for subscriptions in good standing.
+    ///
+    /// # Errors
+    ///
+    /// [`BillingError`].
+    pub async fn portal(
+        &self,
+        subscriber: SubscriberId,
+        return_url: &str,
+    ) -> Result<String, BillingError> {
+        let client = &self.payprov()?.client;
+        let account = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?
+        };
+        let account = account.ok_or(BillingError::Gone)?;
+        if sending_permission(account.status) != SendingPermission::Allowed {
+            return Err(BillingError::NotInGoodStanding(account.status));
+        }
+        let customer = account.customer_id.ok_or(BillingError::NoSubscription)?;
+        let key = format!("mailgate-portal-{}", Uuid::new_v4());
+        Ok(client.portal(&customer, return_url, &key).await?.url)
+    }
+}
+
+/// The address with `payment=updated` in its query, whatever it has already.
+fn with_payment_updated(address: &str) -> String {
+    let Ok(mut url) = Url::parse(address) else {
+        return address.to_owned();
+    };
+    let has_it = url
+        .query_pairs()
+        .any(|(name, value)| name == "payment" && value == "updated");
+    if !has_it {
+        url.query_pairs_mut().append_pair("payment", "updated");
+    }
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_way_back_says_what_happened() {
+        for (address, expected) in [
+            ("https://a.example", "https://a.example/?payment=updated"),
+            ("https://a.example/p", "https://a.example/p?payment=updated"),
+            (
+                "https://a.example/p?",
+                "https://a.example/p?payment=updated",
+            ),
+            (
+                "https://a.example/p?tab=%20b&x",
+                "https://a.example/p?tab=%20b&x&payment=updated",
+            ),
+            (
+                "https://a.example/p?tab=b#/bill?x=1",
+                "https://a.example/p?tab=b&payment=updated#/bill?x=1",
+            ),
+            (
+                "https://a.example/#top",
+                "https://a.example/?payment=updated#top",
+            ),
+            (
+                "https://a.example/?payment=updated",
+                "https://a.example/?payment=updated",
+            ),
+        ] {
+            assert_eq!(with_payment_updated(address), expected, "{address}");
+        }
+    }
+}

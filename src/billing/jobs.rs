@@ -1,0 +1,101 @@
+//! Does what is to be done at the provider: each piece of work once, however many processes there are.
+
+use super::away::LEASE;
+use super::{Billing, BillingError};
+use crate::storage::billing_jobs::{self, Job, JobKind};
+use crate::types::ids::SubscriberId;
+
+/// Subscribers who are found without a subscription at once.
+const MISSING: i64 = 1_000;
+
+impl Billing {
+    /// Takes up some work that is due.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn claim_jobs(&self, limit: usize) -> Result<Vec<Job>, sqlx::Error> {
+        if !self.is_configured() {
+            return Ok(Vec::new());
+        }
+        let now = self.clock.now();
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut connection = self.pool.acquire().await?;
+        billing_jobs::claim(&mut connection, now, now + LEASE, limit).await
+    }
+
+    /// Does work that was taken up, or puts it off.
+    pub async fn work_job(&self, job: Job) {
+        let (subscriber, kind) = (job.subscriber, job.kind.as_str());
+        let done = match job.kind {
+            JobKind::Provision => self.provision(&job).await,
+            JobKind::Quantity => self.sync_quantity(&job).await,
+            JobKind::End => self.end_subscriptions(&job).await,
+        };
+        let outcome = if done.is_ok() { "done" } else { "failed" };
+        metrics::counter!("mailgate_billing_jobs_total", "kind" => kind, "outcome" => outcome)
+            .increment(1);
+        let stored = async {
+            let mut connection = self.pool.acquire().await?;
+            match &done {
+                Ok(()) | Err(BillingError::Gone) => {
+                    billing_jobs::finish(&mut connection, &job, self.clock.now()).await
+                }
+                Err(error) => {
+                    tracing::warn!(subscriber_id = %subscriber, kind, attempts = job.attempts, %error, "billing work can't be done; it is tried again");
+                    let again = self.again(job.attempts, error);
+                    billing_jobs::postpone(&mut connection, &job, again).await
+                }
+            }
+        };
+        // Without that it comes again when its lease has lapsed.
+        if let Err(error) = stored.await {
+            tracing::error!(subscriber_id = %subscriber, kind, %error, "what became of billing work can't be stored");
+        }
+    }
+
+    /// Makes the customer and the subscription of a new subscriber without waiting for a worker. What
+    /// fails is tried again by one.
+    pub async fn provision_now(&self, subscriber: SubscriberId) {
+        if !self.is_configured() {
+            return;
+        }
+        let billing = self.clone();
+        let task = self.tracker.spawn(async move {
+            let now = billing.clock.now();
+            let claimed = async {
+                let mut connection = billing.pool.acquire().await?;
+                let kind = JobKind::Provision;
+                billing_jobs::claim_one(&mut connection, subscriber, kind, now, now + LEASE).await
+            };
+            match claimed.await {
+                Ok(Some(job)) => billing.work_job(job).await,
+                // A worker was faster.
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(subscriber_id = %subscriber, %error, "a subscription can't be made at once");
+                }
+            }
+        });
+        // It goes on, however long the caller waits.
+        drop(tokio::time::timeout(super::provision::AT_ONCE, task).await);
+    }
+
+    /// Notes that there is work for subscribers who have no subscription yet.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn find_unbilled(&self) -> Result<(), sqlx::Error> {
+        if !self.is_configured() {
+            return Ok(());
+        }
+        let mut connection = self.pool.acquire().await?;
+        let now = self.clock.now();
+        let found = billing_jobs::enqueue_missing(&mut connection, now, MISSING).await?;
+        if found > 0 {
+            tracing::info!(subscribers = found, "subscribers get a subscription");
+        }
+        Ok(())
+    }
+}

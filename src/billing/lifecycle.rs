@@ -1,0 +1,319 @@
+//! How a subscription goes from one status to the next, and what follows from it.
+
+use std::fmt::{Display, Formatter};
+
+use crate::types::subscription::SubscriptionStatus;
+
+/// How a subscription stands; `None`: there is none.
+pub type State = Option<SubscriptionStatus>;
+
+/// What happens to a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// A payment method was entered, and is the customer's default now.
+    PaymentMethodAdded,
+    /// The trial ended without a payment method.
+    TrialEnded,
+    /// The provider collected what was due.
+    PaymentSucceeded,
+    /// The provider says `invoice.payment_failed` of an invoice that is open still.
+    PaymentFailed,
+    /// The provider says `invoice.payment_action_required` of an invoice that is open still.
+    PaymentActionRequired,
+    /// The provider says that the subscription has ended.
+    Deleted,
+    /// The provider says how the subscription stands.
+    Updated(SubscriptionStatus),
+    /// The provider says that there is a new subscription.
+    Created,
+    /// The provider says that the trial is about to end.
+    TrialWillEnd,
+    /// `POST /payprov/reactivate`.
+    Reactivate,
+    /// `POST /payprov/cancel-subscription`.
+    Cancel,
+    /// The period ended for which a cancellation was scheduled.
+    PeriodEnded,
+}
+
+/// What a transition brings with it. That sending is blocked or not follows from the status alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Mail: a payment failed.
+    AlertNotice,
+    /// Mail: a payment waits to be confirmed, with the page for that.
+    PaymentLinkNotice,
+    /// Mail: the trial is about to end.
+    ReminderNotice,
+    /// The quantity is made that of the active mailboxes.
+    SyncQuantity,
+    /// The subscription's id is noted.
+    RecordSubscription,
+    /// The payment method entered last becomes the customer's default.
+    UsePaymentMethod,
+    /// All open invoices are paid.
+    PayOpenInvoices,
+    /// A new subscription is made, with a payment at once.
+    CreateSubscription,
+    /// The subscription is to end with its period.
+    ScheduleCancellation,
+}
+
+/// Where a subscription goes, and what follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transition {
+    /// The new state.
+    pub to: State,
+    /// What follows, in this order.
+    pub effects: &'static [Effect],
+}
+
+/// This can't happen to a subscription that stands so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub struct NoTransition {
+    /// How it stands.
+    pub from: State,
+    /// What should have happened.
+    pub trigger: Trigger,
+}
+
+impl Display for NoTransition {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let from = self.from.map_or("none", SubscriptionStatus::as_str);
+        write!(formatter, "{:?} can't happen from {from}", self.trigger)
+    }
+}
+
+/// What `trigger` does to a subscription that stands as `from`.
+///
+/// # Errors
+///
+/// [`NoTransition`].
+#[expect(clippy::match_same_arms, reason = "each arm is a row of the table")]
+pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransition> {
+    use Effect as E;
+    use SubscriptionStatus as S;
+    use Trigger as T;
+    let go = |to: State, effects: &'static [Effect]| Ok(Transition { to, effects });
+    let stay = |effects: &'static [Effect]| Ok(Transition { to: from, effects });
+    match (trigger, from) {
+        // The trial then goes over into what is paid.
+        (T::PaymentMethodAdded, Some(S::Trialing)) => go(Some(S::Active), &[]),
+        // What is owed is paid by a reactivation, not by entering a card; an ended one stays ended.
+        (T::PaymentMethodAdded, _) => stay(&[]),
+
+        (T::TrialEnded | T::PeriodEnded, Some(S::Canceled)) => stay(&[]),
+        (T::TrialEnded, Some(S::Trialing)) => go(Some(S::Canceled), &[]),
+        (T::PeriodEnded, Some(_)) => go(Some(S::Canceled), &[]),
+
+        // A payment that was late mends what failed before.
+        (T::PaymentSucceeded, Some(S::Trialing | S::Active | S::PastDue | S::Unpaid)) => {
+            go(Some(S::Active), &[])
+        }
+        // The last invoice of an ended subscription.
+        (T::PaymentSucceeded, Some(S::Canceled)) => stay(&[]),
+
+        // An ended subscription never comes back, and what it still owes blocks nothing more.
+        (T::PaymentFailed | T::PaymentActionRequired, Some(S::Canceled)) => stay(&[]),
+        (T::PaymentFailed, _) => go(Some(S::PastDue), &[E::AlertNotice]),
+        (T::PaymentActionRequired, _) => go(Some(S::PastDue), &[E::PaymentLinkNotice]),
+
+        (T::Deleted, _) => go(Some(S::Canceled), &[]),
+        (T::Updated(_), Some(S::Canceled)) => stay(&[]),
+        (T::Updated(S::Canceled), _) => go(Some(S::Canceled), &[]),
+        (T::Updated(to), _) => go(Some(to), &[E::SyncQuantity]),
+        (T::Created, _) => stay(&[E::RecordSubscription, E::SyncQuantity]),
+
+        // There is no trial left to be reminded of.
+        (T::TrialWillEnd, Some(S::Canceled)) => stay(&[]),
+        (T::TrialWillEnd, _) => stay(&[E::ReminderNotice]),
+
+        // With a payment method in time it is the table's first row, without one nothing changes.
+        (T::Reactivate, Some(S::Trialing)) => stay(&[E::UsePaymentMethod]),
+        (T::Reactivate, Some(S::Active)) => stay(&[]),
+        (T::Reactivate, Some(S::PastDue | S::Unpaid)) => {
+            go(Some(S::Active), &[E::UsePaymentMethod, E::PayOpenInvoices])
+        }
+        (T::Reactivate, Some(S::Canceled)) => go(
+            Some(S::Active),
+            &[E::UsePaymentMethod, E::CreateSubscription],
+        ),
+
+        (T::Cancel, Some(S::Trialing | S::Active)) => stay(&[E::ScheduleCancellation]),
+
+        // A trial ends once, before anything was paid; without a subscription there is no period, no
+        // payment and nothing to reactivate; what isn't paid for ends by itself.
+        (T::TrialEnded, _)
+        | (T::PeriodEnded | T::PaymentSucceeded | T::Reactivate, None)
+        | (T::Cancel, Some(S::PastDue | S::Unpaid | S::Canceled) | None) => {
+            Err(NoTransition { from, trigger })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Effect as E;
+    use SubscriptionStatus as S;
+    use Trigger as T;
+
+    /// Nothing happens, which is not the same as that it can't.
+    const STAYS: &[Effect] = &[];
+
+    /// In the order of the columns below.
+    const STATES: [State; 6] = [
+        None,
+        Some(S::Trialing),
+        Some(S::Active),
+        Some(S::PastDue),
+        Some(S::Unpaid),
+        Some(S::Canceled),
+    ];
+
+    /// What is expected: where to and with what, or that it can't be.
+    type Cell = Option<(State, &'static [Effect])>;
+
+    #[test]
+    #[expect(clippy::too_many_lines, reason = "one table")]
+    fn every_pair_of_state_and_trigger() {
+        let none = None;
+        let trialing = Some(S::Trialing);
+        let active = Some(S::Active);
+        let past_due = Some(S::PastDue);
+        let unpaid = Some(S::Unpaid);
+        let canceled = Some(S::Canceled);
+        let alert: &[Effect] = &[E::AlertNotice];
+        let link: &[Effect] = &[E::PaymentLinkNotice];
+        let reminder: &[Effect] = &[E::ReminderNotice];
+        let sync: &[Effect] = &[E::SyncQuantity];
+        let record: &[Effect] = &[E::RecordSubscription, E::SyncQuantity];
+        let card: &[Effect] = &[E::UsePaymentMethod];
+        let pay: &[Effect] = &[E::UsePaymentMethod, E::PayOpenInvoices];
+        let create: &[Effect] = &[E::UsePaymentMethod, E::CreateSubscription];
+        let schedule: &[Effect] = &[E::ScheduleCancellation];
+        let updated = |to: S| {
+            // The provider's word, but that an ended subscription never comes back.
+            let effects = if to == S::Canceled { STAYS } else { sync };
+            let cell: Cell = Some((Some(to), effects));
+            [cell, cell, cell, cell, cell, Some((canceled, STAYS))]
+        };
+        // From: none, trialing, active, past_due, unpaid, canceled.
+        let table: [(Trigger, [Cell; 6]); 16] = [
+            (
+                T::PaymentMethodAdded,
+                [
+                    Some((none, STAYS)), // open: a card alone is no subscription
+                    Some((active, STAYS)),
+                    Some((active, STAYS)),   // open: a newer card
+                    Some((past_due, STAYS)), // open: reactivate pays
+                    Some((unpaid, STAYS)),   // open: reactivate pays
+                    Some((canceled, STAYS)), // open: reactivate subscribes anew
+                ],
+            ),
+            (
+                T::TrialEnded,
+                [
+                    None, // open: no trial without a subscription
+                    Some((canceled, STAYS)),
+                    None,                    // open: the trial is over
+                    None,                    // open: the trial is over
+                    None,                    // open: the trial is over
+                    Some((canceled, STAYS)), // open: told again
+                ],
+            ),
+            (
+                T::PaymentSucceeded,
+                [
+                    None,                  // open: nothing to pay
+                    Some((active, STAYS)), // open: the first payment after the trial
+                    Some((active, STAYS)),
+                    Some((active, STAYS)), // open: the provider's own retry went through
+                    Some((active, STAYS)), // open: the same
+                    Some((canceled, STAYS)), // open: its last invoice
+                ],
+            ),
+            (
+                T::PaymentFailed,
+                [
+                    Some((past_due, alert)), // open: told before the subscription itself was
+                    Some((past_due, alert)), // open: the first payment after the trial
+                    Some((past_due, alert)),
+                    Some((past_due, alert)), // open: the next attempt failed too
+                    Some((past_due, alert)), // open: what the provider says next decides
+                    Some((canceled, STAYS)), // open: an ended one never comes back
+                ],
+            ),
+            (
+                T::PaymentActionRequired,
+                [
+                    Some((past_due, link)),
+                    Some((past_due, link)),
+                    Some((past_due, link)),
+                    Some((past_due, link)),
+                    Some((past_due, link)),
+                    Some((canceled, STAYS)), // open: an ended one never comes back
+                ],
+            ),
+            (T::Deleted, [Some((canceled, STAYS)); 6]),
+            (T::Updated(S::Trialing), updated(S::Trialing)),
+            (T::Updated(S::Active), updated(S::Active)),
+            (T::Updated(S::PastDue), updated(S::PastDue)),
+            (T::Updated(S::Unpaid), updated(S::Unpaid)),
+            (T::Updated(S::Canceled), updated(S::Canceled)),
+            (T::Created, STATES.map(|state| Some((state, record)))),
+            (
+                T::TrialWillEnd,
+                [
+                    Some((none, reminder)),
+                    Some((trialing, reminder)),
+                    Some((active, reminder)),
+                    Some((past_due, reminder)),
+                    Some((unpaid, reminder)),
+                    Some((canceled, STAYS)), // open: no trial left
+                ],
+            ),
+            (
+                T::Reactivate,
+                [
+                    None,                   // open: nothing to reactivate; the first one is on its way
+                    Some((trialing, card)), // open: the card makes it active, see the first row
+                    Some((active, STAYS)),  // open: nothing to do
+                    Some((active, pay)),
+                    Some((active, pay)),
+                    Some((active, create)),
+                ],
+            ),
+            (
+                T::Cancel,
+                [
+                    None, // open: nothing to cancel
+                    Some((trialing, schedule)),
+                    Some((active, schedule)),
+                    None, // open: what isn't paid for ends by itself
+                    None, // open: the same
+                    None, // open: it has ended
+                ],
+            ),
+            (
+                T::PeriodEnded,
+                [
+                    None,                    // open: no period without a subscription
+                    Some((canceled, STAYS)), // open: cancelled within the trial
+                    Some((canceled, STAYS)), // open: what the schedule said
+                    Some((canceled, STAYS)), // open: a payment failed before the end
+                    Some((canceled, STAYS)), // open: the same
+                    Some((canceled, STAYS)), // open: told again
+                ],
+            ),
+        ];
+        for (trigger, cells) in table {
+            for (from, cell) in STATES.into_iter().zip(cells) {
+                let expected = cell
+                    .map(|(to, effects)| Transition { to, effects })
+                    .ok_or(NoTransition { from, trigger });
+                assert_eq!(transition(from, trigger), expected, "{from:?} {trigger:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! Looks at the provider. A look has a number, taken before it begins: what it saw is stored only while no
+//! later look's is. So whatever order answers come in, the newest one stays.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+
+use super::lifecycle::{Trigger, transition};
+use super::{Billing, BillingError};
+use crate::providers::payprov::objects::{Invoice, Reference, Subscription};
+use crate::providers::payprov::{PayprovClient, PayprovError};
+use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::subscribers::billing::{self, Account};
+use crate::types::ids::SubscriberId;
+use crate::types::subscription::SubscriptionStatus;
+
+/// How long what was seen is taken for granted, and when the subscription has ended.
+const EVERY: TimeDelta = TimeDelta::hours(1);
+const EVERY_ENDED: TimeDelta = TimeDelta::hours(24);
+
+/// How long after a date of the subscription the provider is looked at, for it to have done its part.
+const AFTER_DATE: TimeDelta = TimeDelta::minutes(1);
+
+/// What the provider shows of a customer.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) subscription: Subscription,
+    pub(super) status: SubscriptionStatus,
+    /// The known subscription, where it was seen to have ended and this is another.
+    pub(super) instead_of: Option<String>,
+    /// Something would pay for it.
+    pub(super) has_payment_method: bool,
+    /// An invoice of it whose payment failed, and that is open still.
+    pub(super) failed_invoice: Option<Invoice>,
+}
+
+impl Seen {
+    fn has_ended(&self) -> bool {
+        self.status == SubscriptionStatus::Canceled
+    }
+
+    pub(super) fn in_trial(&self) -> bool {
+        self.subscription.status == "trialing"
+    }
+}
+
+/// What of a customer an event tells of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Hint<'a> {
+    pub(super) subscription: Option<&'a str>,
+    pub(super) invoice: Option<&'a str>,
+}
+
+/// A look that was made.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The account as it was when the look began, with the look's number.
+    pub(super) begun: Account,
+    /// What was seen; `None` where there is no subscription.
+    pub(super) seen: Option<Seen>,
+}
+
+impl Billing {
+    /// Looks at the provider, and stores what it sees.
+    pub(super) async fn look(
+        &self,
+        subscriber: SubscriberId,
+    ) -> Result<(Account, Option<Seen>), BillingError> {
+        let look = self.begin_look(subscriber, Hint::default()).await?;
+        let mut transaction = self.pool.begin().await?;
+        let mut account = billing::lock(&mut transaction, subscriber)
+            .await?
+            .ok_or(BillingError::Gone)?;
+        self.store_look(&mut transaction, &mut account, &look)
+            .await?;
+        transaction.commit().await?;
+        Ok((account, look.seen))
+    }
+
+    /// Looks at the provider; nothing is stored yet.
+    pub(super) async fn begin_look(
+        &self,
+        subscriber: SubscriberId,
+        hint: Hint<'_>,
+    ) -> Result<Look, BillingError> {
+        let client = &self.payprov()?.client;
+        let begun = {
+            let mut connection = self.pool.acquire().await?;
+            billing::begin_look(&mut connection, subscriber).await?
+        };
+        let begun = begun.ok_or(BillingError::Gone)?;
+        let seen = match &begun.customer_id {
+            Some(customer) => see(client, &begun, customer, hint).await?,
+            None => None,
+        };
+        Ok(Look { begun, seen })
+    }
+
+    /// Stores what a look has seen, under the lock of `account`, unless a later one's is stored; `false`
+    /// then.
+    pub(super) async fn store_look(
+        &self,
+        connection: &mut PgConnection,
+        account: &mut Account,
+        look: &Look,
+    ) -> Result<bool, BillingError> {
+        if look.begun.look <= account.applied_look {
+            return Ok(false);
+        }
+        let now = self.clock.now();
+        account.applied_look = look.begun.look;
+        if let Some(seen) = &look.seen {
+            let client = &self.payprov()?.client;
+            record(account, seen, client.price());
+            if !seen.has_ended() {
+                self.compare_quantity(connection, account).await?;
+            }
+        }
+        billing::store(connection, account, next_look(account, now)).await?;
+        Ok(true)
+    }
+
+    /// Has the quantity set where the provider has another one.
+    async fn compare_quantity(
+        &self,
+        connection: &mut PgConnection,
+        account: &Account,
+    ) -> Result<(), BillingError> {
+        let subscriber = account.subscriber;
+        let quantity = billing::quantity(connection, subscriber).await?;
+        let is_pending =
+            billing_jobs::is_pending(connection, subscriber, JobKind::Quantity).await?;
+        // What waits to be told is no drift.
+        if account.billed_quantity == Some(quantity) || is_pending {
+            return Ok(());
+        }
+        metrics::counter!("mailgate_billing_quantity_drift_total").increment(1);
+        tracing::warn!(
+            subscriber_id = %subscriber,
+            billed = account.billed_quantity,
+            quantity,
+            "the provider bills another quantity than there are mailboxes; it is set anew"
+        );
+        let now = self.clock.now();
+        billing_jobs::enqueue(connection, subscriber, JobKind::Quantity, None, now).await?;
+        self.wake();
+        Ok(())
+    }
+}
+
+/// Fetches the subscription that counts: the one that is known, and once that has ended the newest that
+/// has not.
+async fn see(
+    client: &PayprovClient,
+    account: &Account,
+    customer: &str,
+    hint: Hint<'_>,
+) -> Result<Option<Seen>, PayprovError> {
+    let known = match &account.subscription_id {
+        Some(id) => Some(client.subscription(id).await?),
+        None => None,
+    };
+    let is_alive = |subscription: &Subscription| {
+        !matches!(
+            subscription.status.as_str(),
+            "canceled" | "incomplete_expired"
+        )
+    };
+    let chosen = match known {
+        Some(known) if is_alive(&known) => Some(known),
+        known => {
+            let mut others = client.subscriptions(customer).await?;
+            // Of what an event tells the provider's list may not know yet.
+            if let Some(id) = hint.subscription
+                && others.iter().all(|other| other.id != id)
+                && let Some(hinted) = existing(client.subscription(id).await)?
+            {
+                others.push(hinted);
+            }
+            others.retain(|other| other.customer_id() == customer);
+            others.sort_by_key(|other| std::cmp::Reverse((is_alive(other), other.created)));
+            let newest = others.into_iter().next();
+            match (known, newest) {
+                (Some(_), Some(newest)) if is_alive(&newest) => Some(newest),
+                (None, newest) => newest,
+                (known, _) => known,
+            }
+        }
+    };
+    let Some(subscription) = chosen else {
+        return Ok(None);
+    };
+    let has_payment_method = has_payment_method(client, &subscription, customer).await?;
+    let mut failed_invoice = None;
+    let known = account.failed_invoice_id.as_deref();
+    for id in [hint.invoice, known].into_iter().flatten() {
+        if failed_invoice.is_none() {
+            failed_invoice = existing(client.invoice(id).await)?.filter(|invoice| {
+                invoice.is_open() && invoice.subscription_id() == Some(&subscription.id)
+            });
+        }
+    }
+    let status = status(&subscription, has_payment_method, failed_invoice.is_some())?;
+    let known = account.subscription_id.clone();
+    Ok(Some(Seen {
+        instead_of: known.filter(|known| *known != subscription.id),
+        subscription,
+        status,
+        has_payment_method,
+        failed_invoice,
+    }))
+}
+
+/// `None` where the provider says that there is no such thing.
+fn existing<T>(answer: Result<T, PayprovError>) -> Result<Option<T>, PayprovError> {
+    match answer {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Asked for only where it matters: a trial goes on or ends by it.
+async fn has_payment_method(
+    client: &PayprovClient,
+    subscription: &Subscription,
+    customer: &str,
+) -> Result<bool, PayprovError> {
+    if subscription.status != "trialing" || subscription.default_payment_method.is_some() {
+        return Ok(subscription.default_payment_method.is_some());
+    }
+    match &subscription.customer {
+        Reference::Object(customer) => Ok(customer.has_payment_method()),
+        Reference::Id(_) => Ok(client.customer(customer).await?.has_payment_method()),
+    }
+}
+
+/// The provider's word as ours. A trial that goes over into what is paid counts as active: its payment
+/// method was added before it ended. While an invoice whose payment failed is open, nothing counts as paid.
+fn status(
+    subscription: &Subscription,
+    has_payment_method: bool,
+    has_failed_invoice: bool,
+) -> Result<SubscriptionStatus, PayprovError> {
+    use SubscriptionStatus as S;
+    let status = match subscription.status.as_str() {
+        "trialing" if has_payment_method => S::Active,
+        "trialing" => S::Trialing,
+        "active" => S::Active,
+        "past_due" | "incomplete" | "paused" => S::PastDue,
+        "unpaid" => S::Unpaid,
+        "canceled" | "incomplete_expired" => S::Canceled,
+        _ => {
+            let text = "a subscription has a status of no known name";
+            return Err(PayprovError::Nonsense(text.to_owned()));
+        }
+    };
+    match status {
+        S::Active | S::Trialing if has_failed_invoice => Ok(S::PastDue),
+        status => Ok(status),
+    }
+}
+
+/// Writes what was seen into the account. Another subscription than the known one takes its place only
+/// when that has ended, and only a later one.
+fn record(account: &mut Account, seen: &Seen, price: &str) {
+    let subscription = &seen.subscription;
+    if account.subscription_id.as_ref() != Some(&subscription.id) {
+        // As it is stored, or as this very look has seen it.
+        let has_ended = account.status == Some(SubscriptionStatus::Canceled)
+            || (seen.instead_of.is_some() && seen.instead_of == account.subscription_id);
+        let is_later = subscription.created >= account.subscription_created_at;
+        let replaces = has_ended && is_later && !seen.has_ended();
+        if account.subscription_id.is_some() && !replaces {
+            return;
+        }
+        tracing::info!(
+            subscriber_id = %account.subscriber,
+            subscription_id = subscription.id,
+            "the subscriber has a new subscription"
+        );
+        if has_ended {
+            account.status = None;
+        }
+        account.subscription_id = Some(subscription.id.clone());
+        account.subscription_created_at = subscription.created;
+    }
+    let trigger = trigger(account, seen);
+    // What the machine doesn't know stays as it was; the provider's own word is always known.
+    if let Ok(transition) = transition(account.status, trigger) {
+        if account.status != transition.to {
+            tracing::info!(
+                subscriber_id = %account.subscriber,
+                subscription_id = subscription.id,
+                from = account.status.map(SubscriptionStatus::as_str),
+                to = transition.to.map(SubscriptionStatus::as_str),
+                ?trigger,
+                "a subscription has another status"
+            );
+        }
+        account.status = transition.to;
+    }
+    account.trial_end = subscription.trial_end;
+    account.current_period_end = subscription.current_period_end();
+    account.cancel_at_period_end =
+        subscription.cancel_at_period_end || subscription.cancel_at.is_some();
+    account.billed_quantity = subscription.item(price).and_then(|item| item.quantity);
+    account.failed_invoice_id = seen
+        .failed_invoice
+        .as_ref()
+        .map(|invoice| invoice.id.clone());
+}
+
+/// What has happened, going by what was known and what is seen.
+fn trigger(account: &Account, seen: &Seen) -> Trigger {
+    use SubscriptionStatus as S;
+    match (account.status, seen.status) {
+        (Some(_), S::Canceled) if account.cancel_at_period_end => Trigger::PeriodEnded,
+        (Some(S::Trialing), S::Canceled) => Trigger::TrialEnded,
+        (_, S::Canceled) => Trigger::Deleted,
+        (Some(S::Trialing), S::Active) if seen.in_trial() => Trigger::PaymentMethodAdded,
+        (Some(S::Trialing | S::PastDue | S::Unpaid), S::Active) => Trigger::PaymentSucceeded,
+        (_, status) => Trigger::Updated(status),
+    }
+}
+
+/// When to look again though nobody tells of anything: within the hour, and when a date has passed.
+fn next_look(account: &Account, now: DateTime<Utc>) -> DateTime<Utc> {
+    if account.status == Some(SubscriptionStatus::Canceled) {
+        return now + EVERY_ENDED;
+    }
+    [account.trial_end, account.current_period_end]
+        .into_iter()
+        .flatten()
+        .map(|date| date + AFTER_DATE)
+        .filter(|date| *date > now)
+        .fold(now + EVERY, Ord::min)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use uuid::Uuid;
+
+    fn subscription(id: &str, status: &str, created: i64) -> Subscription {
+        serde_json::from_value(json!({
+            "id": id, "status": status, "customer": "cus_1", "created": created,
+            "items": { "data": [{ "id": "si_1", "quantity": 2 }] },
+        }))
+        .unwrap()
+    }
+
+    fn seen(id: &str, status: &str, created: i64) -> Seen {
+        let subscription = subscription(id, status, created);
+        Seen {
+            status: super::status(&subscription, false, false).unwrap(),
+            subscription,
+            instead_of: None,
+            has_payment_method: false,
+            failed_invoice: None,
+        }
+    }
+
+    fn account() -> Account {
+        Account {
+            subscriber: SubscriberId(Uuid::nil()),
+            label: String::new(),
+            email: String::new(),
+            customer_id: Some("cus_1".to_owned()),
+            status: Some(SubscriptionStatus::Trialing),
+            subscription_id: None,
+            subscription_created_at: None,
+            trial_end: None,
+            current_period_end: None,
+            cancel_at_period_end: false,
+            billed_quantity: None,
+            failed_invoice_id: None,
+            look: 1,
+            applied_look: 0,
+        }
+    }
+
+    #[test]
+    fn the_providers_words() {
+        use SubscriptionStatus as S;
+        for (word, paying, failed, expected) in [
+            ("trialing", false, false, Some(S::Trialing)),
+            ("trialing", true, false, Some(S::Active)),
+            ("trialing", true, true, Some(S::PastDue)),
+            ("active", false, false, Some(S::Active)),
+            ("active", true, true, Some(S::PastDue)),
+            ("past_due", true, false, Some(S::PastDue)),
+            ("incomplete", true, false, Some(S::PastDue)),
+            ("paused", true, false, Some(S::PastDue)),
+            ("unpaid", true, true, Some(S::Unpaid)),
+            ("canceled", true, true, Some(S::Canceled)),
+            ("incomplete_expired", false, false, Some(S::Canceled)),
+            ("else", false, false, None),
+        ] {
+            let subscription = subscription("sub_1", word, 1);
+            assert_eq!(
+                status(&subscription, paying, failed).ok(),
+                expected,
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_later_subscription_takes_the_place_of_one_that_has_ended() {
+        use SubscriptionStatus as S;
+        let mut account = account();
+        let mut step = |id: &str, status: &str, created| {
+            record(&mut account, &seen(id, status, created), "price_1");
+            (account.subscription_id.clone().unwrap(), account.status)
+        };
+        let is = |id: &str, status| (id.to_owned(), Some(status));
+        assert_eq!(step("sub_b", "active", 20), is("sub_b", S::Active));
+        assert_eq!(
+            step("sub_c", "past_due", 30),
+            is("sub_b", S::Active),
+            "another"
+        );
+        assert_eq!(step("sub_b", "canceled", 20), is("sub_b", S::Canceled));
+        assert_eq!(
+            step("sub_b", "active", 20),
+            is("sub_b", S::Canceled),
+            "revived"
+        );
+        assert_eq!(
+            step("sub_a", "active", 10),
+            is("sub_b", S::Canceled),
+            "older"
+        );
+        assert_eq!(
+            step("sub_c", "canceled", 30),
+            is("sub_b", S::Canceled),
+            "ended"
+        );
+        assert_eq!(step("sub_c", "past_due", 30), is("sub_c", S::PastDue));
+    }
+
+    #[test]
+    fn an_end_and_a_new_beginning_may_be_seen_at_once() {
+        for (instead_of, replaced) in [(None, false), (Some("sub_x"), false), (Some("sub_a"), true)]
+        {
+            let mut account = account();
+            record(&mut account, &seen("sub_a", "active", 10), "price_1");
+            let next = Seen {
+                instead_of: instead_of.map(str::to_owned),
+                ..seen("sub_b", "past_due", 20)
+            };
+            record(&mut account, &next, "price_1");
+            let is_next = account.subscription_id.as_deref() == Some("sub_b");
+            assert_eq!(is_next, replaced, "{instead_of:?}");
+            assert_eq!(
+                account.status == Some(SubscriptionStatus::PastDue),
+                replaced
+            );
+        }
+    }
+
+    #[test]
+    fn the_next_look_is_within_the_hour_and_after_each_date() {
+        let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        let mut account = account();
+        assert_eq!(next_look(&account, now), now + EVERY);
+        account.trial_end = Some(now - TimeDelta::days(1));
+        account.current_period_end = Some(now + TimeDelta::minutes(10));
+        assert_eq!(next_look(&account, now), now + TimeDelta::minutes(11));
+        account.status = Some(SubscriptionStatus::Canceled);
+        assert_eq!(next_look(&account, now), now + EVERY_ENDED);
+    }
+}

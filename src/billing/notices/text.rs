@@ -1,0 +1,264 @@
+//! The words of the notices, as text and as HTML.
+
+use std::fmt::Write as _;
+
+use chrono::{DateTime, Utc};
+use url::Url;
+
+use crate::types::html::escaped;
+use crate::types::notice::{AmountDue, Notice};
+
+/// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
+/// provider counts them.
+const WHOLE: [&str; 16] = [
+    "bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "ugx", "vnd", "vuv",
+    "xaf", "xof", "xpf",
+];
+const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
+
+/// A notice in words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) subject: String,
+    pub(super) text: String,
+    pub(super) html: String,
+}
+
+/// A notice as paragraphs, and the link that it is about.
+struct Draft {
+    subject: String,
+    paragraphs: Vec<String>,
+    link: Option<(&'static str, String)>,
+}
+
+/// `label` is the subscriber's own name for the account.
+pub(super) fn write(notice: &Notice, label: &str) -> Words {
+    let label = one_line(label);
+    let draft = match notice {
+        Notice::PaymentFailed {
+            amount_due,
+            payment_url,
+            next_attempt,
+        } => payment_failed(&label, amount_due, payment_url.as_deref(), *next_attempt),
+        Notice::PaymentActionRequired {
+            amount_due,
+            payment_url,
+        } => action_required(&label, amount_due, payment_url.as_deref()),
+        Notice::TrialWillEnd {
+            trial_end,
+            has_payment_method,
+        } => trial_will_end(&label, *trial_end, *has_payment_method),
+    };
+    draft.written()
+}
+
+const BLOCKED: &str = "Until it is paid, no email is sent through this account: neither by REST nor by SMTP. Nothing needs to be set up again afterwards.";
+
+fn payment_failed(
+    label: &str,
+    due: &AmountDue,
+    url: Option<&str>,
+    next_attempt: Option<DateTime<Utc>>,
+) -> Draft {
+    let mut paragraphs = vec![
+        format!("The payment of {} for \"{label}\" failed.", amount(due)),
+        BLOCKED.to_owned(),
+        "Please update the payment method on the billing page of your account.".to_owned(),
+    ];
+    if let Some(next) = next_attempt {
+        let again = format!("The payment will be tried again on {}.", moment(next));
+        paragraphs.push(again);
+    }
+    Draft {
+        subject: format!("Payment failed: sending is blocked for \"{label}\""),
+        paragraphs,
+        link: web_link(url).map(|url| ("See the invoice", url)),
+    }
+}
+
+fn action_required(label: &str, due: &AmountDue, url: Option<&str>) -> Draft {
+    let link = web_link(url);
+    let what = if link.is_some() {
+        "Your bank wants you to confirm it. Please follow the link and do so."
+    } else {
+        "Your bank wants you to confirm it. Please do so on the billing page of your account."
+    };
+    Draft {
+        subject: format!("Please confirm the payment for \"{label}\""),
+        paragraphs: vec![
+            format!(
+                "The payment of {} for \"{label}\" waits for you.",
+                amount(due)
+            ),
+            what.to_owned(),
+            BLOCKED.to_owned(),
+        ],
+        link: link.map(|url| ("Confirm the payment", url)),
+    }
+}
+
+fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: bool) -> Draft {
+    let what = if has_payment_method {
+        "Your payment method is on file, so sending goes on without a break; the first payment is made then."
+    } else {
+        "There is no payment method on file. Without one the subscription ends with the trial, and no email is sent any more. Please add one on the billing page of your account."
+    };
+    Draft {
+        subject: format!("The trial of \"{label}\" ends soon"),
+        paragraphs: vec![
+            format!("The trial of \"{label}\" ends on {}.", moment(trial_end)),
+            what.to_owned(),
+        ],
+        link: None,
+    }
+}
+
+impl Draft {
+    fn written(self) -> Words {
+        let mut text = format!("Hello,\n\n{}\n", self.paragraphs.join("\n\n"));
+        let mut html = String::from("<p>Hello,</p>\n");
+        for paragraph in &self.paragraphs {
+            // Writing to a String can't fail, here and below.
+            let _ = writeln!(html, "<p>{}</p>", escaped(paragraph));
+        }
+        if let Some((words, url)) = &self.link {
+            let _ = writeln!(text, "\n{words}: {url}");
+            let url = escaped(url);
+            let _ = writeln!(html, "<p><a href=\"{url}\">{words}</a></p>");
+        }
+        Words {
+            subject: self.subject,
+            text,
+            html: format!(
+                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title></head><body>\n{html}</body></html>\n",
+                escaped("Your email gateway account")
+            ),
+        }
+    }
+}
+
+/// An address that a link may lead to.
+fn web_link(url: Option<&str>) -> Option<String> {
+    let url = Url::parse(url?).ok()?;
+    matches!(url.scheme(), "http" | "https").then(|| url.to_string())
+}
+
+/// Nothing of a name can begin a line of its own.
+fn one_line(text: &str) -> String {
+    let text = text.replace(char::is_control, " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn moment(moment: DateTime<Utc>) -> String {
+    moment.format("%-d %B %Y at %H:%M UTC").to_string()
+}
+
+fn amount(due: &AmountDue) -> String {
+    let currency = due.currency.to_ascii_lowercase();
+    let digits = if WHOLE.contains(&currency.as_str()) {
+        0
+    } else if THOUSANDTHS.contains(&currency.as_str()) {
+        3
+    } else {
+        2
+    };
+    let sign = if due.minor_units < 0 { "-" } else { "" };
+    let units = due.minor_units.unsigned_abs();
+    let whole = units / 10_u64.pow(digits);
+    let number = if digits == 0 {
+        whole.to_string()
+    } else {
+        let part = units % 10_u64.pow(digits);
+        format!("{whole}.{part:0width$}", width = digits as usize)
+    };
+    format!("{sign}{number} {}", currency.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn due(minor_units: i64, currency: &str) -> AmountDue {
+        AmountDue {
+            minor_units,
+            currency: currency.to_owned(),
+        }
+    }
+
+    #[test]
+    fn amounts_have_the_digits_of_their_currency() {
+        for (minor_units, currency, expected) in [
+            (500, "eur", "5.00 EUR"),
+            (1_234_507, "usd", "12345.07 USD"),
+            (0, "usd", "0.00 USD"),
+            (-5, "usd", "-0.05 USD"),
+            (500, "jpy", "500 JPY"),
+            (1_500, "KWD", "1.500 KWD"),
+            (i64::MIN, "jpy", "-9223372036854775808 JPY"),
+        ] {
+            assert_eq!(amount(&due(minor_units, currency)), expected);
+        }
+    }
+
+    #[test]
+    fn each_kind_says_what_it_is_about_in_both_parts() {
+        let link = "https://pay.example/in_1?a=1&b=2";
+        let end = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        for (notice, subject, both, only_text, only_html) in [
+            (
+                Notice::PaymentFailed {
+                    amount_due: due(500, "eur"),
+                    payment_url: Some(link.to_owned()),
+                    next_attempt: Some(end),
+                },
+                "Payment failed: sending is blocked for \"ACME\"",
+                vec!["5.00 EUR", "14 November 2023 at 22:13 UTC"],
+                "See the invoice: https://pay.example/in_1?a=1&b=2\n",
+                "href=\"https://pay.example/in_1?a=1&amp;b=2\"",
+            ),
+            (
+                Notice::PaymentActionRequired {
+                    amount_due: due(500, "eur"),
+                    payment_url: Some(link.to_owned()),
+                },
+                "Please confirm the payment for \"ACME\"",
+                vec!["5.00 EUR", "follow the link"],
+                "Confirm the payment: https://pay.example/in_1?a=1&b=2\n",
+                ">Confirm the payment</a>",
+            ),
+            (
+                Notice::TrialWillEnd {
+                    trial_end: end,
+                    has_payment_method: false,
+                },
+                "The trial of \"ACME\" ends soon",
+                vec!["14 November 2023", "no payment method"],
+                "The trial of \"ACME\"",
+                "The trial of &quot;ACME&quot;",
+            ),
+        ] {
+            let words = write(&notice, "ACME");
+            assert_eq!(words.subject, subject);
+            for part in both {
+                assert!(words.text.contains(part), "{part}: {}", words.text);
+                assert!(words.html.contains(part), "{part}: {}", words.html);
+            }
+            assert!(words.text.contains(only_text), "{}", words.text);
+            assert!(words.html.contains(only_html), "{}", words.html);
+        }
+    }
+
+    #[test]
+    fn names_and_links_are_text() {
+        let notice = Notice::PaymentActionRequired {
+            amount_due: due(500, "<b>"),
+            payment_url: Some("javascript:alert(1)".to_owned()),
+        };
+        let words = write(&notice, "<i>A\r\nBcc: eve@example.com</i>");
+        assert!(!words.html.contains("<i>") && !words.html.contains("<b>"));
+        assert!(!words.html.contains("javascript:") && !words.text.contains("javascript:"));
+        assert!(!words.subject.contains(['\r', '\n']), "{}", words.subject);
+    }
+}

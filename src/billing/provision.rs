@@ -1,0 +1,93 @@
+//! Gives a subscriber a customer and a subscription at the provider: once, whatever is lost on the way.
+
+use std::time::Duration;
+
+use super::{Billing, BillingError};
+use crate::providers::payprov::Beginning;
+use crate::storage::billing_jobs::{self, Job, JobKind};
+use crate::storage::subscribers::billing;
+use crate::types::ids::SubscriberId;
+
+/// How long a sign-up waits for the provider.
+pub(super) const AT_ONCE: Duration = Duration::from_secs(10);
+
+impl Billing {
+    pub(super) async fn provision(&self, job: &Job) -> Result<(), BillingError> {
+        let subscriber = job.subscriber;
+        let customer = self.ensure_customer(subscriber, job.attempts > 1).await?;
+        // One that is there already, made before the answer was lost or by hand, is taken.
+        let (account, _) = self.look(subscriber).await?;
+        if account.subscription_id.is_some() {
+            return Ok(());
+        }
+        let client = &self.payprov()?.client;
+        let quantity = {
+            let mut connection = self.pool.acquire().await?;
+            let counted = billing::quantity(&mut connection, subscriber).await?;
+            // The same in all attempts: the provider takes a key for one and the same request.
+            billing_jobs::settle_quantity(&mut connection, job, counted).await?
+        };
+        let beginning = match self.payprov()?.trial_days {
+            0 => Beginning::Payable,
+            days => Beginning::Trial(days),
+        };
+        let key = format!("mailgate-subscription-{}", job.id);
+        let created = client
+            .create_subscription(subscriber, &customer, quantity, beginning, &key)
+            .await?;
+        tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a subscription was made");
+        match self.look(subscriber).await {
+            Ok(_) => {}
+            // What was made for a subscriber who has gone meanwhile is ended again.
+            Err(BillingError::Gone) => self.enqueue_end(subscriber, &customer).await?,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// The provider's customer of a subscriber, made where there is none. With `look_first`, one that was
+    /// made before is looked for: an idempotency key is forgotten after a day.
+    pub(super) async fn ensure_customer(
+        &self,
+        subscriber: SubscriberId,
+        look_first: bool,
+    ) -> Result<String, BillingError> {
+        let client = &self.payprov()?.client;
+        let account = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?
+        };
+        let account = account.ok_or(BillingError::Gone)?;
+        if let Some(customer) = account.customer_id {
+            return Ok(customer);
+        }
+        let found = if look_first {
+            client.find_customer(subscriber, &account.email).await?
+        } else {
+            None
+        };
+        let customer = if let Some(customer) = found {
+            customer
+        } else {
+            let key = format!("mailgate-customer-{subscriber}");
+            client
+                .create_customer(subscriber, &account.email, &account.label, &key)
+                .await?
+        };
+        let mut connection = self.pool.acquire().await?;
+        billing::set_customer(&mut connection, subscriber, &customer.id)
+            .await?
+            .ok_or(BillingError::Gone)
+    }
+
+    async fn enqueue_end(
+        &self,
+        subscriber: SubscriberId,
+        customer: &str,
+    ) -> Result<(), BillingError> {
+        let mut connection = self.pool.acquire().await?;
+        let (kind, now) = (JobKind::End, self.clock.now());
+        billing_jobs::enqueue(&mut connection, subscriber, kind, Some(customer), now).await?;
+        Ok(())
+    }
+}

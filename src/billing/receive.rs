@@ -1,0 +1,155 @@
+//! Takes the provider's events in. An event is answered once it is stored, and looked into after that.
+
+use super::{Billing, BillingError};
+use crate::providers::payprov::objects::{Event, is_id};
+use crate::providers::payprov::signature::{self, SignatureError};
+use crate::storage::payprov_events::{self, StoredEvent};
+
+/// Longest name of an event's kind, in bytes.
+const KIND_LENGTH: usize = 100;
+
+/// The kinds of event that something follows from.
+pub(super) const CREATED: &str = "customer.subscription.created";
+pub(super) const UPDATED: &str = "customer.subscription.updated";
+pub(super) const DELETED: &str = "customer.subscription.deleted";
+pub(super) const TRIAL_WILL_END: &str = "customer.subscription.trial_will_end";
+pub(super) const PAYMENT_FAILED: &str = "invoice.payment_failed";
+pub(super) const PAYMENT_ACTION_REQUIRED: &str = "invoice.payment_action_required";
+
+/// An event that is not taken; nothing of it is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// There is no payment provider.
+    #[error("nothing is billed: payprov.secret_key is empty")]
+    NotConfigured,
+    /// It isn't the provider's.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// Not JSON.
+    #[error("the body is no JSON")]
+    NotJson,
+    /// JSON of another form.
+    #[error("the body is no event: it needs an id, a type and a data.object")]
+    NotAnEvent,
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl Billing {
+    /// Takes an event in, if it is the provider's. One that has come before is taken again and changes
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError`]; the provider sends it again then.
+    pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), ReceiveError> {
+        let payprov = self
+            .payprov()
+            .map_err(|_: BillingError| ReceiveError::NotConfigured)?;
+        let now = self.clock.now();
+        if let Some(secret) = &payprov.webhook_secret {
+            signature::verify(secret, signature, body, now)?;
+        }
+        let event = read(body)?;
+        let ignored = !matches!(
+            event.kind.as_str(),
+            CREATED | UPDATED | DELETED | TRIAL_WILL_END | PAYMENT_FAILED | PAYMENT_ACTION_REQUIRED
+        );
+        let is_new = {
+            let mut connection = self.pool.acquire().await?;
+            payprov_events::insert(&mut connection, &event, ignored, now).await?
+        };
+        metrics::counter!("mailgate_payprov_events_total", "new" => if is_new { "yes" } else { "no" })
+            .increment(1);
+        tracing::info!(
+            event_id = event.id,
+            kind = event.kind,
+            is_new,
+            ignored,
+            "an event of the payment provider"
+        );
+        if is_new && !ignored {
+            self.wake();
+        }
+        Ok(())
+    }
+}
+
+fn read(body: &[u8]) -> Result<StoredEvent, ReceiveError> {
+    let value: serde_json::Value =
+        serde_json::from_slice(body).map_err(|_| ReceiveError::NotJson)?;
+    let event: Event = serde_json::from_value(value).map_err(|_| ReceiveError::NotAnEvent)?;
+    let is_kind = (1..=KIND_LENGTH).contains(&event.r#type.len())
+        && event
+            .r#type
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'));
+    if !is_id(&event.id) || !is_kind {
+        return Err(ReceiveError::NotAnEvent);
+    }
+    let id = |field: &str| event.data.id(field).map(str::to_owned);
+    let (subscription_id, invoice_id) = if event.r#type.starts_with("invoice.") {
+        let subscription = event.data.invoice_subscription().map(str::to_owned);
+        (subscription, id("id"))
+    } else {
+        (id("id"), None)
+    };
+    Ok(StoredEvent {
+        customer_id: id("customer"),
+        subscription_id,
+        invoice_id,
+        id: event.id,
+        kind: event.r#type,
+        attempts: 0,
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_kept_of_an_event() {
+        let of_subscription = json!({ "id": "evt_1", "type": CREATED, "data": { "object": {
+            "id": "sub_1", "customer": "cus_1" } } });
+        let event = read(of_subscription.to_string().as_bytes()).unwrap();
+        assert_eq!(event.customer_id.as_deref(), Some("cus_1"));
+        assert_eq!(event.subscription_id.as_deref(), Some("sub_1"));
+        assert_eq!(event.invoice_id, None);
+        let of_invoice = json!({ "id": "evt_2", "type": PAYMENT_FAILED, "data": { "object": {
+            "id": "in_1", "customer": { "id": "cus_1" }, "subscription": "sub_1" } } });
+        let event = read(of_invoice.to_string().as_bytes()).unwrap();
+        assert_eq!(event.customer_id.as_deref(), Some("cus_1"));
+        assert_eq!(event.subscription_id.as_deref(), Some("sub_1"));
+        assert_eq!(event.invoice_id.as_deref(), Some("in_1"));
+    }
+
+    #[test]
+    fn what_is_no_event() {
+        for (body, is_json) in [
+            ("", false),
+            ("evt_1", false),
+            ("{\"id\":\"evt_1\"", false),
+            ("[]", true),
+            ("{}", true),
+            (r#"{"id":"evt_1","type":"a","data":{}}"#, true),
+            (r#"{"id":"evt_1","type":"a","data":{"object":7}}"#, true),
+            (r#"{"id":"","type":"a","data":{"object":{}}}"#, true),
+            (r#"{"id":"evt 1","type":"a","data":{"object":{}}}"#, true),
+            (r#"{"id":"evt_1","type":"","data":{"object":{}}}"#, true),
+            (
+                r#"{"id":"evt_1","type":"a\u0000","data":{"object":{}}}"#,
+                true,
+            ),
+        ] {
+            let error = read(body.as_bytes()).unwrap_err();
+            assert_eq!(matches!(error, ReceiveError::NotAnEvent), is_json, "{body}");
+        }
+        let odd = r#"{"id":"evt_1","type":"a.b","data":{"object":{"id":7,"customer":"../x"}}}"#;
+        let event = read(odd.as_bytes()).unwrap();
+        assert_eq!((event.customer_id, event.subscription_id), (None, None));
+    }
+}

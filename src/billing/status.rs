@@ -1,0 +1,142 @@
+//! How a subscription stands.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::lifecycle::State;
+use super::{Billing, BillingError};
+use crate::storage::subscribers::billing::{self, Account};
+use crate::types::ids::SubscriberId;
+use crate::types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+
+/// A trial that ends within this time is told of.
+const ENDS_SOON: TimeDelta = TimeDelta::days(3);
+
+/// How a subscription stands, going by what is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Mail may leave.
+    pub allowed: bool,
+    /// `None`: there is no subscription.
+    pub status: State,
+    /// The subscriber should look at it.
+    pub show_banner: bool,
+}
+
+/// A subscription, as the provider has it now.
+#[derive(Debug, Clone)]
+pub struct LiveSubscription {
+    /// How it stands.
+    pub status: State,
+    /// The provider's id.
+    pub id: String,
+    /// The end of what is paid.
+    pub current_period_end: Option<DateTime<Utc>>,
+    /// It ends with the period.
+    pub cancel_at_period_end: bool,
+    /// When the trial ends or ended.
+    pub trial_end: Option<DateTime<Utc>>,
+}
+
+impl Billing {
+    /// How a subscriber's subscription stands; the provider is not asked.
+    ///
+    /// # Errors
+    ///
+    /// [`BillingError`].
+    pub async fn standing(&self, subscriber: SubscriberId) -> Result<Standing, BillingError> {
+        let account = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?
+        };
+        let account = account.ok_or(BillingError::Gone)?;
+        Ok(standing(&account, self.clock.now()))
+    }
+
+    /// The subscription as the provider has it now, and whether the subscriber is billed at all.
+    ///
+    /// # Errors
+    ///
+    /// [`BillingError`].
+    pub async fn live(
+        &self,
+        subscriber: SubscriberId,
+    ) -> Result<(bool, Option<LiveSubscription>), BillingError> {
+        if !self.is_configured() {
+            return Ok((false, None));
+        }
+        let (account, _) = self.look(subscriber).await?;
+        let is_customer = account.customer_id.is_some();
+        let live = account.subscription_id.map(|id| LiveSubscription {
+            status: account.status,
+            id,
+            current_period_end: account.current_period_end,
+            cancel_at_period_end: account.cancel_at_period_end,
+            trial_end: account.trial_end,
+        });
+        Ok((is_customer, live))
+    }
+}
+
+fn standing(account: &Account, now: DateTime<Utc>) -> Standing {
+    let allowed = sending_permission(account.status) == SendingPermission::Allowed;
+    let ends_soon = account.status == Some(SubscriptionStatus::Trialing)
+        && account.trial_end.is_some_and(|end| end - now <= ENDS_SOON);
+    Standing {
+        allowed,
+        status: account.status,
+        show_banner: !allowed || ends_soon || account.cancel_at_period_end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn banners() {
+        use SubscriptionStatus as S;
+        let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000);
+        let day = TimeDelta::days(1);
+        for (status, trial_end, ending, allowed, banner) in [
+            (None, None, false, false, true),
+            (Some(S::Trialing), Some(now + day * 4), false, true, false),
+            (Some(S::Trialing), Some(now + day * 3), false, true, true),
+            (Some(S::Trialing), Some(now - day), false, true, true),
+            (Some(S::Trialing), None, false, true, false),
+            (Some(S::Trialing), Some(now + day * 4), true, true, true),
+            (Some(S::Active), Some(now + day), false, true, false),
+            (Some(S::Active), None, true, true, true),
+            (Some(S::PastDue), None, false, false, true),
+            (Some(S::Unpaid), None, false, false, true),
+            (Some(S::Canceled), None, false, false, true),
+        ] {
+            let account = Account {
+                subscriber: SubscriberId(Uuid::nil()),
+                label: String::new(),
+                email: String::new(),
+                customer_id: None,
+                status,
+                subscription_id: None,
+                subscription_created_at: None,
+                trial_end,
+                current_period_end: None,
+                cancel_at_period_end: ending,
+                billed_quantity: None,
+                failed_invoice_id: None,
+                look: 0,
+                applied_look: 0,
+            };
+            let expected = Standing {
+                allowed,
+                status,
+                show_banner: banner,
+            };
+            assert_eq!(
+                standing(&account, now),
+                expected,
+                "{status:?} {trial_end:?}"
+            );
+        }
+    }
+}

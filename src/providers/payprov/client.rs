@@ -1,0 +1,354 @@
+//! Calls of the payment provider: forms with a key, answered in JSON. Each is bounded in time; one that
+//! failed in passing is made again under the same idempotency key.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::{Client, Method};
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::PayprovSettings;
+use crate::providers::answer::{Answer, no_answer, one_line};
+use crate::providers::tls::{self, ClientTlsError};
+use crate::types::clock::SharedClock;
+use crate::types::web_address::names_loopback;
+
+/// The largest answer that is read: a hundred invoices with their lines.
+const MAXIMUM_ANSWER: usize = 8 << 20;
+
+/// How often a call is made before it has failed, the first pause between, and the longest that the
+/// provider may ask for.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(400);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_mins(1);
+
+/// Why the provider did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum PayprovError {
+    /// No answer, or one that says to come again: nobody knows whether it was done.
+    #[error("the payment provider is away: {reason}")]
+    Away {
+        /// What is known of it.
+        reason: String,
+        /// When it wants to be asked again.
+        retry_after: Option<Duration>,
+    },
+    /// It won't.
+    #[error("the payment provider refuses ({status} {code}): {message}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// Its word for it, or empty.
+        code: String,
+        /// Its explanation, for the log.
+        message: String,
+    },
+    /// An answer of no known form.
+    #[error("the payment provider's answer can't be read: {0}")]
+    Nonsense(String),
+}
+
+impl PayprovError {
+    /// Whether the provider says that there is no such thing.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Refused { status: 404, .. })
+            || matches!(self, Self::Refused { code, .. } if code == "resource_missing")
+    }
+
+    /// What a metric calls it: never a word of the provider's own choice.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Away { .. } => "away",
+            Self::Refused { .. } => "refused",
+            Self::Nonsense(_) => "nonsense",
+        }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ErrorAnswer {
+    error: ErrorObject,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ErrorObject {
+    r#type: Option<String>,
+    code: Option<String>,
+    decline_code: Option<String>,
+    message: Option<String>,
+}
+
+/// No client can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PayprovClientError {
+    /// Whom to trust.
+    #[error("payprov: {0}")]
+    Tls(#[from] ClientTlsError),
+    /// The HTTP client.
+    #[error("payprov: the HTTP client can't be set up: {0}")]
+    Http(#[from] reqwest::Error),
+}
+
+/// The payment provider.
+#[derive(Debug)]
+pub struct PayprovClient {
+    http: Client,
+    pub(super) settings: PayprovSettings,
+    clock: SharedClock,
+}
+
+/// The fields of a form, or of a query.
+pub(super) type Form = Vec<(String, String)>;
+
+/// One field.
+#[expect(clippy::needless_pass_by_value, reason = "a call reads better so")]
+pub(super) fn field(name: &str, value: impl ToString) -> (String, String) {
+    (name.to_owned(), value.to_string())
+}
+
+impl PayprovClient {
+    /// For the provider of these settings.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovClientError`].
+    pub fn new(settings: &PayprovSettings, clock: SharedClock) -> Result<Self, PayprovClientError> {
+        let tls = tls::client(None)?;
+        let mut http = Client::builder();
+        // A proxy of the environment can't reach this machine for us.
+        if url::Url::parse(&settings.base_url).is_ok_and(|url| names_loopback(&url)) {
+            http = http.no_proxy();
+        }
+        let http = http
+            .tls_backend_preconfigured(tls.as_ref().clone())
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(settings.request)
+            .pool_idle_timeout(IDLE)
+            .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self {
+            http,
+            settings: settings.clone(),
+            clock,
+        })
+    }
+
+    /// What one connected mailbox costs: the provider's id.
+    #[must_use]
+    pub fn price(&self) -> &str {
+        &self.settings.price
+    }
+
+    /// The longest that one call may take, with all its attempts and pauses.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        (self.settings.request + LONGEST_PAUSE) * ATTEMPTS
+    }
+
+    pub(super) async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(String, String)],
+    ) -> Result<T, PayprovError> {
+        self.call(&Method::GET, path, query, None).await
+    }
+
+    /// `key` makes one deed of all its attempts.
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        form: &[(String, String)],
+        key: &str,
+    ) -> Result<T, PayprovError> {
+        self.call(&Method::POST, path, form, Some(key)).await
+    }
+
+    pub(super) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, PayprovError> {
+        self.call(&Method::DELETE, path, &[], None).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: &Method,
+        path: &str,
+        fields: &[(String, String)],
+        key: Option<&str>,
+    ) -> Result<T, PayprovError> {
+        let mut pause = PAUSE;
+        for attempt in 1.. {
+            let error = match self.attempt(method, path, fields, key).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            metrics::counter!("mailgate_payprov_failures_total", "reason" => error.reason())
+                .increment(1);
+            match error {
+                PayprovError::Away { retry_after, .. } if attempt < ATTEMPTS => {
+                    // Who asks for more than that is left alone for now.
+                    let wait = retry_after.map_or(pause, |asked| asked.max(pause));
+                    if wait > LONGEST_PAUSE {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(wait).await;
+                    pause *= 2;
+                }
+                error => return Err(error),
+            }
+        }
+        Err(PayprovError::Nonsense("there was no attempt".to_owned()))
+    }
+
+    async fn attempt<T: DeserializeOwned>(
+        &self,
+        method: &Method,
+        path: &str,
+        fields: &[(String, String)],
+        key: Option<&str>,
+    ) -> Result<T, PayprovError> {
+        let url = format!("{}/v1/{path}", self.settings.base_url);
+        let mut request = self
+            .http
+            .request(method.clone(), url)
+            .timeout(self.settings.request)
+            .bearer_auth(self.settings.secret_key.expose_secret());
+        if let Some(version) = &self.settings.api_version {
+            request = request.header("stripe-version", version);
+        }
+        if let Some(key) = key {
+            request = request.header("idempotency-key", key);
+        }
+        request = if *method == Method::POST {
+            request.form(fields)
+        } else {
+            request.query(fields)
+        };
+        let response = request.send().await.map_err(|error| PayprovError::Away {
+            reason: no_answer(error),
+            retry_after: None,
+        })?;
+        let should_retry = response
+            .headers()
+            .get("stripe-should-retry")
+            .and_then(|value| value.to_str().ok())
+            .map(|value| value == "true");
+        let now: DateTime<Utc> = self.clock.now();
+        let answer = Answer::read(response, MAXIMUM_ANSWER, now).await;
+        if (200..300).contains(&answer.status) {
+            if answer.body.is_null() {
+                // It broke off: what was done is told under the same key.
+                return Err(PayprovError::Away {
+                    reason: "the answer broke off, or is no JSON".to_owned(),
+                    retry_after: None,
+                });
+            }
+            return serde_json::from_value(answer.body)
+                .map_err(|error| PayprovError::Nonsense(one_line(&error.to_string())));
+        }
+        Err(refusal(answer, should_retry))
+    }
+}
+
+/// What an answer that is no success means.
+fn refusal(answer: Answer, should_retry: Option<bool>) -> PayprovError {
+    let ErrorAnswer { error } = serde_json::from_value(answer.body).unwrap_or_default();
+    let code = error.code.clone().unwrap_or_default();
+    let is_passing = match answer.status {
+        // Another call holds the object, or the same key is in flight.
+        409 => error.r#type.as_deref() != Some("idempotency_error"),
+        429 | 500.. => true,
+        // Stripe's lock_timeout comes as 400 too.
+        _ => code == "lock_timeout",
+    };
+    if should_retry.unwrap_or(is_passing) {
+        return PayprovError::Away {
+            reason: format!("it answers {} {}", answer.status, one_line(&code)),
+            retry_after: answer.retry_after,
+        };
+    }
+    PayprovError::Refused {
+        status: answer.status,
+        code: one_line(&error.decline_code.or(error.code).unwrap_or_default()),
+        message: one_line(&error.message.unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn refused(status: u16, body: Value, should_retry: Option<bool>) -> PayprovError {
+        let retry_after = Some(Duration::from_secs(7));
+        let answer = Answer {
+            status,
+            retry_after,
+            body,
+        };
+        refusal(answer, should_retry)
+    }
+
+    #[test]
+    fn what_passes_is_tried_again() {
+        for (status, body, should_retry) in [
+            (500, Value::Null, None),
+            (503, json!("<html>"), None),
+            (429, json!({ "error": { "code": "rate_limit" } }), None),
+            (
+                409,
+                json!({ "error": { "type": "invalid_request_error", "code": "lock_timeout" } }),
+                None,
+            ),
+            (400, json!({ "error": { "code": "lock_timeout" } }), None),
+            (402, Value::Null, Some(true)),
+        ] {
+            let error = refused(status, body, should_retry);
+            let PayprovError::Away { retry_after, .. } = error else {
+                panic!("{status}: {error}");
+            };
+            assert_eq!(retry_after, Some(Duration::from_secs(7)));
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_told() {
+        for (status, body, should_retry, expected) in [
+            (
+                402,
+                json!({ "error": { "code": "card_declined", "decline_code": "insufficient_funds" } }),
+                None,
+                "insufficient_funds",
+            ),
+            (401, Value::Null, None, ""),
+            (400, json!({ "error": "odd" }), None, ""),
+            (
+                409,
+                json!({ "error": { "type": "idempotency_error" } }),
+                None,
+                "",
+            ),
+            (500, json!({ "error": { "code": "x" } }), Some(false), "x"),
+            (
+                404,
+                json!({ "error": { "code": "resource_missing" } }),
+                None,
+                "resource_missing",
+            ),
+        ] {
+            let error = refused(status, body, should_retry);
+            assert_eq!(error.is_missing(), status == 404);
+            let PayprovError::Refused { code, .. } = error else {
+                panic!("{status}: {error}");
+            };
+            assert_eq!(code, expected);
+        }
+    }
+}

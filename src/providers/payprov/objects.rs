@@ -1,0 +1,379 @@
+//! What the payment provider answers: no more of its objects than is used.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer};
+
+/// Longest id of the provider's that is taken, in bytes; Stripe asks for 255.
+const ID_LENGTH: usize = 255;
+
+/// Whether a text can be an id of the provider's: it goes into paths and the database.
+#[must_use]
+pub fn is_id(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= ID_LENGTH
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// A reference, which the provider writes as an id, or as the whole object where it was expanded.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Reference<T> {
+    /// The object's id.
+    Id(String),
+    /// The object itself.
+    Object(Box<T>),
+}
+
+/// An object of which the id alone is used.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Identified {
+    /// Its id.
+    pub id: String,
+}
+
+/// A reference to an object of which the id alone is used.
+pub type IdOnly = Reference<Identified>;
+
+impl Reference<Identified> {
+    /// The id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Id(id) => id,
+            Self::Object(object) => &object.id,
+        }
+    }
+}
+
+/// One page of a list, the newest first.
+#[derive(Debug, Clone, Deserialize)]
+pub struct List<T> {
+    /// The objects.
+    pub data: Vec<T>,
+    /// Whether there are more.
+    #[serde(default)]
+    pub has_more: bool,
+}
+
+/// Who pays.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Customer {
+    /// `cus_…`
+    pub id: String,
+    /// It is no more.
+    #[serde(default)]
+    pub deleted: bool,
+    /// How its invoices are paid.
+    #[serde(default)]
+    pub invoice_settings: InvoiceSettings,
+    /// A payment method of the older kind.
+    #[serde(default)]
+    pub default_source: Option<IdOnly>,
+    /// What we wrote there.
+    #[serde(default)]
+    pub metadata: Metadata,
+}
+
+/// How a customer's invoices are paid.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct InvoiceSettings {
+    /// The payment method that pays where nothing else is said.
+    #[serde(default)]
+    pub default_payment_method: Option<IdOnly>,
+}
+
+/// What we wrote on an object.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Metadata {
+    /// Whose it is.
+    pub mailgate_subscriber: Option<String>,
+}
+
+impl Customer {
+    /// Whether something pays its invoices.
+    #[must_use]
+    pub fn has_payment_method(&self) -> bool {
+        self.invoice_settings.default_payment_method.is_some() || self.default_source.is_some()
+    }
+}
+
+/// A subscription.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Subscription {
+    /// `sub_…`
+    pub id: String,
+    /// The provider's word for how it stands.
+    pub status: String,
+    /// Whose it is; expanded where it was asked for.
+    pub customer: Reference<Customer>,
+    /// When it was made.
+    #[serde(default, deserialize_with = "moment")]
+    pub created: Option<DateTime<Utc>>,
+    /// When the trial ends or ended.
+    #[serde(default, deserialize_with = "moment")]
+    pub trial_end: Option<DateTime<Utc>>,
+    /// Where versions before 2025-03-31 have it.
+    #[serde(default, deserialize_with = "moment")]
+    current_period_end: Option<DateTime<Utc>>,
+    /// It ends with the period.
+    #[serde(default)]
+    pub cancel_at_period_end: bool,
+    /// It ends then.
+    #[serde(default, deserialize_with = "moment")]
+    pub cancel_at: Option<DateTime<Utc>>,
+    /// What is billed.
+    pub items: List<SubscriptionItem>,
+    /// What pays it, before the customer's own.
+    #[serde(default)]
+    pub default_payment_method: Option<IdOnly>,
+}
+
+/// A line of a subscription.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SubscriptionItem {
+    /// `si_…`
+    pub id: String,
+    /// How many.
+    #[serde(default)]
+    pub quantity: Option<i64>,
+    /// Where versions from 2025-03-31 on have it.
+    #[serde(default, deserialize_with = "moment")]
+    current_period_end: Option<DateTime<Utc>>,
+    /// What each costs.
+    #[serde(default)]
+    pub price: Option<IdOnly>,
+}
+
+impl Subscription {
+    /// The end of the period that is paid, wherever this version of the interface has it.
+    #[must_use]
+    pub fn current_period_end(&self) -> Option<DateTime<Utc>> {
+        let of_items = self.items.data.iter().map(|item| item.current_period_end);
+        self.current_period_end.or_else(|| of_items.flatten().max())
+    }
+
+    /// The line of mailboxes: the one with our price, else the first.
+    #[must_use]
+    pub fn item(&self, price: &str) -> Option<&SubscriptionItem> {
+        let is_ours =
+            |item: &&SubscriptionItem| item.price.as_ref().is_some_and(|other| other.id() == price);
+        let items = &self.items.data;
+        items.iter().find(is_ours).or_else(|| items.first())
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn customer_id(&self) -> &str {
+        match &self.customer {
+            Reference::Id(id) => id,
+            Reference::Object(customer) => &customer.id,
+        }
+    }
+}
+
+/// An invoice.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Invoice {
+    /// `in_…`
+    pub id: String,
+    /// `draft`, `open`, `paid`, `void`, `uncollectible`.
+    #[serde(default)]
+    pub status: Option<String>,
+    /// Whose it is.
+    #[serde(default)]
+    pub customer: Option<IdOnly>,
+    /// Where versions before 2025-03-31 have it.
+    #[serde(default)]
+    subscription: Option<IdOnly>,
+    /// Where versions from 2025-03-31 on have it.
+    #[serde(default)]
+    parent: Option<InvoiceParent>,
+    /// In the currency's smallest unit.
+    #[serde(default)]
+    pub amount_due: i64,
+    /// Three letters.
+    #[serde(default)]
+    pub currency: String,
+    /// The page on which it can be paid.
+    #[serde(default)]
+    pub hosted_invoice_url: Option<String>,
+    /// When the provider tries to collect it again.
+    #[serde(default, deserialize_with = "moment")]
+    pub next_payment_attempt: Option<DateTime<Utc>>,
+    /// When it was made.
+    #[serde(default, deserialize_with = "moment")]
+    pub created: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct InvoiceParent {
+    #[serde(default)]
+    subscription_details: Option<SubscriptionDetails>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct SubscriptionDetails {
+    #[serde(default)]
+    subscription: Option<IdOnly>,
+}
+
+impl Invoice {
+    /// What it is for, wherever this version of the interface has it.
+    #[must_use]
+    pub fn subscription_id(&self) -> Option<&str> {
+        let newer = || {
+            let details = self.parent.as_ref()?.subscription_details.as_ref()?;
+            details.subscription.as_ref()
+        };
+        let subscription = self.subscription.as_ref().or_else(newer);
+        subscription.map(Reference::id)
+    }
+
+    /// Whether it waits to be paid.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.status.as_deref() == Some("open")
+    }
+}
+
+/// A payment method.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PaymentMethod {
+    /// `pm_…`
+    pub id: String,
+    /// When it was entered.
+    #[serde(default, deserialize_with = "moment")]
+    pub created: Option<DateTime<Utc>>,
+}
+
+/// A page of the provider's that a subscriber is sent to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct HostedPage {
+    /// Its address.
+    pub url: String,
+}
+
+/// An event, as it comes to the webhook.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Event {
+    /// `evt_…`
+    pub id: String,
+    /// `customer.subscription.updated` and its like.
+    pub r#type: String,
+    /// What it tells of.
+    pub data: EventData,
+}
+
+/// What an event tells of.
+#[derive(Debug, Clone, Deserialize)]
+pub struct EventData {
+    /// The object as it was then.
+    pub object: serde_json::Map<String, serde_json::Value>,
+}
+
+impl EventData {
+    /// The id that stands in a field, whether the object there is expanded or not.
+    #[must_use]
+    pub fn id(&self, field: &str) -> Option<&str> {
+        let value = self.object.get(field)?;
+        let id = value.get("id").unwrap_or(value).as_str()?;
+        is_id(id).then_some(id)
+    }
+
+    /// The subscription of an invoice, where either version of the interface has it.
+    #[must_use]
+    pub fn invoice_subscription(&self) -> Option<&str> {
+        let newer = || {
+            let details = self.object.get("parent")?.get("subscription_details")?;
+            let value = details.get("subscription")?;
+            value.get("id").unwrap_or(value).as_str()
+        };
+        self.id("subscription")
+            .or_else(newer)
+            .filter(|id| is_id(id))
+    }
+}
+
+/// A moment in seconds since 1970.
+fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let seconds = Option::<i64>::deserialize(deserializer)?;
+    Ok(seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_versions_of_a_subscription_are_read() {
+        let older = json!({
+            "id": "sub_1", "status": "active", "customer": "cus_1", "created": 5,
+            "current_period_end": 1_700_000_000, "cancel_at_period_end": true,
+            "items": { "data": [
+                { "id": "si_0", "quantity": 9, "price": { "id": "price_other" } },
+                { "id": "si_1", "quantity": 3, "price": { "id": "price_ours" } },
+            ] },
+        });
+        let newer = json!({
+            "id": "sub_1", "status": "active", "trial_end": null, "created": 5,
+            "customer": { "id": "cus_1", "invoice_settings": { "default_payment_method": "pm_1" } },
+            "items": { "data": [
+                { "id": "si_1", "quantity": 3, "current_period_end": 1_700_000_000 },
+            ] },
+        });
+        for (value, expanded) in [(older, false), (newer, true)] {
+            let subscription: Subscription = serde_json::from_value(value).unwrap();
+            let end = DateTime::from_timestamp(1_700_000_000, 0);
+            assert_eq!(subscription.current_period_end(), end);
+            assert_eq!(subscription.customer_id(), "cus_1");
+            let item = subscription.item("price_ours").unwrap();
+            assert_eq!((item.id.as_str(), item.quantity), ("si_1", Some(3)));
+            let has_one = match &subscription.customer {
+                Reference::Object(customer) => customer.has_payment_method(),
+                Reference::Id(_) => false,
+            };
+            assert_eq!(has_one, expanded);
+        }
+    }
+
+    #[test]
+    fn both_versions_of_an_invoice_are_read() {
+        for value in [
+            json!({ "id": "in_1", "status": "open", "subscription": "sub_1" }),
+            json!({ "id": "in_1", "status": "open", "subscription": { "id": "sub_1" } }),
+            json!({ "id": "in_1", "status": "open", "parent": {
+                "subscription_details": { "subscription": "sub_1" } } }),
+        ] {
+            let invoice: Invoice = serde_json::from_value(value.clone()).unwrap();
+            assert_eq!(invoice.subscription_id(), Some("sub_1"), "{value}");
+            assert!(invoice.is_open());
+            let object = value.as_object().unwrap().clone();
+            assert_eq!(EventData { object }.invoice_subscription(), Some("sub_1"));
+        }
+        let other: Invoice =
+            serde_json::from_value(json!({ "id": "in_1", "parent": null, "status": null }))
+                .unwrap();
+        assert_eq!(other.subscription_id(), None);
+        assert!(!other.is_open());
+    }
+
+    #[test]
+    fn ids_that_fit_a_path() {
+        for (text, good) in [
+            ("cus_NffrFeUfNV2Hib", true),
+            ("price-1", true),
+            ("", false),
+            ("../secrets", false),
+            ("a b", false),
+            ("ü", false),
+            ("a\0", false),
+        ] {
+            assert_eq!(is_id(text), good, "{text:?}");
+        }
+        assert!(!is_id(&"a".repeat(256)));
+    }
+}

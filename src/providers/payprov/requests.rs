@@ -1,0 +1,314 @@
+//! The calls that are made of the payment provider, one function each.
+
+use chrono::{DateTime, Utc};
+
+use super::client::{Form, PayprovClient, PayprovError, field};
+use super::objects::{Customer, HostedPage, Invoice, List, PaymentMethod, Subscription};
+use crate::types::ids::SubscriberId;
+
+/// Objects that one page of a list may have.
+const PAGE: u32 = 100;
+
+/// Pages of a list that are read at most.
+const PAGES: usize = 20;
+
+/// How a subscription begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// With a trial of so many days; without a payment method it ends with it.
+    Trial(u32),
+    /// With a payment, that may be made later.
+    Payable,
+    /// With a payment at once, or not at all.
+    Paid,
+}
+
+impl PayprovClient {
+    /// Makes a customer.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn create_customer(
+        &self,
+        subscriber: SubscriberId,
+        email: &str,
+        name: &str,
+        key: &str,
+    ) -> Result<Customer, PayprovError> {
+        let form = [
+            field("email", email),
+            field("name", name),
+            field("metadata[mailgate_subscriber]", subscriber),
+        ];
+        self.post("customers", &form, key).await
+    }
+
+    /// A customer.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn customer(&self, id: &str) -> Result<Customer, PayprovError> {
+        self.get(&format!("customers/{id}"), &[]).await
+    }
+
+    /// The customer that was made for a subscriber, if there is one: for when the answer to that was lost.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn find_customer(
+        &self,
+        subscriber: SubscriberId,
+        email: &str,
+    ) -> Result<Option<Customer>, PayprovError> {
+        let query = [field("email", email), field("limit", PAGE)];
+        let list: List<Customer> = self.get("customers", &query).await?;
+        let wanted = subscriber.to_string();
+        Ok(list.data.into_iter().find(|customer| {
+            !customer.deleted && customer.metadata.mailgate_subscriber.as_ref() == Some(&wanted)
+        }))
+    }
+
+    /// Makes `payment_method` the one that pays a customer's invoices.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn set_default_payment_method(
+        &self,
+        customer: &str,
+        payment_method: &str,
+        key: &str,
+    ) -> Result<Customer, PayprovError> {
+        let name = "invoice_settings[default_payment_method]";
+        let form = [field(name, payment_method)];
+        self.post(&format!("customers/{customer}"), &form, key)
+            .await
+    }
+
+    /// The payment method that a customer entered last.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn newest_payment_method(
+        &self,
+        customer: &str,
+    ) -> Result<Option<PaymentMethod>, PayprovError> {
+        let path = format!("customers/{customer}/payment_methods");
+        let list: List<PaymentMethod> = self.get(&path, &[field("limit", PAGE)]).await?;
+        // Of those made in one second the list's first is the newest.
+        let methods = list.data.into_iter().rev();
+        Ok(methods.max_by_key(|method| method.created))
+    }
+
+    /// Makes a subscription.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`]: refused with 402 where it has to be paid and is not.
+    pub async fn create_subscription(
+        &self,
+        subscriber: SubscriberId,
+        customer: &str,
+        quantity: i64,
+        beginning: Beginning,
+        key: &str,
+    ) -> Result<Subscription, PayprovError> {
+        let mut form: Form = vec![
+            field("customer", customer),
+            field("items[0][price]", self.price()),
+            field("items[0][quantity]", quantity),
+            field("metadata[mailgate_subscriber]", subscriber),
+        ];
+        match beginning {
+            Beginning::Trial(days) => form.extend([
+                field("trial_period_days", days),
+                field(
+                    "trial_settings[end_behavior][missing_payment_method]",
+                    "cancel",
+                ),
+            ]),
+            Beginning::Payable => form.push(field("payment_behavior", "allow_incomplete")),
+            Beginning::Paid => form.push(field("payment_behavior", "error_if_incomplete")),
+        }
+        self.post("subscriptions", &form, key).await
+    }
+
+    /// A subscription, with its customer.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn subscription(&self, id: &str) -> Result<Subscription, PayprovError> {
+        let path = format!("subscriptions/{id}");
+        self.get(&path, &[field("expand[]", "customer")]).await
+    }
+
+    /// All that a customer has subscribed, ended ones too, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn subscriptions(&self, customer: &str) -> Result<Vec<Subscription>, PayprovError> {
+        let query = [
+            field("customer", customer),
+            field("status", "all"),
+            field("limit", PAGE),
+        ];
+        let list: List<Subscription> = self.get("subscriptions", &query).await?;
+        Ok(list.data)
+    }
+
+    /// Sets how many are billed; the difference is billed for the rest of the period.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn set_quantity(
+        &self,
+        subscription: &str,
+        item: &str,
+        quantity: i64,
+        key: &str,
+    ) -> Result<Subscription, PayprovError> {
+        let form = [
+            field("items[0][id]", item),
+            field("items[0][quantity]", quantity),
+            field("proration_behavior", "create_prorations"),
+        ];
+        self.post(&format!("subscriptions/{subscription}"), &form, key)
+            .await
+    }
+
+    /// Lets a subscription end with its period.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn cancel_at_period_end(
+        &self,
+        subscription: &str,
+        key: &str,
+    ) -> Result<Subscription, PayprovError> {
+        let form = [field("cancel_at_period_end", true)];
+        self.post(&format!("subscriptions/{subscription}"), &form, key)
+            .await
+    }
+
+    /// Makes `payment_method` the one that pays a subscription, where that has one of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn set_subscription_payment_method(
+        &self,
+        subscription: &str,
+        payment_method: &str,
+        key: &str,
+    ) -> Result<Subscription, PayprovError> {
+        let form = [field("default_payment_method", payment_method)];
+        self.post(&format!("subscriptions/{subscription}"), &form, key)
+            .await
+    }
+
+    /// Ends a subscription at once.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn end_subscription(&self, subscription: &str) -> Result<Subscription, PayprovError> {
+        self.delete(&format!("subscriptions/{subscription}")).await
+    }
+
+    /// An invoice.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn invoice(&self, id: &str) -> Result<Invoice, PayprovError> {
+        self.get(&format!("invoices/{id}"), &[]).await
+    }
+
+    /// The open invoices of a subscription, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn open_invoices(
+        &self,
+        customer: &str,
+        subscription: &str,
+    ) -> Result<Vec<Invoice>, PayprovError> {
+        let mut invoices: Vec<Invoice> = Vec::new();
+        for _ in 0..PAGES {
+            let mut query = vec![
+                field("customer", customer),
+                field("subscription", subscription),
+                field("status", "open"),
+                field("limit", PAGE),
+            ];
+            if let Some(last) = invoices.last() {
+                query.push(field("starting_after", &last.id));
+            }
+            let page: List<Invoice> = self.get("invoices", &query).await?;
+            let (is_last, count) = (!page.has_more, page.data.len());
+            invoices.extend(page.data);
+            if is_last || count == 0 {
+                break;
+            }
+        }
+        invoices.retain(Invoice::is_open);
+        invoices.reverse();
+        invoices.sort_by_key(|invoice| invoice.created.map(|at: DateTime<Utc>| at.timestamp()));
+        Ok(invoices)
+    }
+
+    /// Pays an invoice with what its customer has.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`]: refused with 402 where the payment fails.
+    pub async fn pay_invoice(&self, id: &str, key: &str) -> Result<Invoice, PayprovError> {
+        self.post(&format!("invoices/{id}/pay"), &[], key).await
+    }
+
+    /// A page on which a customer enters a payment method, and where it leads from there.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn checkout_setup(
+        &self,
+        customer: &str,
+        success_url: &str,
+        cancel_url: &str,
+        key: &str,
+    ) -> Result<HostedPage, PayprovError> {
+        let form = [
+            field("mode", "setup"),
+            field("customer", customer),
+            field("payment_method_types[0]", "card"),
+            field("success_url", success_url),
+            field("cancel_url", cancel_url),
+        ];
+        self.post("checkout/sessions", &form, key).await
+    }
+
+    /// The provider's own page for a customer.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn portal(
+        &self,
+        customer: &str,
+        return_url: &str,
+        key: &str,
+    ) -> Result<HostedPage, PayprovError> {
+        let form = [field("customer", customer), field("return_url", return_url)];
+        self.post("billing_portal/sessions", &form, key).await
+    }
+}

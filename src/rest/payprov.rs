@@ -1,0 +1,200 @@
+//! How the subscription stands.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Doors;
+use super::authority::AuthenticatedSubscriber;
+use super::problem::{Problem, ProblemBody};
+use crate::billing::{BillingError, LiveSubscription};
+use crate::providers::payprov::PayprovError;
+use crate::types::moment::iso8601;
+use crate::types::subscription::SubscriptionStatus;
+
+/// How the subscription stands, without a call of the payment provider.
+#[derive(Serialize, ToSchema)]
+pub(super) struct StatusAnswer {
+    /// Mail may leave: the status is `trialing` or `active`.
+    allowed: bool,
+    /// `trialing`, `active`, `past_due`, `unpaid`, `canceled`, or null without a subscription.
+    #[schema(required)]
+    status: Option<&'static str>,
+    /// There is something to look at: mail may not leave, the trial ends within 3 days, or the subscription
+    /// ends with its period.
+    show_banner: bool,
+}
+
+/// The subscription as the payment provider has it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SubscriptionAnswer {
+    /// Whether you are billed at all.
+    has_payprov: bool,
+    /// Null where there is none.
+    #[schema(required)]
+    subscription: Option<SubscriptionView>,
+}
+
+/// A subscription.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SubscriptionView {
+    /// `trialing`, `active`, `past_due`, `unpaid` or `canceled`.
+    #[schema(required)]
+    status: Option<&'static str>,
+    /// The payment provider's id of it.
+    #[schema(example = "sub_1MowQVLkdIwHu7ixeRlqHVzs")]
+    payprov_subscription_id: String,
+    /// The end of the period that is paid, ISO 8601, UTC.
+    #[schema(required, format = DateTime)]
+    current_period_end: Option<String>,
+    /// It ends with the period.
+    cancel_at_period_end: bool,
+    /// When the trial ends or ended, ISO 8601, UTC; null without one.
+    #[schema(required, format = DateTime)]
+    trial_end: Option<String>,
+}
+
+impl From<LiveSubscription> for SubscriptionView {
+    fn from(live: LiveSubscription) -> Self {
+        Self {
+            status: live.status.map(SubscriptionStatus::as_str),
+            payprov_subscription_id: live.id,
+            current_period_end: live.current_period_end.map(iso8601),
+            cancel_at_period_end: live.cancel_at_period_end,
+            trial_end: live.trial_end.map(iso8601),
+        }
+    }
+}
+
+/// How the subscription stands, as it is known here. The payment provider is not called.
+#[utoipa::path(
+    get,
+    path = "/payprov/status",
+    operation_id = "billing_status",
+    tag = "Billing",
+    security(("api_secret" = [])),
+    responses(
+        (status = 200, body = StatusAnswer),
+    )
+)]
+pub(super) async fn status(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+) -> Result<Json<StatusAnswer>, Problem> {
+    let standing = doors.billing.standing(caller.subscriber.id).await;
+    let standing = standing.map_err(problem)?;
+    Ok(Json(StatusAnswer {
+        allowed: standing.allowed,
+        status: standing.status.map(SubscriptionStatus::as_str),
+        show_banner: standing.show_banner,
+    }))
+}
+
+/// The subscription, as the payment provider has it at this moment.
+#[utoipa::path(
+    get,
+    path = "/payprov/subscription",
+    operation_id = "billing_subscription",
+    tag = "Billing",
+    security(("api_secret" = [])),
+    responses(
+        (status = 200, body = SubscriptionAnswer),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn subscription(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+) -> Result<Json<SubscriptionAnswer>, Problem> {
+    let live = doors.billing.live(caller.subscriber.id).await;
+    let (has_payprov, subscription) = live.map_err(problem)?;
+    Ok(Json(SubscriptionAnswer {
+        has_payprov,
+        subscription: subscription.map(SubscriptionView::from),
+    }))
+}
+
+/// What a caller is told of what billing could not do.
+pub(super) fn problem(error: BillingError) -> Problem {
+    match error {
+        BillingError::NotConfigured => Problem::new(
+            StatusCode::CONFLICT,
+            "billing_not_configured",
+            "This gateway bills nothing: it has no payment provider.",
+        ),
+        BillingError::NoSubscription => Problem::new(
+            StatusCode::CONFLICT,
+            "no_subscription",
+            "There is no subscription yet; a new one takes a moment.",
+        ),
+        BillingError::NotAllowed(_) | BillingError::NotInGoodStanding(_) => Problem::new(
+            StatusCode::CONFLICT,
+            "subscription_not_active",
+            "This takes a subscription that is active or trialing.",
+        ),
+        BillingError::InFlight => Problem::new(
+            StatusCode::CONFLICT,
+            "reactivation_in_flight",
+            "The subscription is being reactivated by another request.",
+        ),
+        BillingError::NoPaymentMethod => Problem::new(
+            StatusCode::CONFLICT,
+            "payment_method_missing",
+            "There is no payment method: enter one by POST /payprov/checkout-setup first.",
+        ),
+        BillingError::Declined(code) => {
+            // A word of the provider's own, if it is one.
+            let is_word = !code.is_empty()
+                && code
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+            let why = if is_word {
+                format!(" ({code})")
+            } else {
+                String::new()
+            };
+            Problem::new(
+                StatusCode::PAYMENT_REQUIRED,
+                "payment_declined",
+                format!(
+                    "The payment was declined{why}. Enter another payment method and try again."
+                ),
+            )
+        }
+        BillingError::Gone => Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "invalid_api_secret",
+            "The API secret is not in use.",
+        ),
+        BillingError::Provider(PayprovError::Refused {
+            ref code,
+            ref message,
+            status,
+        }) => {
+            tracing::error!(
+                status,
+                code,
+                message,
+                "the payment provider refuses a request"
+            );
+            Problem::new(
+                StatusCode::BAD_GATEWAY,
+                "payprov_refused",
+                "The payment provider refused. The gateway's operator can see why.",
+            )
+        }
+        BillingError::Provider(error) => {
+            tracing::warn!(%error, "the payment provider can't be asked");
+            Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "payprov_unavailable",
+                "The payment provider can't be reached at the moment. Try again shortly.",
+            )
+        }
+        BillingError::Database(error) => Problem::database(&error),
+        error @ BillingError::CutOff => Problem::internal(&error),
+    }
+}

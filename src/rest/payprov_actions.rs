@@ -1,0 +1,196 @@
+//! What a subscriber does about its subscription.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Doors;
+use super::authority::AuthenticatedSubscriber;
+use super::field::Field;
+use super::payprov::problem;
+use super::problem::{FieldError, Problem, ProblemBody};
+use super::request::{json_body, parse};
+use crate::types::moment::iso8601;
+use crate::types::subscription::SubscriptionStatus;
+use crate::types::web_address::check_web_address;
+
+/// Where to come back to from the payment method's page.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct CheckoutSetupRequest {
+    /// An https address. After a payment method was entered, `payment=updated` is added to its query.
+    #[schema(value_type = String, required, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://portal.example/billing")]
+    #[serde(default)]
+    portal_url: Field<String>,
+}
+
+/// Where to come back to from the customer portal.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct PortalRequest {
+    /// An https address.
+    #[schema(value_type = String, required, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://portal.example/billing")]
+    #[serde(default)]
+    return_url: Field<String>,
+}
+
+/// A page of the payment provider's.
+#[derive(Serialize, ToSchema)]
+pub(super) struct HostedPage {
+    /// Where to send the user.
+    url: String,
+}
+
+/// What a reactivation came to.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ReactivatedAnswer {
+    /// The subscription is active now, and was not before.
+    reactivated: bool,
+    /// How it stands now.
+    #[schema(required)]
+    status: Option<&'static str>,
+}
+
+/// A cancellation that is scheduled.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CancelledAnswer {
+    /// The subscription ends with its period.
+    cancelled: bool,
+    /// The same, as the payment provider calls it.
+    cancel_at_period_end: bool,
+    /// Until then all stays as it is, ISO 8601, UTC.
+    #[schema(required, format = DateTime)]
+    current_period_end: Option<String>,
+}
+
+/// Begins to enter or renew the payment method: send the user to the page that is answered.
+#[utoipa::path(
+    post,
+    path = "/payprov/checkout-setup",
+    operation_id = "billing_checkout_setup",
+    tag = "Billing",
+    security(("api_secret" = [])),
+    request_body = CheckoutSetupRequest,
+    responses(
+        (status = 200, body = HostedPage),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`billing_not_configured`"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn checkout_setup(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<HostedPage>, Problem> {
+    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let request: CheckoutSetupRequest = parse(&body)?;
+    let address = checked("portal_url", request.portal_url, doors.allow_private)?;
+    let page = doors.billing.checkout_setup(caller.subscriber.id, &address);
+    let url = page.await.map_err(problem)?;
+    Ok(Json(HostedPage { url }))
+}
+
+/// Brings the subscription back. `past_due` or `unpaid`: all open invoices are paid. `canceled`: a new
+/// subscription is made and paid at once. The payment method that was entered last pays, and in a trial
+/// it makes the subscription go on. Where there is nothing to bring back, nothing is done.
+#[utoipa::path(
+    post,
+    path = "/payprov/reactivate",
+    operation_id = "billing_reactivate",
+    tag = "Billing",
+    security(("api_secret" = [])),
+    responses(
+        (status = 200, body = ReactivatedAnswer),
+        (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`payment_declined`"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`payment_method_missing`, `reactivation_in_flight`, `no_subscription` or `billing_not_configured`"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn reactivate(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+) -> Result<Json<ReactivatedAnswer>, Problem> {
+    let reactivated = doors.billing.reactivate(caller.subscriber.id).await;
+    let reactivated = reactivated.map_err(problem)?;
+    Ok(Json(ReactivatedAnswer {
+        reactivated: reactivated.reactivated,
+        status: reactivated.status.map(SubscriptionStatus::as_str),
+    }))
+}
+
+/// Lets an active or trialing subscription end with its period. Mail may leave until then.
+#[utoipa::path(
+    post,
+    path = "/payprov/cancel-subscription",
+    operation_id = "billing_cancel_subscription",
+    tag = "Billing",
+    security(("api_secret" = [])),
+    responses(
+        (status = 200, body = CancelledAnswer),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn cancel_subscription(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+) -> Result<Json<CancelledAnswer>, Problem> {
+    let cancelled = doors.billing.cancel(caller.subscriber.id).await;
+    let cancelled = cancelled.map_err(problem)?;
+    Ok(Json(CancelledAnswer {
+        cancelled: true,
+        cancel_at_period_end: true,
+        current_period_end: cancelled.current_period_end.map(iso8601),
+    }))
+}
+
+/// The payment provider's own portal for its customers. Only for active or trialing subscriptions.
+#[utoipa::path(
+    post,
+    path = "/payprov/portal",
+    operation_id = "billing_portal",
+    tag = "Billing",
+    security(("api_secret" = [])),
+    request_body = PortalRequest,
+    responses(
+        (status = 200, body = HostedPage),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn portal(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<HostedPage>, Problem> {
+    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let request: PortalRequest = parse(&body)?;
+    let address = checked("return_url", request.return_url, doors.allow_private)?;
+    let page = doors.billing.portal(caller.subscriber.id, &address);
+    let url = page.await.map_err(problem)?;
+    Ok(Json(HostedPage { url }))
+}
+
+/// An address to come back to.
+fn checked(
+    field: &'static str,
+    given: Field<String>,
+    allow_loopback: bool,
+) -> Result<String, Problem> {
+    let mut errors = Vec::new();
+    let address = given.required(field, &mut errors);
+    if let Some(address) = address {
+        match check_web_address(&address, allow_loopback) {
+            Ok(()) => return Ok(address),
+            Err(error) => errors.push(FieldError::new(field, error.to_string())),
+        }
+    }
+    Err(Problem::fields(errors))
+}

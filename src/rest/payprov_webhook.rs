@@ -1,0 +1,116 @@
+//! What the payment provider tells.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Doors;
+use super::problem::{Problem, ProblemBody};
+use super::request::whole_body;
+use crate::billing::ReceiveError;
+
+/// Largest event in bytes: an invoice with many lines takes some hundred thousand.
+const MAXIMUM_EVENT: usize = 1 << 20;
+
+/// An event of the payment provider's.
+#[derive(Deserialize, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "read as it came, since its signature is over the bytes"
+)]
+pub(super) struct PayprovEvent {
+    /// The provider's id: one that comes again changes nothing.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[A-Za-z0-9_-]+$",
+        example = "evt_1NG8Du2eZvKYlo2CUI79vXWy"
+    )]
+    id: String,
+    /// What happened.
+    #[schema(
+        min_length = 1,
+        max_length = 100,
+        pattern = "^[A-Za-z0-9._]+$",
+        example = "customer.subscription.updated"
+    )]
+    r#type: String,
+    /// What it happened to.
+    data: PayprovEventData,
+}
+
+/// What an event tells of.
+#[derive(Deserialize, ToSchema)]
+#[expect(
+    dead_code,
+    reason = "read as it came, since its signature is over the bytes"
+)]
+pub(super) struct PayprovEventData {
+    /// The object as it was then. It is fetched anew before anything follows from it.
+    #[schema(value_type = Object)]
+    object: serde_json::Map<String, serde_json::Value>,
+}
+
+/// An event that is stored.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Received {
+    /// True.
+    received: bool,
+}
+
+/// Takes an event of the payment provider in; for the provider alone. With `payprov.webhook_secret` set,
+/// the header `Stripe-Signature` has to be right. Answered once the event is stored.
+#[utoipa::path(
+    post,
+    path = "/payprov/webhook",
+    operation_id = "billing_webhook",
+    tag = "Billing",
+    request_body = PayprovEvent,
+    params(("Stripe-Signature" = Option<String>, Header, description = "`t=…,v1=…`: the provider's signature over the body")),
+    responses(
+        (status = 200, body = Received),
+        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_signature`, `malformed_json`, `invalid_event` or `incomplete_body`"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`billing_not_configured`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+    )
+)]
+pub(super) async fn webhook(
+    State(doors): State<Doors>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Received>, Problem> {
+    let body = whole_body(body, MAXIMUM_EVENT).await?;
+    let signature = headers
+        .get("stripe-signature")
+        .and_then(|value| value.to_str().ok());
+    match doors.billing.receive(signature, &body).await {
+        Ok(()) => Ok(Json(Received { received: true })),
+        Err(ReceiveError::NotConfigured) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "billing_not_configured",
+            "This gateway bills nothing: it has no payment provider.",
+        )),
+        Err(ReceiveError::Signature(error)) => {
+            tracing::warn!(%error, "an event that is not the payment provider's was refused");
+            Err(Problem::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_signature",
+                "The signature is not right.",
+            ))
+        }
+        Err(ReceiveError::NotJson) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "malformed_json",
+            "The body is no JSON.",
+        )),
+        Err(ReceiveError::NotAnEvent) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_event",
+            "The body is no event: it needs an id, a type and a data.object.",
+        )),
+        Err(ReceiveError::Database(error)) => Err(Problem::database(&error)),
+    }
+}

@@ -1,0 +1,188 @@
+//! All that the payment provider knows, in one value that is saved whole.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::objects::{
+    CheckoutSession, Customer, Event, EventData, EventRequest, Invoice, PaymentMethod,
+    PortalSession, SetupIntent, Subscription,
+};
+use super::refusal::Refusal;
+
+/// How many events can be asked for later; the oldest go first.
+const KEPT_EVENTS: usize = 1_000;
+
+/// How many events may wait for their receiver; the oldest go first.
+const WAITING_EVENTS: usize = 1_000;
+
+/// What events are written in.
+pub(super) const API_VERSION: &str = "2025-03-31.basil";
+
+/// How long the answer to an idempotency key is kept, in seconds.
+const KEPT_KEYS: i64 = 24 * 60 * 60;
+
+/// The ledger. Objects are found by their ids, which sort by age.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Ledger {
+    pub(super) customers: BTreeMap<String, Customer>,
+    /// Customers that were: asked for, they are told as deleted.
+    pub(super) deleted_customers: BTreeSet<String>,
+    pub(super) payment_methods: BTreeMap<String, PaymentMethod>,
+    pub(super) setup_intents: BTreeMap<String, SetupIntent>,
+    pub(super) checkout_sessions: BTreeMap<String, CheckoutSession>,
+    pub(super) portal_sessions: BTreeMap<String, PortalSession>,
+    pub(super) subscriptions: BTreeMap<String, Subscription>,
+    pub(super) invoices: BTreeMap<String, Invoice>,
+    /// Oldest first.
+    pub(super) events: VecDeque<Event>,
+    /// Events that the receiver has not taken yet, oldest first.
+    pub(super) waiting: VecDeque<String>,
+    /// Subscriptions whose owners were told that the trial will end.
+    pub(super) reminded: BTreeSet<String>,
+    pub(super) answers: BTreeMap<String, Answer>,
+    pub(super) invoices_made: u64,
+    /// Where its pages are, without a slash at the end.
+    #[serde(skip)]
+    pub(super) address: String,
+    /// The request under way, which its events name.
+    #[serde(skip)]
+    pub(super) request: EventRequest,
+}
+
+/// What was answered to a request with an idempotency key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Answer {
+    pub(super) at: i64,
+    pub(super) fingerprint: String,
+    pub(super) status: u16,
+    pub(super) body: Value,
+}
+
+/// A new id: the prefix, and what sorts by age.
+pub(super) fn new_id(prefix: &str) -> String {
+    format!("{prefix}_{}", Uuid::now_v7().simple())
+}
+
+impl Ledger {
+    /// Notes that something happened to an object, and that its receiver is to be told.
+    pub(super) fn happened(
+        &mut self,
+        kind: &str,
+        object: Value,
+        previous_attributes: Option<Value>,
+        at: i64,
+    ) -> String {
+        let id = new_id("evt");
+        self.events.push_back(Event {
+            id: id.clone(),
+            object: "event".to_owned(),
+            created: at,
+            livemode: false,
+            api_version: API_VERSION.to_owned(),
+            kind: kind.to_owned(),
+            data: EventData {
+                object,
+                previous_attributes,
+            },
+            pending_webhooks: 1,
+            request: self.request.clone(),
+        });
+        self.waiting.push_back(id.clone());
+        if self.events.len() > KEPT_EVENTS {
+            self.events.pop_front();
+        }
+        if self.waiting.len() > WAITING_EVENTS {
+            self.waiting.pop_front();
+        }
+        id
+    }
+
+    /// An event that is still known.
+    pub(super) fn event(&self, id: &str) -> Option<&Event> {
+        self.events.iter().find(|event| event.id == id)
+    }
+
+    /// A customer that a request's path names.
+    pub(super) fn customer(&self, id: &str) -> Result<&Customer, Refusal> {
+        self.customers
+            .get(id)
+            .ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, "customer", "id", id))
+    }
+
+    /// A customer that a parameter names.
+    pub(super) fn known_customer(&self, id: &str) -> Result<&Customer, Refusal> {
+        self.customers
+            .get(id)
+            .ok_or_else(|| Refusal::missing(StatusCode::BAD_REQUEST, "customer", "customer", id))
+    }
+
+    /// A subscription that a request's path names.
+    pub(super) fn subscription(&mut self, id: &str) -> Result<&mut Subscription, Refusal> {
+        self.subscriptions
+            .get_mut(id)
+            .ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, "subscription", "id", id))
+    }
+
+    /// An invoice that a request's path names.
+    pub(super) fn invoice(&mut self, id: &str) -> Result<&mut Invoice, Refusal> {
+        self.invoices
+            .get_mut(id)
+            .ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, "invoice", "invoice", id))
+    }
+
+    /// A card that `parameter` names, which must be the customer's.
+    pub(super) fn payment_method_of(
+        &self,
+        customer: &str,
+        parameter: &str,
+        id: &str,
+    ) -> Result<&PaymentMethod, Refusal> {
+        let status = StatusCode::BAD_REQUEST;
+        let method = self
+            .payment_methods
+            .get(id)
+            .ok_or_else(|| Refusal::missing(status, "PaymentMethod", parameter, id))?;
+        if method.customer.as_deref() != Some(customer) {
+            let text = "The customer does not have a payment method with the ID given. The payment method must be attached to the customer.";
+            return Err(Refusal::parameter(parameter, "resource_missing", text));
+        }
+        Ok(method)
+    }
+
+    /// What a subscription's invoices are paid with.
+    pub(super) fn payment_method_for(&self, subscription: &str) -> Option<&PaymentMethod> {
+        let subscription = self.subscriptions.get(subscription)?;
+        let of_customer = || {
+            let customer = self.customers.get(&subscription.customer)?;
+            customer.invoice_settings.default_payment_method.as_ref()
+        };
+        let id = subscription
+            .default_payment_method
+            .as_ref()
+            .or_else(of_customer)?;
+        self.payment_methods.get(id)
+    }
+
+    /// The object with this id, as the API shows it.
+    pub(super) fn object(&self, id: &str) -> Option<Value> {
+        let value = match id.split_once('_')?.0 {
+            "cus" => serde_json::to_value(self.customers.get(id)?),
+            "pm" => serde_json::to_value(self.payment_methods.get(id)?),
+            "seti" => serde_json::to_value(self.setup_intents.get(id)?),
+            "sub" => return self.subscriptions.get(id).map(Subscription::shown),
+            "in" => serde_json::to_value(self.invoices.get(id)?),
+            _ => return None,
+        };
+        value.ok()
+    }
+
+    /// Forgets the answers that are a day old.
+    pub(super) fn forget_answers(&mut self, now: i64) {
+        self.answers.retain(|_, answer| now - answer.at < KEPT_KEYS);
+    }
+}

@@ -1,0 +1,210 @@
+//! What people press on the pages, and what tests command by JSON:
+//!
+//! | | |
+//! |---|---|
+//! | `GET /payprov/steering` | all that the provider knows |
+//! | `POST /payprov/steering/faults`, `DELETE` | lets something go wrong ([`Fault`]); no more |
+//! | `PUT /payprov/steering/delivery` | `{"mode": "automatic"}` or `"by_hand"` |
+//! | `POST /payprov/steering/events/{id}` | delivers an event now, again if it must be |
+//! | `POST /payprov/steering/subscriptions/{id}` | `{"action": …}` ([`Action`]) |
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use serde::Deserialize;
+
+use super::PaymentProvider;
+use super::delivery::{DeliveryError, DeliveryMode};
+use super::faults::Fault;
+use super::ledger::Ledger;
+use super::lifecycle::Outcome;
+use super::objects::{InvoiceStatus, Status};
+
+/// What somebody lets happen to a subscription.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Its owner is told that the trial will end.
+    Remind,
+    /// The trial ends, as the card and the settings have it.
+    EndTrial,
+    /// The next payment is due now, and made.
+    PaymentSucceeds,
+    /// The next payment is due now, and fails.
+    PaymentFails,
+    /// The next payment is due now, and its owner must confirm it.
+    PaymentNeedsAction,
+    /// What is open is paid.
+    PayOpenInvoices,
+    /// No further payment will be tried: past due becomes unpaid.
+    GiveUp,
+    /// It ends with its period.
+    CancelAtPeriodEnd,
+    /// It doesn't, after all.
+    Resume,
+    /// It ends now.
+    Delete,
+}
+
+impl Action {
+    /// Whether it can happen to a subscription with this status.
+    pub(super) const fn fits(self, status: Status) -> bool {
+        match self {
+            Self::Remind | Self::EndTrial => matches!(status, Status::Trialing),
+            Self::PaymentSucceeds | Self::PaymentFails | Self::PaymentNeedsAction => {
+                matches!(status, Status::Trialing | Status::Active | Status::PastDue)
+            }
+            Self::PayOpenInvoices => matches!(
+                status,
+                Status::PastDue | Status::Unpaid | Status::Incomplete
+            ),
+            Self::GiveUp => matches!(status, Status::PastDue),
+            Self::CancelAtPeriodEnd | Self::Resume => {
+                matches!(status, Status::Trialing | Status::Active)
+            }
+            Self::Delete => !status.is_final(),
+        }
+    }
+
+    const fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::PaymentSucceeds => Some(Outcome::Paid),
+            Self::PaymentFails => Some(Outcome::Declined("card_declined")),
+            Self::PaymentNeedsAction => Some(Outcome::ActionRequired),
+            _ => None,
+        }
+    }
+}
+
+impl PaymentProvider {
+    /// Lets it happen; `false` when there is no such subscription, or it can't happen to it.
+    pub async fn act(&self, subscription: &str, action: Action) -> bool {
+        self.change(|ledger, now| ledger.act(subscription, action, now))
+            .await
+    }
+}
+
+impl Ledger {
+    pub(super) fn act(&mut self, id: &str, action: Action, now: i64) -> bool {
+        let Some(subscription) = self.subscriptions.get(id) else {
+            return false;
+        };
+        let (status, is_free) = (subscription.status, subscription.amount() == 0);
+        let fails = matches!(action, Action::PaymentFails | Action::PaymentNeedsAction);
+        // What costs nothing is paid whatever the card says.
+        if !action.fits(status) || (fails && is_free) {
+            return false;
+        }
+        match action {
+            Action::Remind => self.remind(id, now),
+            Action::EndTrial => self.end_trial(id, None, now),
+            Action::PaymentSucceeds | Action::PaymentFails | Action::PaymentNeedsAction => {
+                if status == Status::Trialing {
+                    self.end_trial(id, action.outcome(), now);
+                } else {
+                    self.renew(id, action.outcome(), now);
+                }
+            }
+            Action::PayOpenInvoices => self.pay_open_invoices(id, now),
+            Action::GiveUp => self.give_up(id, now),
+            Action::CancelAtPeriodEnd | Action::Resume => {
+                let cancels = action == Action::CancelAtPeriodEnd;
+                self.change_subscription(id, now, |subscription| {
+                    subscription.cancel_at_period_end = cancels;
+                    subscription.cancel_at = cancels.then_some(subscription.current_period_end);
+                    subscription.canceled_at = cancels.then_some(now);
+                });
+            }
+            Action::Delete => self.end(id, now),
+        }
+        true
+    }
+
+    fn pay_open_invoices(&mut self, subscription: &str, now: i64) {
+        let open: Vec<String> = self
+            .invoices
+            .values()
+            .filter(|invoice| invoice.subscription == subscription)
+            .filter(|invoice| invoice.status == InvoiceStatus::Open)
+            .map(|invoice| invoice.id.clone())
+            .collect();
+        for invoice in open {
+            self.attempt(&invoice, None, Some(Outcome::Paid), now);
+        }
+    }
+}
+
+pub(super) fn router() -> Router<PaymentProvider> {
+    Router::new()
+        .route("/payprov/steering", get(show))
+        .route(
+            "/payprov/steering/faults",
+            post(add_fault).delete(clear_faults),
+        )
+        .route("/payprov/steering/delivery", put(set_delivery))
+        .route("/payprov/steering/events/{id}", post(deliver))
+        .route("/payprov/steering/subscriptions/{id}", post(act))
+}
+
+async fn show(State(provider): State<PaymentProvider>) -> Response {
+    provider.look().await;
+    Json(provider.snapshot()).into_response()
+}
+
+async fn add_fault(
+    State(provider): State<PaymentProvider>,
+    Json(fault): Json<Fault>,
+) -> StatusCode {
+    if provider.add_fault(fault) {
+        StatusCode::NO_CONTENT
+    } else {
+        StatusCode::TOO_MANY_REQUESTS
+    }
+}
+
+async fn clear_faults(State(provider): State<PaymentProvider>) -> StatusCode {
+    provider.clear_faults();
+    StatusCode::NO_CONTENT
+}
+
+#[derive(Debug, Deserialize)]
+struct Delivery {
+    mode: DeliveryMode,
+}
+
+async fn set_delivery(
+    State(provider): State<PaymentProvider>,
+    Json(delivery): Json<Delivery>,
+) -> StatusCode {
+    provider.set_delivery(delivery.mode);
+    StatusCode::NO_CONTENT
+}
+
+async fn deliver(State(provider): State<PaymentProvider>, Path(id): Path<String>) -> Response {
+    match provider.deliver(&id).await {
+        Ok(()) => StatusCode::NO_CONTENT.into_response(),
+        Err(error @ DeliveryError::NoSuchEvent) => {
+            (StatusCode::NOT_FOUND, error.to_string()).into_response()
+        }
+        Err(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Command {
+    action: Action,
+}
+
+async fn act(
+    State(provider): State<PaymentProvider>,
+    Path(id): Path<String>,
+    Json(command): Json<Command>,
+) -> StatusCode {
+    if provider.act(&id, command.action).await {
+        StatusCode::NO_CONTENT
+    } else {
+        StatusCode::CONFLICT
+    }
+}

@@ -1,0 +1,331 @@
+//! The table `billing_jobs`: what is to be done at the payment provider. One row for each subscriber and
+//! kind of work, however often the work becomes necessary.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::types::ids::{AppId, SubscriberId, uuid_at};
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobKind {
+    /// A customer and a subscription are to be made.
+    Provision,
+    /// The quantity is to be that of the active mailboxes.
+    Quantity,
+    /// The subscriptions of a subscriber who is gone are to be ended.
+    End,
+}
+
+impl JobKind {
+    /// The word that it is stored under.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Provision => "provision",
+            Self::Quantity => "quantity",
+            Self::End => "end",
+        }
+    }
+}
+
+/// Work that was taken up.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Its own id, for the provider's idempotency keys.
+    pub id: Uuid,
+    /// Whose it is.
+    pub subscriber: SubscriberId,
+    /// What is to be done.
+    pub kind: JobKind,
+    /// For [`JobKind::End`]: the provider's customer.
+    pub customer_id: Option<String>,
+    /// How often it has become necessary.
+    pub generation: i64,
+    /// How often it was taken up, this time included.
+    pub attempts: i32,
+    /// For [`JobKind::Provision`]: the quantity that the first attempt asked for.
+    pub quantity: Option<i64>,
+}
+
+struct Row {
+    id: Uuid,
+    subscriber_id: Uuid,
+    kind: String,
+    customer_id: Option<String>,
+    generation: i64,
+    attempts: i32,
+    quantity: Option<i64>,
+}
+
+impl TryFrom<Row> for Job {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        let kind = match row.kind.as_str() {
+            "provision" => JobKind::Provision,
+            "quantity" => JobKind::Quantity,
+            "end" => JobKind::End,
+            _ => return Err(sqlx::Error::Decode("no kind of billing job".into())),
+        };
+        Ok(Self {
+            id: row.id,
+            subscriber: SubscriberId(row.subscriber_id),
+            kind,
+            customer_id: row.customer_id,
+            generation: row.generation,
+            attempts: row.attempts,
+            quantity: row.quantity,
+        })
+    }
+}
+
+/// Notes that something is to be done for a subscriber, at once.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn enqueue(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    kind: JobKind,
+    customer_id: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO billing_jobs (id, subscriber_id, kind, customer_id, due_at, created_at)
+         VALUES ($1, $2, $3, $4, $5, $5)
+         ON CONFLICT (subscriber_id, kind) DO UPDATE
+         SET generation = billing_jobs.generation + 1, due_at = EXCLUDED.due_at",
+        uuid_at(now),
+        subscriber.0,
+        kind.as_str(),
+        customer_id,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Notes that the quantity of an app's subscriber has changed, within the transaction that changes it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn enqueue_quantity_of_app(
+    connection: &mut PgConnection,
+    app: AppId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO billing_jobs (id, subscriber_id, kind, due_at, created_at)
+         SELECT $1, subscriber_id, 'quantity', $3, $3 FROM apps WHERE id = $2
+         ON CONFLICT (subscriber_id, kind) DO UPDATE
+         SET generation = billing_jobs.generation + 1, due_at = EXCLUDED.due_at",
+        uuid_at(now),
+        app.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Notes that a customer and a subscription are to be made for subscribers who have none, such as those
+/// who signed up while nothing was billed; `limit` of them.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn enqueue_missing(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let enqueued = sqlx::query!(
+        "INSERT INTO billing_jobs (id, subscriber_id, kind, due_at, created_at)
+         SELECT gen_random_uuid(), id, 'provision', $1, $1 FROM subscribers
+         WHERE payprov_subscription_id IS NULL AND NOT EXISTS (
+             SELECT 1 FROM billing_jobs WHERE subscriber_id = subscribers.id AND kind = 'provision'
+         )
+         ORDER BY id LIMIT $2
+         ON CONFLICT (subscriber_id, kind) DO NOTHING",
+        now,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(enqueued.rows_affected())
+}
+
+/// Takes up some work that is due, until `lease_until`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Job>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        "UPDATE billing_jobs SET lease_until = $2, attempts = attempts + 1
+         WHERE (subscriber_id, kind) IN (
+             SELECT subscriber_id, kind FROM billing_jobs
+             WHERE due_at <= $1 AND (lease_until IS NULL OR lease_until <= $1)
+             ORDER BY due_at LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity",
+        now,
+        lease_until,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Job::try_from).collect()
+}
+
+/// Takes up one piece of work, whenever it would be due, unless somebody is at it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_one(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    kind: JobKind,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+) -> Result<Option<Job>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "UPDATE billing_jobs SET lease_until = $4, attempts = attempts + 1
+         WHERE subscriber_id = $1 AND kind = $2 AND (lease_until IS NULL OR lease_until <= $3)
+         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity",
+        subscriber.0,
+        kind.as_str(),
+        now,
+        lease_until,
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(Job::try_from).transpose()
+}
+
+/// Whether there is such work for a subscriber.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn is_pending(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    kind: JobKind,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM billing_jobs WHERE subscriber_id = $1 AND kind = $2
+           ) AS "exists!""#,
+        subscriber.0,
+        kind.as_str(),
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Settles the quantity that every attempt of this work asks for: the first attempt's.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn settle_quantity(
+    connection: &mut PgConnection,
+    job: &Job,
+    quantity: i64,
+) -> Result<i64, sqlx::Error> {
+    let settled = sqlx::query_scalar!(
+        "UPDATE billing_jobs SET quantity = coalesce(quantity, $2) WHERE id = $1
+         RETURNING quantity",
+        job.id,
+        quantity,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(settled.flatten().unwrap_or(quantity))
+}
+
+/// The work is done. When it has become necessary again meanwhile it is due at once.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn finish(
+    connection: &mut PgConnection,
+    job: &Job,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let done = sqlx::query!(
+        "DELETE FROM billing_jobs WHERE id = $1 AND generation = $2",
+        job.id,
+        job.generation,
+    )
+    .execute(&mut *connection)
+    .await?;
+    if done.rows_affected() == 0 {
+        sqlx::query!(
+            "UPDATE billing_jobs SET lease_until = NULL, attempts = 0, due_at = $2 WHERE id = $1",
+            job.id,
+            now,
+        )
+        .execute(connection)
+        .await?;
+    }
+    Ok(())
+}
+
+/// Gives work back that could not be done, to be tried again at `due_at`; at once where it has become
+/// necessary again meanwhile.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn postpone(
+    connection: &mut PgConnection,
+    job: &Job,
+    due_at: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE billing_jobs
+         SET lease_until = NULL, due_at = CASE WHEN generation = $2 THEN $3 ELSE due_at END
+         WHERE id = $1",
+        job.id,
+        job.generation,
+        due_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Forgets what was to be done for a subscriber.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM billing_jobs WHERE subscriber_id = $1",
+        subscriber.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! Notices on their way: claimed with a lease, which is the `due_at` that the claim sets. Whoever finds
+//! another one there has been overtaken, and changes nothing.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::SubscriberId;
+use crate::types::notice::Notice;
+
+/// A claimed notice.
+#[derive(Debug, Clone)]
+pub struct Due {
+    /// Its row.
+    pub id: Uuid,
+    /// Whom it is for.
+    pub subscriber: SubscriberId,
+    /// The subscriber's name.
+    pub label: String,
+    /// The subscriber's contact address.
+    pub email: String,
+    /// What it tells; `None` when it can't be read.
+    pub notice: Option<Notice>,
+    /// Attempts so far, this one included.
+    pub attempts: i32,
+    /// When it was written.
+    pub created_at: DateTime<Utc>,
+    /// Somebody was sending it, and never said what came of it.
+    pub left_before: bool,
+    /// The claim's end.
+    pub lease_until: DateTime<Utc>,
+}
+
+/// What became of a notice for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The relay has it.
+    Sent,
+    /// There is no relay.
+    Skipped,
+    /// The relay won't have it.
+    GivenUp,
+    /// The relay may have it.
+    Unknown,
+}
+
+impl Outcome {
+    /// The word that it is stored under.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Skipped => "skipped",
+            Self::GivenUp => "given_up",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Claims up to `limit` notices that are due at `now`, the oldest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Due>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "WITH due AS (
+             SELECT id FROM billing_notices
+             WHERE due_at IS NOT NULL AND due_at <= $1
+             ORDER BY due_at LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         UPDATE billing_notices AS notice SET due_at = $2, attempts = notice.attempts + 1
+         FROM due, subscribers AS subscriber
+         WHERE notice.id = due.id AND subscriber.id = notice.subscriber_id
+         RETURNING notice.id, notice.subscriber_id, subscriber.label, subscriber.email,
+                   notice.data, notice.attempts, notice.created_at, notice.leaving_at",
+        now,
+        lease_until,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    let claimed = rows.into_iter().map(|row| Due {
+        id: row.id,
+        subscriber: SubscriberId(row.subscriber_id),
+        label: row.label,
+        email: row.email,
+        notice: serde_json::from_value(row.data).ok(),
+        attempts: row.attempts,
+        created_at: row.created_at,
+        left_before: row.leaving_at.is_some(),
+        lease_until,
+    });
+    Ok(claimed.collect())
+}
+
+/// Notes that the mail leaves now; `false` when the claim is another's by now.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn leaves(
+    connection: &mut PgConnection,
+    due: &Due,
+    now: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let changed = sqlx::query!(
+        "UPDATE billing_notices SET leaving_at = $3 WHERE id = $1 AND due_at = $2",
+        due.id,
+        due.lease_until,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(changed.rows_affected() == 1)
+}
+
+/// The relay has not got it: there is another attempt at `due_at`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn postpone(
+    connection: &mut PgConnection,
+    due: &Due,
+    due_at: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE billing_notices SET due_at = $3, leaving_at = NULL WHERE id = $1 AND due_at = $2",
+        due.id,
+        due.lease_until,
+        due_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Nothing more is to be done for it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn settle(
+    connection: &mut PgConnection,
+    due: &Due,
+    outcome: Outcome,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let sent_at = (outcome == Outcome::Sent).then_some(now);
+    sqlx::query!(
+        "UPDATE billing_notices SET due_at = NULL, outcome = $3, sent_at = $4
+         WHERE id = $1 AND due_at = $2",
+        due.id,
+        due.lease_until,
+        outcome.as_str(),
+        sent_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes up to `limit` notices that were settled and are from before `before`; answers how many.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(
+    connection: &mut PgConnection,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM billing_notices WHERE id IN (
+             SELECT id FROM billing_notices
+             WHERE created_at < $1 AND due_at IS NULL
+             ORDER BY created_at LIMIT $2
+         )",
+        before,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}

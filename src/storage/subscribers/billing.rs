@@ -1,0 +1,307 @@
+//! The table `subscribers`: what is known of a subscriber's subscription.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::types::ids::SubscriberId;
+use crate::types::subscription::SubscriptionStatus;
+
+/// A subscriber as the payment provider and we know it.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The subscriber.
+    pub subscriber: SubscriberId,
+    /// Display name.
+    pub label: String,
+    /// Contact address.
+    pub email: String,
+    /// The provider's customer.
+    pub customer_id: Option<String>,
+    /// `None`: there is no subscription.
+    pub status: Option<SubscriptionStatus>,
+    /// The one subscription that counts.
+    pub subscription_id: Option<String>,
+    /// When the provider made it.
+    pub subscription_created_at: Option<DateTime<Utc>>,
+    /// When the trial ends or ended.
+    pub trial_end: Option<DateTime<Utc>>,
+    /// The end of what is paid.
+    pub current_period_end: Option<DateTime<Utc>>,
+    /// It ends with the period.
+    pub cancel_at_period_end: bool,
+    /// As the provider had it last.
+    pub billed_quantity: Option<i64>,
+    /// An invoice whose payment failed.
+    pub failed_invoice_id: Option<String>,
+    /// The looks at the provider that were begun.
+    pub look: i64,
+    /// The newest look whose outcome is stored.
+    pub applied_look: i64,
+}
+
+struct Row {
+    id: uuid::Uuid,
+    label: String,
+    email: String,
+    payprov_customer_id: Option<String>,
+    subscription_status: Option<String>,
+    payprov_subscription_id: Option<String>,
+    payprov_subscription_created_at: Option<DateTime<Utc>>,
+    trial_end: Option<DateTime<Utc>>,
+    current_period_end: Option<DateTime<Utc>>,
+    cancel_at_period_end: bool,
+    billed_quantity: Option<i64>,
+    failed_invoice_id: Option<String>,
+    payprov_look: i64,
+    payprov_applied_look: i64,
+}
+
+impl From<Row> for Account {
+    fn from(row: Row) -> Self {
+        Self {
+            subscriber: SubscriberId(row.id),
+            label: row.label,
+            email: row.email,
+            customer_id: row.payprov_customer_id,
+            status: row
+                .subscription_status
+                .and_then(|status| status.parse().ok()),
+            subscription_id: row.payprov_subscription_id,
+            subscription_created_at: row.payprov_subscription_created_at,
+            trial_end: row.trial_end,
+            current_period_end: row.current_period_end,
+            cancel_at_period_end: row.cancel_at_period_end,
+            billed_quantity: row.billed_quantity,
+            failed_invoice_id: row.failed_invoice_id,
+            look: row.payprov_look,
+            applied_look: row.payprov_applied_look,
+        }
+    }
+}
+
+/// A subscriber's account.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<Account>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, label, email, payprov_customer_id, subscription_status,
+                payprov_subscription_id, payprov_subscription_created_at, trial_end,
+                current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
+                payprov_look, payprov_applied_look
+         FROM subscribers WHERE id = $1",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Account::from))
+}
+
+/// The same, locked until the transaction ends.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn lock(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<Account>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, label, email, payprov_customer_id, subscription_status,
+                payprov_subscription_id, payprov_subscription_created_at, trial_end,
+                current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
+                payprov_look, payprov_applied_look
+         FROM subscribers WHERE id = $1 FOR NO KEY UPDATE",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Account::from))
+}
+
+/// Begins a look at the provider: the account as it is, with the look's own number.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn begin_look(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<Account>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "UPDATE subscribers SET payprov_look = payprov_look + 1 WHERE id = $1
+         RETURNING id, label, email, payprov_customer_id, subscription_status,
+                   payprov_subscription_id, payprov_subscription_created_at, trial_end,
+                   current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
+                   payprov_look, payprov_applied_look",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Account::from))
+}
+
+/// The subscriber of a customer of the provider's.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_by_customer(
+    connection: &mut PgConnection,
+    customer_id: &str,
+) -> Result<Option<SubscriberId>, sqlx::Error> {
+    let id = sqlx::query_scalar!(
+        "SELECT id FROM subscribers WHERE payprov_customer_id = $1",
+        customer_id,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(id.map(SubscriberId))
+}
+
+/// Notes the provider's customer of a subscriber that has none; answers the one that it has then, or
+/// `None` when the subscriber is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn set_customer(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+    customer_id: &str,
+) -> Result<Option<String>, sqlx::Error> {
+    let noted = sqlx::query_scalar!(
+        "UPDATE subscribers SET payprov_customer_id = coalesce(payprov_customer_id, $2)
+         WHERE id = $1 RETURNING payprov_customer_id",
+        id.0,
+        customer_id,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(noted.flatten())
+}
+
+/// Stores what a look has seen, with its number and the moment of the next one.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn store(
+    connection: &mut PgConnection,
+    account: &Account,
+    next_look: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers
+         SET subscription_status = $2, payprov_subscription_id = $3,
+             payprov_subscription_created_at = $4, trial_end = $5, current_period_end = $6,
+             cancel_at_period_end = $7, billed_quantity = $8, failed_invoice_id = $9,
+             payprov_applied_look = $10, payprov_look_due_at = $11
+         WHERE id = $1",
+        account.subscriber.0,
+        account.status.map(SubscriptionStatus::as_str),
+        account.subscription_id,
+        account.subscription_created_at,
+        account.trial_end,
+        account.current_period_end,
+        account.cancel_at_period_end,
+        account.billed_quantity,
+        account.failed_invoice_id,
+        account.applied_look,
+        next_look,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The mailboxes that a subscriber is billed for: the active ones of all its apps.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn quantity(connection: &mut PgConnection, id: SubscriberId) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM mailboxes JOIN apps ON apps.id = app_id
+           WHERE subscriber_id = $1 AND status = 'active'"#,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Takes some subscribers whose next look is due, and puts it off to `again`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_due_looks(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    again: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<SubscriberId>, sqlx::Error> {
+    let ids = sqlx::query_scalar!(
+        "UPDATE subscribers SET payprov_look_due_at = $2
+         WHERE id IN (
+             SELECT id FROM subscribers WHERE payprov_look_due_at <= $1
+             ORDER BY payprov_look_due_at LIMIT $3
+             FOR NO KEY UPDATE SKIP LOCKED
+         )
+         RETURNING id",
+        now,
+        again,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(SubscriberId).collect())
+}
+
+/// Takes the right to reactivate a subscription until `lease_until`; `false` when somebody else has it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_reactivation(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let claimed = sqlx::query!(
+        "UPDATE subscribers SET reactivation_lease_until = $3
+         WHERE id = $1 AND (reactivation_lease_until IS NULL OR reactivation_lease_until <= $2)",
+        id.0,
+        now,
+        lease_until,
+    )
+    .execute(connection)
+    .await?;
+    Ok(claimed.rows_affected() == 1)
+}
+
+/// Gives that right back.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn release_reactivation(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers SET reactivation_lease_until = NULL WHERE id = $1",
+        id.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Billing's work: the payment provider's events, what is to be done there, and subscriptions that are due
+//! for a look. Each has places of its own, so that none waits behind another.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::billing::Billing;
+
+/// How many of each are worked on at once.
+const PLACES: usize = 8;
+
+/// How often it looks for due work while nothing wakes it.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How often it looks for subscribers without a subscription, and forgets old events.
+const SELDOM: Duration = Duration::from_mins(1);
+
+/// Places for one kind of work.
+struct Places(Arc<Semaphore>);
+
+impl Places {
+    fn new() -> Self {
+        Self(Arc::new(Semaphore::new(PLACES)))
+    }
+
+    fn free(&self) -> usize {
+        self.0.available_permits()
+    }
+
+    /// Only one loop takes places, so there is one for each that was free.
+    fn take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0).try_acquire_owned().ok()
+    }
+}
+
+/// Runs until `stop`; what was taken up is finished on `tracker`.
+pub async fn run(billing: Billing, tracker: TaskTracker, stop: CancellationToken) {
+    let (events, jobs, looks) = (Places::new(), Places::new(), Places::new());
+    let mut seldom_at: Option<Instant> = None;
+    loop {
+        if seldom_at.is_none_or(|at| at.elapsed() > SELDOM) {
+            seldom(&billing).await;
+            seldom_at = Some(Instant::now());
+        }
+        match round(&billing, &tracker, [&events, &jobs, &looks]).await {
+            // There may be more.
+            Ok(true) if !stop.is_cancelled() => continue,
+            Ok(_) => {}
+            Err(error) => tracing::error!(%error, "billing's work can't be looked for"),
+        }
+        tokio::select! {
+            () = billing.woken() => {}
+            () = tokio::time::sleep(POLL) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Takes up as much as there are places for; `true` when all places of a kind were filled and are free
+/// again.
+async fn round(
+    billing: &Billing,
+    tracker: &TaskTracker,
+    [events, jobs, looks]: [&Places; 3],
+) -> Result<bool, sqlx::Error> {
+    let mut filled = false;
+    if events.free() > 0 {
+        let free = events.free();
+        let claimed = billing.claim_events(free).await?;
+        filled |= claimed.len() == free;
+        for event in claimed {
+            let (billing, place) = (billing.clone(), events.take());
+            tracker.spawn(async move {
+                billing.work_event(event).await;
+                drop(place);
+                billing.wake();
+            });
+        }
+    }
+    if jobs.free() > 0 {
+        let free = jobs.free();
+        let claimed = billing.claim_jobs(free).await?;
+        filled |= claimed.len() == free;
+        for job in claimed {
+            let (billing, place) = (billing.clone(), jobs.take());
+            tracker.spawn(async move {
+                billing.work_job(job).await;
+                drop(place);
+                billing.wake();
+            });
+        }
+    }
+    if looks.free() > 0 {
+        for subscriber in billing.claim_due_looks(looks.free()).await? {
+            let (billing, place) = (billing.clone(), looks.take());
+            tracker.spawn(async move {
+                billing.work_look(subscriber).await;
+                drop(place);
+                billing.wake();
+            });
+        }
+    }
+    Ok(filled)
+}
+
+async fn seldom(billing: &Billing) {
+    if let Err(error) = billing.find_unbilled().await {
+        tracing::error!(%error, "subscribers without a subscription can't be found");
+    }
+    if let Err(error) = billing.forget_events().await {
+        tracing::error!(%error, "old events of the payment provider can't be forgotten");
+    }
+}

@@ -1,0 +1,36 @@
+//! Sends the notices to subscribers that are due, and forgets old ones.
+
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::pause;
+use crate::billing::notices::Notices;
+
+/// How often it looks while there are none.
+const POLL: Duration = Duration::from_secs(1);
+
+/// How often old ones are forgotten.
+const FORGET: Duration = Duration::from_hours(1);
+
+/// Runs until `stop`; what is being sent then is finished first.
+pub async fn run(notices: Notices, stop: CancellationToken) {
+    let mut forgot_at: Option<Instant> = None;
+    loop {
+        if forgot_at.is_none_or(|at| at.elapsed() > FORGET) {
+            if let Err(error) = notices.forget().await {
+                tracing::error!(%error, "old notices can't be forgotten");
+            }
+            forgot_at = Some(Instant::now());
+        }
+        match notices.send_due().await {
+            Ok(0) => {}
+            Ok(_) if !stop.is_cancelled() => continue,
+            Ok(_) => return,
+            Err(error) => tracing::error!(%error, "due notices can't be sent"),
+        }
+        if !pause(POLL, &stop).await {
+            return;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Stands before a payment provider: holds answers back, and puts the requests into the words of one
+//! that knows an older interface (localstripe: plans instead of prices, no settings for the end of a
+//! trial, no filter of invoices).
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{OriginalUri, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::Notify;
+
+/// A proxy on loopback; it ends with the test's runtime.
+pub struct PayprovProxy {
+    pub url: String,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    upstream: Mutex<String>,
+    translates: bool,
+    held: Mutex<Option<Arc<Held>>>,
+    http: reqwest::Client,
+}
+
+/// An answer that is there and doesn't leave.
+#[derive(Default)]
+pub struct Held {
+    reached: Notify,
+    released: Notify,
+}
+
+impl Held {
+    /// Returns once the provider has answered.
+    pub async fn reached(&self) {
+        self.reached.notified().await;
+    }
+
+    pub fn release(&self) {
+        self.released.notify_one();
+    }
+}
+
+impl PayprovProxy {
+    pub async fn start(translates: bool) -> Self {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let shared = Arc::new(Shared {
+            upstream: Mutex::default(),
+            translates,
+            held: Mutex::default(),
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+        });
+        let router = Router::new()
+            .fallback(forward)
+            .with_state(Arc::clone(&shared));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { url, shared }
+    }
+
+    /// Where requests go, before `/v1`.
+    pub fn forward_to(&self, upstream: &str) {
+        upstream.clone_into(&mut self.shared.upstream.lock().unwrap());
+    }
+
+    /// Holds the next answer about one subscription.
+    pub fn hold_next_look(&self) -> Arc<Held> {
+        let held = Arc::new(Held::default());
+        *self.shared.held.lock().unwrap() = Some(Arc::clone(&held));
+        held
+    }
+}
+
+async fn forward(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let upstream = shared.upstream.lock().unwrap().clone();
+    if upstream.is_empty() {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    }
+    let mut path = uri.path().to_owned();
+    let mut query: Vec<(String, String)> =
+        url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
+            .into_owned()
+            .collect();
+    let mut form: Vec<(String, String)> = url::form_urlencoded::parse(&body).into_owned().collect();
+    if shared.translates {
+        translate(&mut path, &mut query, &mut form);
+    }
+    let mut request = shared
+        .http
+        .request(method.clone(), format!("{upstream}{path}"))
+        .query(&query)
+        .header("authorization", &headers["authorization"]);
+    if let Some(key) = headers.get("idempotency-key") {
+        request = request.header("idempotency-key", key);
+    }
+    if method == Method::POST {
+        request = request.form(&form);
+    }
+    let Ok(answer) = request.send().await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    let status = answer.status();
+    let Ok(content) = answer.bytes().await else {
+        return StatusCode::BAD_GATEWAY.into_response();
+    };
+    if method == Method::GET && path.contains("/v1/subscriptions/") {
+        let held = shared.held.lock().unwrap().take();
+        if let Some(held) = held {
+            held.reached.notify_one();
+            held.released.notified().await;
+        }
+    }
+    (status, [("content-type", "application/json")], content).into_response()
+}
+
+type Fields = Vec<(String, String)>;
+
+fn translate(path: &mut String, query: &mut Fields, form: &mut Fields) {
+    for (name, _) in form.iter_mut() {
+        if name == "items[0][price]" {
+            "items[0][plan]".clone_into(name);
+        }
+    }
+    form.retain(|(name, value)| {
+        !name.starts_with("trial_settings")
+            && name != "proration_behavior"
+            // It takes no quantity of nothing.
+            && !(name == "items[0][quantity]" && value == "0")
+    });
+    if path.starts_with("/v1/invoices") {
+        query.retain(|(name, _)| name != "status");
+    }
+    if let Some(customer) = path
+        .strip_prefix("/v1/customers/")
+        .and_then(|rest| rest.strip_suffix("/payment_methods"))
+    {
+        query.push(("customer".to_owned(), customer.to_owned()));
+        query.push(("type".to_owned(), "card".to_owned()));
+        "/v1/payment_methods".clone_into(path);
+    }
+}
