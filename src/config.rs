@@ -29,6 +29,7 @@ pub use relay::RelaySettings;
 
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
+use crate::types::trusted_peers::TrustedPeers;
 
 /// Shorter operator tokens could be guessed.
 const OPERATOR_TOKEN_LENGTH: usize = 32;
@@ -71,6 +72,8 @@ pub struct DatabaseSettings {
     pub url: SecretString,
     /// Connections of this process at most.
     pub max_connections: u32,
+    /// Longest that one statement may take.
+    pub statement: Duration,
 }
 
 /// The SMTP listeners' settings.
@@ -82,6 +85,26 @@ pub struct SmtpSettings {
     pub starttls_listen: Option<SocketAddr>,
     /// Submission with implicit TLS.
     pub tls_listen: Option<SocketAddr>,
+    /// Balancers that send a PROXY protocol header.
+    pub proxy_protocol_from: TrustedPeers,
+}
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy)]
+pub struct ShutdownSettings {
+    /// How long `/readyz` says so before nothing new is taken any more.
+    pub announce: Duration,
+    /// How long work in hand may take then.
+    pub deadline: Duration,
+}
+
+impl Default for ShutdownSettings {
+    fn default() -> Self {
+        Self {
+            announce: Duration::ZERO,
+            deadline: Duration::from_secs(30),
+        }
+    }
 }
 
 /// Bounds on what strangers send.
@@ -182,6 +205,15 @@ pub enum LogFormat {
     Json,
 }
 
+/// How mail addresses stand in log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogAddresses {
+    /// As they are.
+    Plain,
+    /// Hashed under a key that comes of the first sealing key.
+    Hashed,
+}
+
 /// What `mailgate dev` adds.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
@@ -216,12 +248,18 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// Time for one whole REST request.
     pub http_request: Duration,
+    /// Proxies whose `X-Forwarded-For` counts.
+    pub http_trusted_proxies: TrustedPeers,
+    /// How the process ends.
+    pub shutdown: ShutdownSettings,
     /// The SMTP listeners.
     pub smtp: SmtpSettings,
     /// Address of the metrics.
     pub metrics_listen: Option<SocketAddr>,
     /// How log lines look.
     pub log_format: LogFormat,
+    /// How mail addresses stand there.
+    pub log_addresses: LogAddresses,
     /// What is logged.
     pub log_filter: String,
     /// Bounds.
@@ -385,6 +423,13 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         "log.format",
         &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
     );
+    let log_addresses = reader.choice(
+        "log.addresses",
+        &[
+            ("plain", LogAddresses::Plain),
+            ("hashed", LogAddresses::Hashed),
+        ],
+    );
     let log_filter = reader.text("log.filter");
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&log_filter) {
         reader.problem("log.filter", error.to_string());
@@ -403,10 +448,16 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         operator_token: read_operator_token(reader),
         webhooks: read_webhooks(reader),
         http_request: reader.seconds("http.request_seconds"),
+        http_trusted_proxies: reader.trusted_peers("http.trusted_proxies"),
+        shutdown: ShutdownSettings {
+            announce: Duration::from_secs(reader.number("shutdown.announce_seconds", 0, 3_600)),
+            deadline: Duration::from_secs(reader.number("shutdown.seconds", 1, 3_600)),
+        },
         smtp: SmtpSettings {
             host: reader.required("smtp.host", "the name that clients connect to"),
             starttls_listen: reader.listen_address("smtp.starttls_listen"),
             tls_listen: reader.listen_address("smtp.tls_listen"),
+            proxy_protocol_from: reader.trusted_peers("smtp.proxy_protocol_from"),
         },
         metrics_listen: reader.listen_address("metrics.listen"),
         log_filter,
@@ -418,6 +469,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         seal_keys: seal_keys?,
         http_listen: http_listen?,
         log_format: log_format?,
+        log_addresses: log_addresses?,
         sending: sending?,
         sandbox: SandboxSettings {
             listen: sandbox_listen?,
@@ -438,6 +490,7 @@ fn read_database(reader: &mut Reader<'_>) -> DatabaseSettings {
     DatabaseSettings {
         url: SecretString::from(url),
         max_connections: reader.number("database.max_connections", 2, 1_000),
+        statement: Duration::from_secs(reader.number("database.statement_seconds", 1, 3_600)),
     }
 }
 

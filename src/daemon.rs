@@ -1,15 +1,18 @@
 //! Builds the gateway from its settings and spawns all of it on one tracker.
 
 pub mod http;
+pub mod systemd;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use secrecy::ExposeSecret as _;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use self::http::HttpLimits;
+use self::systemd::Inherited;
 use crate::accounts::{Accounts, ShowError};
 use crate::billing::Billing;
 use crate::billing::notices::Notices;
@@ -35,6 +38,7 @@ use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
+use crate::types::trusted_peers::TrustedPeers;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
 
@@ -65,6 +69,14 @@ pub enum DaemonError {
     /// The relay for its own mail.
     #[error(transparent)]
     Relay(#[from] RelayError),
+    /// A socket that systemd has handed over.
+    #[error("the socket {name:?} that was handed over can't be used: {why}")]
+    Inherited {
+        /// Its name.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// An address to listen on.
     #[error(
         "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
@@ -108,7 +120,7 @@ pub struct Daemon {
     pub tls_address: Option<SocketAddr>,
 }
 
-/// Every address that the settings name, listened on.
+/// Every address that the settings name, listened on, unless somebody else does already.
 struct Listeners {
     http: TcpListener,
     starttls: Option<TcpListener>,
@@ -117,13 +129,24 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(settings: &Settings) -> Result<Self, DaemonError> {
+    async fn bind(settings: &Settings, mut inherited: Inherited) -> Result<Self, DaemonError> {
         let smtp = &settings.smtp;
+        let mut bind_some = async |setting, address| match (inherited.remove(setting), address) {
+            (Some(listener), _) => Ok(Some(listener)),
+            (None, Some(address)) => bind(setting, address).await.map(Some),
+            (None, None) => Ok(None),
+        };
+        let starttls = bind_some("smtp.starttls_listen", smtp.starttls_listen).await?;
+        let implicit_tls = bind_some("smtp.tls_listen", smtp.tls_listen).await?;
+        let metrics = bind_some("metrics.listen", settings.metrics_listen).await?;
         Ok(Self {
-            http: bind("http.listen", settings.http_listen).await?,
-            starttls: bind_some("smtp.starttls_listen", smtp.starttls_listen).await?,
-            implicit_tls: bind_some("smtp.tls_listen", smtp.tls_listen).await?,
-            metrics: bind_some("metrics.listen", settings.metrics_listen).await?,
+            http: match inherited.remove("http.listen") {
+                Some(listener) => listener,
+                None => bind("http.listen", settings.http_listen).await?,
+            },
+            starttls,
+            implicit_tls,
+            metrics,
         })
     }
 
@@ -149,8 +172,22 @@ pub async fn start(
     clock: SharedClock,
     shutdown: &Shutdown,
 ) -> Result<Daemon, DaemonError> {
+    start_on(Inherited::default(), settings, clock, shutdown).await
+}
+
+/// Starts the gateway on sockets that were handed over, and others where there is none.
+///
+/// # Errors
+///
+/// [`DaemonError`]; nothing runs then but what `shutdown` ends.
+pub async fn start_on(
+    inherited: Inherited,
+    settings: Settings,
+    clock: SharedClock,
+    shutdown: &Shutdown,
+) -> Result<Daemon, DaemonError> {
     let acceptor = tls_acceptor(&settings, shutdown)?;
-    let listeners = Listeners::bind(&settings).await?;
+    let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = Arc::new(MailProviders::new(
@@ -205,14 +242,18 @@ pub async fn start(
         base_url: Arc::clone(&base_url),
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
+        stopping: shutdown.announced.clone(),
         operator_token: settings.operator_token,
         allow_private: settings.webhooks.allow_private,
         webhooks: webhooks.clone(),
     };
-    let http_limits = HttpLimits::new(limits.http_connections);
+    let http_limits = HttpLimits {
+        trusted_proxies: settings.http_trusted_proxies,
+        ..HttpLimits::new(limits.http_connections)
+    };
     let routes = router(doors, settings.http_request);
-    http::serve(listeners.http, routes, http_limits, shutdown);
-    serve_metrics(listeners.metrics, http_limits, shutdown);
+    http::serve(listeners.http, routes, http_limits.clone(), shutdown);
+    serve_metrics(listeners.metrics, http_limits, &pool, &clock, shutdown);
     let submission = Submission {
         accounts: accounts.clone(),
         mailboxes: mailboxes.clone(),
@@ -220,19 +261,14 @@ pub async fn start(
         hostname,
         clock: Arc::clone(&clock),
     };
-    let door = SmtpDoor::new(submission, acceptor, limits);
+    let balancers = settings.smtp.proxy_protocol_from;
+    let door = SmtpDoor::new(submission, acceptor, balancers, limits);
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     keep_sending(sending, providers, shutdown);
-    look_after(
-        &accounts,
-        &mailboxes,
-        &pool,
-        clock,
-        settings.log_retention_days,
-        shutdown,
-    );
+    let days = settings.log_retention_days;
+    look_after(&accounts, &mailboxes, &pool, clock, days, shutdown);
 
     Ok(Daemon {
         pool,
@@ -299,6 +335,33 @@ fn start_webhooks(
     Ok(webhooks)
 }
 
+/// What an operator should know of settings that the gateway starts with all the same, and what to do.
+#[must_use]
+pub fn warnings(settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if settings.http_base_url.is_empty() {
+        warnings.push(
+            "http.base_url is not set: connect links name this machine's own address, and no provider can send              users back to it; set it to the address that users reach, such as https://gateway.example"
+                .to_owned(),
+        );
+    }
+    if settings.plugins.is_empty() {
+        warnings.push(
+            "no plugin has a client_id: nobody can connect a mailbox, and nothing can be sent; register an OAuth              client with the provider and set plugins.plugin_a.client_id and client_secret"
+                .to_owned(),
+        );
+    }
+    for plugin in &settings.plugins {
+        if plugin.client_secret.expose_secret().is_empty() {
+            let name = plugin.plugin;
+            warnings.push(format!(
+                "plugins.{name}.client_secret is not set: most providers refuse to give tokens without it; set it,                  unless the client is registered as a public one"
+            ));
+        }
+    }
+    warnings
+}
+
 fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Journal {
     let (journal, task) = journal(pool.clone(), Arc::clone(clock));
     shutdown.tracker.spawn(task.run());
@@ -329,9 +392,9 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
 
 /// The loops of messages that wait for their next attempt.
 fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shutdown) {
-    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    tracker.spawn(workers::hold_messages(sending.clone(), stop.clone()));
-    tracker.spawn(workers::retry(sending, providers, stop.clone()));
+    let tracker = &shutdown.tracker;
+    tracker.spawn(workers::hold_messages(sending.leases().clone()));
+    tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
 }
 
 /// The loops that nobody waits for.
@@ -377,18 +440,25 @@ struct SmtpDoor {
     session: Arc<SessionSettings>,
     submission: Submission,
     tls: TlsAcceptor,
+    balancers: TrustedPeers,
     places: ConnectionLimits,
     limits: Arc<Limits>,
 }
 
 impl SmtpDoor {
-    fn new(submission: Submission, tls: TlsAcceptor, limits: Arc<Limits>) -> Self {
+    fn new(
+        submission: Submission,
+        tls: TlsAcceptor,
+        balancers: TrustedPeers,
+        limits: Arc<Limits>,
+    ) -> Self {
         let places =
             ConnectionLimits::new(limits.smtp_connections, limits.smtp_connections_per_address);
         Self {
             session: Arc::new(session_settings(&submission.hostname, &limits)),
             submission,
             tls,
+            balancers,
             places,
             limits,
         }
@@ -407,6 +477,8 @@ impl SmtpDoor {
             session: Arc::clone(&self.session),
             tls: self.tls.clone(),
             implicit_tls,
+            listener: if implicit_tls { "tls" } else { "starttls" },
+            balancers: self.balancers.clone(),
             command: self.limits.smtp_command,
             content_idle: self.limits.smtp_data_idle,
         };
@@ -420,16 +492,6 @@ impl SmtpDoor {
             shutdown.hard.clone(),
         ));
         address
-    }
-}
-
-async fn bind_some(
-    setting: &'static str,
-    address: Option<SocketAddr>,
-) -> Result<Option<TcpListener>, DaemonError> {
-    match address {
-        Some(address) => bind(setting, address).await.map(Some),
-        None => Ok(None),
     }
 }
 
@@ -448,15 +510,25 @@ pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListe
         })
 }
 
-fn serve_metrics(listener: Option<TcpListener>, limits: HttpLimits, shutdown: &Shutdown) {
+fn serve_metrics(
+    listener: Option<TcpListener>,
+    limits: HttpLimits,
+    pool: &PgPool,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) {
     let Some(listener) = listener else { return };
-    match telemetry::start_metrics() {
-        Ok(handle) => http::serve(
-            listener,
-            telemetry::metrics_router(handle),
-            limits,
-            shutdown,
-        ),
+    match telemetry::metrics::start() {
+        Ok(handle) => {
+            shutdown.tracker.spawn(workers::measure(
+                pool.clone(),
+                Arc::clone(clock),
+                handle.clone(),
+                shutdown.soft.clone(),
+            ));
+            let router = telemetry::metrics_router(handle);
+            http::serve(listener, router, limits, shutdown);
+        }
         Err(error) => tracing::warn!(%error, "metrics are not served"),
     }
 }

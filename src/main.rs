@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use mailgate::config::{self, ConfigError};
+use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
 use mailgate::operator::{self, OperatorError, SubscriberAction};
 use mailgate::rest::openapi_json;
@@ -14,7 +15,7 @@ use mailgate::sandbox::dev::{self, DevError, DevOptions};
 use mailgate::shutdown::Shutdown;
 use mailgate::storage::pool::{self, PoolError};
 use mailgate::telemetry;
-use mailgate::types::clock::SystemClock;
+use mailgate::types::clock::{SharedClock, SystemClock};
 use toml::Table;
 
 /// How long the end waits for what can't be called off.
@@ -60,6 +61,16 @@ enum Command {
         json: bool,
         /// A TOML file of settings over the defaults.
         #[arg(long, env = "MAILGATE_CONFIG", global = true)]
+        config: Option<PathBuf>,
+    },
+    /// Seal all stored secrets anew under the first of seal.keys, while gateways run, so that the other
+    /// keys can be taken out. Needs database.url and seal.keys.
+    Reseal {
+        /// Answer with JSON.
+        #[arg(long)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
     /// Print the description of the REST interface (`OpenAPI` 3.1, JSON).
@@ -139,6 +150,9 @@ fn run(command: Command) -> Result<(), Failure> {
                 json,
                 config,
             } => Ok(operator::run(&action, json, config.as_deref()).await?),
+            Command::Reseal { json, config } => {
+                Ok(operator::reseal::run(json, config.as_deref()).await?)
+            }
             Command::Openapi => {
                 println!("{}", openapi_json());
                 Ok(())
@@ -152,9 +166,14 @@ fn run(command: Command) -> Result<(), Failure> {
 
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = config::load(Table::new(), file.as_deref(), std::env::vars_os())?;
-    telemetry::start_logging(settings.log_format, &settings.log_filter);
-    let shutdown = Shutdown::default();
-    let started = daemon::start(settings, Arc::new(SystemClock), &shutdown).await;
+    telemetry::start_logging_by(&settings);
+    let warnings = daemon::warnings(&settings);
+    let shutdown = Shutdown::new(settings.shutdown);
+    let clock: SharedClock = Arc::new(SystemClock);
+    let started = match Inherited::take() {
+        Ok(inherited) => daemon::start_on(inherited, settings, clock, &shutdown).await,
+        Err(error) => Err(error),
+    };
     match &started {
         Ok(daemon) => {
             tracing::info!(
@@ -163,7 +182,12 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
                 tls = ?daemon.tls_address,
                 "mailgate serves"
             );
+            for warning in warnings {
+                tracing::warn!("{warning}");
+            }
+            systemd::ready(&shutdown);
             shutdown.requested().await?;
+            systemd::stopping();
             tracing::info!("finishing what is in hand");
         }
         Err(_) => shutdown.soft.cancel(),

@@ -1,4 +1,6 @@
-//! `mailgate subscriber`: what an operator does to accounts from the command line.
+//! What an operator does from the command line: `mailgate subscriber` to accounts, and [`reseal`].
+
+pub mod reseal;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use crate::storage::pool::{self, PoolError};
 use crate::types::clock::{SharedClock, SystemClock};
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::SubscriberId;
+use crate::types::seal::SealError;
 use crate::types::subscription::SubscriptionStatus;
 
 /// What to do.
@@ -64,6 +67,14 @@ pub enum OperatorError {
     /// What the database said.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
+    /// A value that can't be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// Values that stay as they were.
+    #[error(
+        "{0} sealed values can't be opened with any of seal.keys: give the key that sealed them too"
+    )]
+    Unopened(u64),
     /// An argument.
     #[error("{0}")]
     Argument(String),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::config::SendingSettings;
@@ -34,6 +34,7 @@ use crate::types::clock::SharedClock;
 use budget::Budget;
 pub use gate::{Blocked, admit};
 use held::Held;
+pub use held::Leases;
 use journal::Journal;
 pub use pipeline::{Answer, Outcome, Receipt};
 
@@ -68,6 +69,9 @@ pub struct Sending {
     retries: Arc<Semaphore>,
     /// What this process works on.
     held: Held,
+    leases: Leases,
+    /// Tells the leases when the last copy is gone.
+    _sends: Arc<DropGuard>,
     /// Bytes of messages in all.
     budget: Budget,
     /// The process is about to end.
@@ -89,7 +93,11 @@ impl Sending {
         budget: Budget,
         shutdown: &Shutdown,
     ) -> Self {
+        let leases = Leases::new(pool.clone(), Arc::clone(&clock));
         Self {
+            held: leases.held.clone(),
+            _sends: Arc::new(leases.nobody_sends.clone().drop_guard()),
+            leases,
             pool,
             clock,
             providers,
@@ -98,10 +106,15 @@ impl Sending {
             settings,
             tracker: shutdown.tracker.clone(),
             retries: Arc::new(Semaphore::new(retry::PLACES)),
-            held: Held::default(),
             budget,
             stop: shutdown.soft.clone(),
         }
+    }
+
+    /// The leases of the messages that this process works on.
+    #[must_use]
+    pub fn leases(&self) -> &Leases {
+        &self.leases
     }
 
     /// Room for the bytes of messages.

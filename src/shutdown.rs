@@ -1,26 +1,35 @@
 //! The end of the process: a signal asks everybody to finish, a deadline ends what doesn't.
 
-use std::time::Duration;
-
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How long work in hand may take once the end was asked for.
-const DEADLINE: Duration = Duration::from_secs(30);
+use crate::config::ShutdownSettings;
 
-/// The tokens of one process.
+/// The tokens of one process, cancelled in this order.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
+    /// Say that the end is near, and go on as before.
+    pub announced: CancellationToken,
     /// Take nothing new, finish what is in hand.
     pub soft: CancellationToken,
     /// Stop.
     pub hard: CancellationToken,
     /// Everything that runs.
     pub tracker: TaskTracker,
+    settings: ShutdownSettings,
 }
 
 impl Shutdown {
+    /// With times of the settings' own.
+    #[must_use]
+    pub fn new(settings: ShutdownSettings) -> Self {
+        Self {
+            settings,
+            ..Self::default()
+        }
+    }
+
     /// Waits for SIGTERM or SIGINT, or until somebody has cancelled `soft`.
     ///
     /// # Errors
@@ -37,7 +46,7 @@ impl Shutdown {
         Ok(())
     }
 
-    /// Asks everybody to finish and waits for it, until the deadline or a second signal.
+    /// Announces the end, asks everybody to finish and waits for it, until the deadline or a second signal.
     ///
     /// # Errors
     ///
@@ -45,16 +54,26 @@ impl Shutdown {
     pub async fn finish(&self) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        self.soft.cancel();
-        self.tracker.close();
-        tokio::select! {
-            () = self.tracker.wait() => {}
-            () = tokio::time::sleep(DEADLINE) => {
-                tracing::warn!(tasks = self.tracker.len(), "the deadline has passed; ending what still runs");
+        let ended = async {
+            self.announced.cancel();
+            if !self.soft.is_cancelled() {
+                tokio::time::sleep(self.settings.announce).await;
             }
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            self.soft.cancel();
+            self.tracker.close();
+            tokio::select! {
+                () = self.tracker.wait() => {}
+                () = tokio::time::sleep(self.settings.deadline) => {
+                    tracing::warn!(tasks = self.tracker.len(), "the deadline has passed; ending what still runs");
+                }
+            }
+        };
+        tokio::select! {
+            () = ended => {}
+            _ = terminate.recv() => tracing::warn!("a second signal: ending at once"),
+            _ = interrupt.recv() => tracing::warn!("a second signal: ending at once"),
         }
+        self.soft.cancel();
         self.hard.cancel();
         Ok(())
     }

@@ -20,6 +20,7 @@ pub mod partitions;
 pub mod payprov_events;
 pub mod pool;
 pub mod replies;
+pub mod sealed;
 pub mod spool;
 pub mod subscribers;
 pub mod webhook_configs;

@@ -19,4 +19,5 @@ pub mod secrets;
 pub mod signing_secret;
 pub mod slug;
 pub mod subscription;
+pub mod trusted_peers;
 pub mod web_address;

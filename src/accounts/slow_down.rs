@@ -39,8 +39,10 @@ impl Failures {
 }
 
 impl Accounts {
-    /// Counts a failed authentication from `address`, and waits when there were too many of late.
-    pub async fn slow_down(&self, address: IpAddr) {
+    /// Counts a failed authentication from `address` at a door (`rest`, `smtp`), and waits when there were
+    /// too many of late.
+    pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
+        metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
         if self.failures.count(address) {
             tracing::warn!("an address that keeps failing to authenticate is slowed down");
             tokio::time::sleep(HOLD).await;

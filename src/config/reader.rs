@@ -8,6 +8,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use super::Problem;
+use crate::types::trusted_peers::TrustedPeers;
 
 /// Reads one section, or the top.
 pub(super) struct Reader<'a> {
@@ -109,6 +110,15 @@ impl<'a> Reader<'a> {
         texts.unwrap_or_else(|| {
             self.problem(name, "must be a list of texts");
             Vec::new()
+        })
+    }
+
+    /// A list of addresses and networks.
+    pub(super) fn trusted_peers(&mut self, name: &str) -> TrustedPeers {
+        let texts = self.texts(name);
+        TrustedPeers::parse(texts.iter().map(String::as_str)).unwrap_or_else(|error| {
+            self.problem(name, error.to_string());
+            TrustedPeers::default()
         })
     }
 

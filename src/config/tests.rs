@@ -272,3 +272,52 @@ fn billing_needs_a_price_and_keys_that_fit_a_header() {
         assert!(problems[0].starts_with(expected), "{problems:?}");
     }
 }
+
+#[test]
+fn balancers_proxies_and_ends_are_checked() {
+    for (name, value, setting) in [
+        (
+            "SMTP__PROXY_PROTOCOL_FROM",
+            "10.0.0.0/40",
+            "smtp.proxy_protocol_from: \"10.0.0.0/40\"",
+        ),
+        (
+            "HTTP__TRUSTED_PROXIES",
+            "10.0.0.1,proxy.example",
+            "http.trusted_proxies: \"proxy.example\"",
+        ),
+        ("SHUTDOWN__SECONDS", "0", "shutdown.seconds: "),
+        (
+            "SHUTDOWN__ANNOUNCE_SECONDS",
+            "3601",
+            "shutdown.announce_seconds: ",
+        ),
+        (
+            "DATABASE__STATEMENT_SECONDS",
+            "0",
+            "database.statement_seconds: ",
+        ),
+        (
+            "LOG__ADDRESSES",
+            "masked",
+            "log.addresses: must be plain or hashed",
+        ),
+    ] {
+        let mut environment = needed();
+        let name = format!("MAILGATE__{name}");
+        environment.push((&name, value));
+        let problems = load_with(&environment, None).unwrap_err().join("\n");
+        assert!(problems.starts_with(setting), "{problems}");
+    }
+    let mut environment = needed();
+    environment.push(("MAILGATE__SMTP__PROXY_PROTOCOL_FROM", "10.0.0.0/8, ::1"));
+    let settings = load_with(&environment, None).unwrap();
+    assert!(
+        settings
+            .smtp
+            .proxy_protocol_from
+            .contain([10, 1, 2, 3].into())
+    );
+    assert!(!settings.http_trusted_proxies.contain([10, 1, 2, 3].into()));
+    assert_eq!(settings.shutdown.deadline, Duration::from_secs(30));
+}

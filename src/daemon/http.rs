@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::Request;
+use axum::http::{HeaderMap, Request};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::{Service, service_fn};
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::shutdown::Shutdown;
+use crate::types::trusted_peers::TrustedPeers;
 
 /// A pause after a failed accept, which mostly means that files have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -42,22 +43,25 @@ const HEADER_BYTES: u32 = 64 * 1024;
 const HEADER_FIELDS: usize = 100;
 
 /// What the clients of a listener may take.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct HttpLimits {
     /// Connections at once; one that comes beyond them is closed.
     pub connections: usize,
     /// Time for the header of the next request, pauses between requests included (HTTP/1.1), and
     /// for that of the first one (HTTP/2, where pings follow).
     pub header_read: Duration,
+    /// Proxies whose `X-Forwarded-For` tells the client's address.
+    pub trusted_proxies: TrustedPeers,
 }
 
 impl HttpLimits {
-    /// So many connections, and the usual time.
+    /// So many connections, the usual time, and no proxies.
     #[must_use]
     pub fn new(connections: usize) -> Self {
         Self {
             connections,
             header_read: HEADER_READ,
+            trusted_proxies: TrustedPeers::default(),
         }
     }
 }
@@ -86,6 +90,7 @@ pub fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown
         router,
         builder: builder(executor, limits.header_read),
         header_read: limits.header_read,
+        trusted_proxies: limits.trusted_proxies,
         stop: shutdown.soft.clone(),
         end: shutdown.hard.clone(),
     };
@@ -152,6 +157,7 @@ struct Connection {
     router: Router,
     builder: Builder<TrackerExecutor>,
     header_read: Duration,
+    trusted_proxies: TrustedPeers,
     stop: CancellationToken,
     end: CancellationToken,
 }
@@ -167,9 +173,11 @@ impl Connection {
         let router = TowerToHyperService::new(self.router);
         let service = service_fn({
             let requested = Arc::clone(&requested);
+            let proxies = self.trusted_proxies;
             move |mut request: Request<Incoming>| {
                 requested.notify_one();
-                request.extensions_mut().insert(ConnectInfo(peer));
+                let client = client(&proxies, peer, request.headers());
+                request.extensions_mut().insert(ConnectInfo(client));
                 router.call(request)
             }
         });
@@ -200,6 +208,18 @@ impl Connection {
             }
         }
     }
+}
+
+/// Whom a request comes from: the connection's other end, unless that is a proxy that says so.
+fn client(proxies: &TrustedPeers, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
+    if !proxies.contain(peer.ip()) {
+        return peer;
+    }
+    let fields = headers.get_all("x-forwarded-for").iter();
+    let hops: Vec<&str> = fields
+        .flat_map(|field| field.to_str().unwrap_or_default().split(','))
+        .collect();
+    SocketAddr::new(proxies.client(peer.ip(), hops.into_iter()), peer.port())
 }
 
 /// Where hyper puts the streams of an HTTP/2 connection.

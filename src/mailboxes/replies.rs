@@ -248,6 +248,7 @@ impl Mailboxes {
             .flat_map(|received| received.answers.iter().cloned())
             .collect();
         let now = self.clock.now();
+        let mut found_replies = 0;
         let mut transaction = self.pool.begin().await?;
         if !named.is_empty() {
             let answered: HashMap<_, _> = replies::answered(&mut transaction, mailbox.id, &named)
@@ -280,12 +281,16 @@ impl Mailboxes {
                 .filter_map(|key| found.get(key).cloned())
                 .collect();
             webhook_messages::emit(&mut transaction, &emissions, now).await?;
+            found_replies = u64::try_from(emissions.len()).unwrap_or(u64::MAX);
             if !emissions.is_empty() {
                 tracing::info!(credential_id = %mailbox.id, replies = emissions.len(), "replies were found");
             }
         }
         due::store_reply_cursor(&mut transaction, mailbox.id, &new.cursor).await?;
-        transaction.commit().await
+        transaction.commit().await?;
+        metrics::counter!("mailgate_replies_total", "plugin" => mailbox.plugin.as_str())
+            .increment(found_replies);
+        Ok(())
     }
 
     /// Forgets replies that no look can come across any more.

@@ -57,7 +57,7 @@ impl FromRequestParts<Doors> for AuthenticatedSubscriber {
             }
             (Err(AuthenticateError::Database(error)), _) => Err(Problem::database(&error)),
             _ => {
-                doors.accounts.slow_down(peer(parts)).await;
+                doors.accounts.slow_down(peer(parts), "rest").await;
                 Err(invalid_api_secret("The API secret is not in use."))
             }
         }
@@ -105,7 +105,7 @@ impl FromRequestParts<Doors> for KeyedApp {
             }
             Err(AuthenticateError::Database(error)) => Err(Problem::database(&error)),
             Err(AuthenticateError::Wrong) => {
-                doors.accounts.slow_down(peer(parts)).await;
+                doors.accounts.slow_down(peer(parts), "rest").await;
                 Err(wrong("The send key is not in use."))
             }
         }

@@ -18,17 +18,24 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The database answers, and its tables are there.
+/// The database answers, its tables are there, and the process is not about to end.
 #[utoipa::path(
     get,
     path = "/readyz",
     tag = "Health",
     responses(
         (status = 200, body = String, content_type = "text/plain"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable` or `not_migrated`"),
+        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`, `not_migrated` or `stopping`"),
     )
 )]
 pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, Problem> {
+    if doors.stopping.is_cancelled() {
+        return Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "stopping",
+            "This process is about to end; others take its place.",
+        ));
+    }
     match pool::is_ready(&doors.pool).await {
         Ok(true) => Ok("ready\n"),
         Ok(false) => Err(Problem::new(

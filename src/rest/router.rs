@@ -9,6 +9,7 @@ use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use secrecy::SecretString;
 use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -54,6 +55,8 @@ pub struct Doors {
     pub limits: Arc<Limits>,
     /// The time.
     pub clock: SharedClock,
+    /// Cancelled when the process is about to end.
+    pub stopping: CancellationToken,
     /// Opens sign-up; `None`: off.
     pub operator_token: Option<SecretString>,
     /// Whether customers' addresses may be this machine's.

@@ -41,7 +41,7 @@ impl FromRequestParts<Doors> for Operator {
         if bool::from(presented.ct_eq(token.expose_secret().as_bytes())) {
             return Ok(Self);
         }
-        doors.accounts.slow_down(peer(parts)).await;
+        doors.accounts.slow_down(peer(parts), "rest").await;
         Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "invalid_operator_token",

@@ -87,7 +87,7 @@ pub async fn run(options: DevOptions) -> Result<(), DevError> {
     // Wrong settings are told before anything is started; what only a start can tell stands in for itself.
     // The plugins are off until the provider's addresses are known.
     let early = load(&options, preset_before_start(), Table::new())?;
-    telemetry::start_logging(early.log_format, &early.log_filter);
+    telemetry::start_logging_by(&early);
     let home = Home::open(&options.directory, options.ephemeral)?;
     let files = certificates::ensure(
         home.state(),
@@ -134,7 +134,7 @@ async fn with_database(
     if settings.database.url.expose_secret() != database.url(DATABASE) {
         return Err(DevError::ForeignDatabase);
     }
-    let shutdown = Shutdown::default();
+    let shutdown = Shutdown::new(settings.shutdown);
     let run = serve(home, database, files, &provider, settings, clock, &shutdown).await;
     let finished = shutdown.finish().await;
     sandbox_shutdown.finish().await?;

@@ -24,6 +24,7 @@ use crate::smtp::protocol::authentication::Mechanism;
 use crate::smtp::protocol::session::SessionSettings;
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
+use crate::types::trusted_peers::TrustedPeers;
 
 /// Its one OAuth client. It is reached from this machine only, so its secret need not be one.
 pub(super) const CLIENT_ID: &str = "mailgate-sandbox";
@@ -118,6 +119,8 @@ pub async fn start(
     let (soft, hard, tracker) = (&shutdown.soft, &shutdown.hard, &shutdown.tracker);
     http::serve(http, router, HttpLimits::new(CONNECTIONS), shutdown);
     let connection = ConnectionSettings {
+        listener: "sandbox",
+        balancers: TrustedPeers::default(),
         session: Arc::new(session_settings()),
         tls,
         implicit_tls: false,

@@ -1,6 +1,6 @@
 //! One attempt: token → submit → verdict; where the verdict is unknown, a look into the sent mail.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Sending;
 use super::verify::Presence;
@@ -93,10 +93,13 @@ impl Sending {
                 Ok(account) => account,
                 Err(error) => return no_token(&error),
             };
+            let started = Instant::now();
             let verdict = provider
                 .transport
                 .submit(&account, recipients, message)
                 .await;
+            metrics::histogram!("mailgate_provider_seconds", "plugin" => mailbox.plugin.as_str())
+                .record(started.elapsed());
             match (verdict, refused) {
                 (Verdict::TokenRefused(_), None) => refused = Some(account.generation),
                 (Verdict::TokenRefused(failure), Some(_)) => return Verdict::Permanent(failure),

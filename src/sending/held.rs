@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::TimeDelta;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
 
-use super::Sending;
 use crate::storage::spool;
+use crate::types::clock::SharedClock;
 use crate::types::ids::LogId;
 
 /// How long a message is held without a word from its process.
@@ -57,13 +59,37 @@ impl Drop for Hold {
     }
 }
 
-impl Sending {
+/// The leases of the messages that this process works on.
+#[derive(Debug, Clone)]
+pub struct Leases {
+    pool: PgPool,
+    clock: SharedClock,
+    pub(super) held: Held,
+    pub(super) nobody_sends: CancellationToken,
+}
+
+impl Leases {
+    pub(super) fn new(pool: PgPool, clock: SharedClock) -> Self {
+        Self {
+            pool,
+            clock,
+            held: Held::default(),
+            nobody_sends: CancellationToken::new(),
+        }
+    }
+
+    /// Cancelled when the last [`Sending`](super::Sending) is gone: nothing is held from then on.
+    #[must_use]
+    pub fn nobody_sends(&self) -> &CancellationToken {
+        &self.nobody_sends
+    }
+
     /// Says that this process lives, and which messages it works on.
     ///
     /// # Errors
     ///
     /// What the database said.
-    pub async fn extend_leases(&self) -> Result<(), sqlx::Error> {
+    pub async fn extend(&self) -> Result<(), sqlx::Error> {
         let ids = self.held.ids();
         if ids.is_empty() {
             return Ok(());

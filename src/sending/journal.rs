@@ -3,7 +3,7 @@
 //! next batch gathers, so a lone message waits for one commit and a thousand share it.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -222,9 +222,10 @@ impl JournalTask {
     /// Bounded, since a database host that has vanished never answers, and all sending waits here.
     /// Answers the openings whose keys stand for other messages.
     async fn try_commit(&mut self, entries: &[Entry]) -> Result<HashSet<LogId>, sqlx::Error> {
-        timeout(COMMIT, self.commit_now(Batch::of(entries)))
-            .await
-            .unwrap_or(Err(sqlx::Error::PoolTimedOut))
+        let started = Instant::now();
+        let committed = timeout(COMMIT, self.commit_now(Batch::of(entries))).await;
+        metrics::histogram!("mailgate_journal_commit_seconds").record(started.elapsed());
+        committed.unwrap_or(Err(sqlx::Error::PoolTimedOut))
     }
 
     async fn commit_now(&mut self, batch: Batch) -> Result<HashSet<LogId>, sqlx::Error> {

@@ -13,6 +13,9 @@ use crate::storage::mailboxes;
 /// The longest wait within a request.
 const SHORT: TimeDelta = TimeDelta::seconds(5);
 
+/// How long the database may take to say whose turn it is: its host may have vanished.
+const ASKED: Duration = Duration::from_secs(10);
+
 /// Messages that have to ask again come back over so many seconds, and not all in one moment.
 const SPREAD_SECONDS: f64 = 30.0;
 
@@ -51,7 +54,8 @@ impl Sending {
             let mut connection = self.pool.acquire().await?;
             mailbox_pace::take(&mut connection, mailbox.id, bounds, now).await
         };
-        let slot = match taken.await {
+        let taken = tokio::time::timeout(ASKED, taken).await;
+        let slot = match taken.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             Ok(slot) => slot,
             Err(error) => {
                 // The provider has limits of its own, and says so.

@@ -7,16 +7,19 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
 use super::attempt::{Attempted, Submission};
+use super::budget::Share;
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::held::LEASE;
 use super::pace::Pace;
 use super::settle::{Settled, UNVERIFIABLE};
 use super::verify::Presence;
+use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::spool::{Attempt, Claimed, Deferral};
 use crate::storage::{apps, spool};
+use crate::types::message::Message;
 
 /// Stored messages that one process tries at once.
 pub(super) const PLACES: usize = 32;
@@ -50,6 +53,16 @@ enum Tried {
     Paced(DateTime<Utc>, &'static str),
     /// Nothing was sent: others have taken the message over.
     TakenOver,
+    /// Nothing was sent: the process is about to end.
+    GivenBack,
+}
+
+/// How far a message got before its submission.
+enum TakenUp {
+    /// It may go out, in the room that it takes.
+    Ready(Box<Mailbox>, Message, Share),
+    /// It won't, for now.
+    Done(Tried),
 }
 
 impl Sending {
@@ -165,6 +178,7 @@ impl Sending {
             Ok(Tried::TakenOver) => {
                 tracing::warn!(log_id = %claimed.id, "a stored message was taken over while it was being prepared");
             }
+            Ok(Tried::GivenBack) => self.give_back(&claimed).await,
             Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until).await,
             Ok(Tried::Blocked(blocked)) => {
                 let until = self.clock.now() + BLOCKED_WAIT;
@@ -180,44 +194,13 @@ impl Sending {
     }
 
     async fn try_again(&self, claimed: &Claimed) -> Result<Tried, sqlx::Error> {
-        let told = |verdict| Ok(Tried::Attempted(Attempted::Told(verdict)));
-        let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
-        let status = {
-            let mut connection = self.pool.acquire().await?;
-            apps::subscription_status(&mut connection, claimed.app).await?
+        let taken_up = tokio::select! {
+            taken_up = self.take_up(claimed) => taken_up?,
+            () = self.stop.cancelled() => return Ok(Tried::GivenBack),
         };
-        let Some(status) = status else {
-            return failed("The app was deleted");
-        };
-        match admit(status) {
-            Ok(()) => {}
-            Err(blocked @ Blocked::Suspended(_)) => return Ok(Tried::Blocked(blocked)),
-            Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
-        }
-        let Some(mailbox) = self.mailboxes.active(claimed.credential).await? else {
-            return failed("The mailbox is no longer connected");
-        };
-        let message_id = claimed.message_id.as_deref();
-        if claimed.outcome_unknown {
-            match self.look_up(&mailbox, message_id).await {
-                Presence::Sent => return told(Verdict::sent()),
-                Presence::Absent => {}
-                Presence::NotNow => {
-                    let why = Failure::own("its sent mail can't be looked into at the moment");
-                    return Ok(Tried::Attempted(Attempted::Untold(why)));
-                }
-                Presence::NotFound | Presence::Unknowable => {
-                    return told(Verdict::Unknown(Failure::own(CUT_OFF)));
-                }
-            }
-        }
-        if let Pace::Later { at, why } = self.pace(&mailbox).await {
-            return Ok(Tried::Paced(at, why));
-        }
-        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
-        let _share = self.budget.take(size).await;
-        let Some(message) = self.spooled(claimed.id).await? else {
-            return failed("The stored message is gone");
+        let (mailbox, message, _share) = match taken_up {
+            TakenUp::Ready(mailbox, message, share) => (mailbox, message, share),
+            TakenUp::Done(tried) => return Ok(tried),
         };
         let recipients = Recipients {
             addresses: claimed.recipients.clone(),
@@ -235,10 +218,68 @@ impl Sending {
                 mailbox: &mailbox,
                 recipients: &recipients,
                 message: &message,
-                message_id,
+                message_id: claimed.message_id.as_deref(),
             })
             .await;
         Ok(Tried::Attempted(attempted))
+    }
+
+    /// All that comes before the submission; it may be cut off at any moment.
+    async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
+        let done = |tried| Ok(TakenUp::Done(tried));
+        let told = |verdict| done(Tried::Attempted(Attempted::Told(verdict)));
+        let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
+        let status = {
+            let mut connection = self.pool.acquire().await?;
+            apps::subscription_status(&mut connection, claimed.app).await?
+        };
+        let Some(status) = status else {
+            return failed("The app was deleted");
+        };
+        match admit(status) {
+            Ok(()) => {}
+            Err(blocked @ Blocked::Suspended(_)) => return done(Tried::Blocked(blocked)),
+            Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
+        }
+        let Some(mailbox) = self.mailboxes.active(claimed.credential).await? else {
+            return failed("The mailbox is no longer connected");
+        };
+        let message_id = claimed.message_id.as_deref();
+        if claimed.outcome_unknown {
+            match self.look_up(&mailbox, message_id).await {
+                Presence::Sent => return told(Verdict::sent()),
+                Presence::Absent => {}
+                Presence::NotNow => {
+                    let why = Failure::own("its sent mail can't be looked into at the moment");
+                    return done(Tried::Attempted(Attempted::Untold(why)));
+                }
+                Presence::NotFound | Presence::Unknowable => {
+                    return told(Verdict::Unknown(Failure::own(CUT_OFF)));
+                }
+            }
+        }
+        if let Pace::Later { at, why } = self.pace(&mailbox).await {
+            return done(Tried::Paced(at, why));
+        }
+        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
+        let share = self.budget.take(size).await;
+        let Some(message) = self.spooled(claimed.id).await? else {
+            return failed("The stored message is gone");
+        };
+        Ok(TakenUp::Ready(Box::new(mailbox), message, share))
+    }
+
+    /// Lets another replica take a message up at once, as if nobody had.
+    async fn give_back(&self, claimed: &Claimed) {
+        let given_back = async {
+            let mut connection = self.pool.acquire().await?;
+            let now = self.clock.now();
+            spool::put_back(&mut connection, claimed.id, claimed.due_at, now).await
+        };
+        if let Err(error) = given_back.await {
+            // Its lease brings it back.
+            tracing::warn!(log_id = %claimed.id, %error, "a stored message can't be given back");
+        }
     }
 
     async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {

@@ -17,6 +17,7 @@ use super::protocol::authentication::Credentials;
 use super::protocol::reply::Reply;
 use super::protocol::session::{Encryption, Envelope, Event, Session, SessionSettings};
 use crate::types::email_address::EmailAddress;
+use crate::types::trusted_peers::TrustedPeers;
 
 /// What one read takes at most while commands come, and while a message does.
 const COMMAND_READ: usize = 4 * 1024;
@@ -94,6 +95,10 @@ pub struct ConnectionSettings {
     pub tls: TlsAcceptor,
     /// TLS from the first byte.
     pub implicit_tls: bool,
+    /// What the metrics call the listener.
+    pub listener: &'static str,
+    /// Balancers that say before all else whose connection it is.
+    pub balancers: TrustedPeers,
     /// Time for the next command.
     pub command: Duration,
     /// Longest pause within a message.

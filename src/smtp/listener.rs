@@ -2,19 +2,24 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{Backend, ConnectionSettings, serve};
+use super::protocol::proxy::{self, InvalidProxyHeader, Progress};
 use crate::types::neighbourhood::neighbourhood;
 
 /// A pause after a failed accept, which mostly means that files have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a balancer may take to say whose connection it passes on.
+const PROXY_HEADER: Duration = Duration::from_secs(5);
 
 /// How long a client that is one too many may take to be told so.
 const REFUSAL: Duration = Duration::from_secs(5);
@@ -44,7 +49,8 @@ struct Open {
 #[derive(Debug)]
 struct Place {
     limits: ConnectionLimits,
-    address: IpAddr,
+    /// Whose it is, once that is known.
+    address: Option<IpAddr>,
 }
 
 impl ConnectionLimits {
@@ -60,35 +66,52 @@ impl ConnectionLimits {
         }
     }
 
-    fn take(&self, address: IpAddr) -> Option<Place> {
-        let inner = &self.inner;
-        let mut open = inner.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let from_here = open.by_address.get(&address).copied().unwrap_or(0);
-        if open.in_all >= inner.in_all || from_here >= inner.per_address {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        let open = self.inner.open.lock();
+        open.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for whoever it is.
+    fn take(&self) -> Option<Place> {
+        let mut open = self.open();
+        if open.in_all >= self.inner.in_all {
             return None;
         }
         open.in_all += 1;
-        open.by_address.insert(address, from_here + 1);
         Some(Place {
             limits: self.clone(),
-            address,
+            address: None,
+        })
+    }
+}
+
+impl Place {
+    /// Counts it for this address as well; `None` when that one has all of its places.
+    fn named(mut self, address: IpAddr) -> Option<Self> {
+        let address = neighbourhood(address);
+        let taken = {
+            let mut open = self.limits.open();
+            let from_here = open.by_address.entry(address).or_default();
+            let is_free = *from_here < self.limits.inner.per_address;
+            *from_here += usize::from(is_free);
+            is_free
+        };
+        taken.then(|| {
+            self.address = Some(address);
+            self
         })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut open = self
-            .limits
-            .inner
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.limits.open();
         open.in_all = open.in_all.saturating_sub(1);
-        if let Some(count) = open.by_address.get_mut(&self.address) {
+        let Some(address) = self.address else { return };
+        if let Some(count) = open.by_address.get_mut(&address) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                open.by_address.remove(&self.address);
+                open.by_address.remove(&address);
             }
         }
     }
@@ -117,29 +140,113 @@ pub async fn run<B: Backend>(
                 continue;
             }
         };
-        let address = peer.ip().to_canonical();
-        let neighbourhood = neighbourhood(address);
-        let Some(place) = limits.take(neighbourhood) else {
-            metrics::counter!("mailgate_smtp_refused_connections_total").increment(1);
+        let peer = peer.ip().to_canonical();
+        let Some(place) = limits.take() else {
             tracker.spawn(refuse(socket, settings.implicit_tls));
             continue;
         };
         let (settings, backend) = (settings.clone(), backend.clone());
         let (stop, end) = (stop.clone(), end.clone());
         tracker.spawn(async move {
-            let _place = place;
             tokio::select! {
-                () = serve(socket, address, settings, backend, stop) => {}
+                () = serve_accepted(socket, peer, place, settings, backend, stop) => {}
                 () = end.cancelled() => {}
             }
         });
     }
 }
 
+async fn serve_accepted<B: Backend>(
+    mut socket: TcpStream,
+    peer: IpAddr,
+    place: Place,
+    settings: ConnectionSettings,
+    backend: B,
+    stop: CancellationToken,
+) {
+    let mut client = peer;
+    if settings.balancers.contain(peer) {
+        let header = timeout(PROXY_HEADER, proxy_header(&mut socket));
+        let header = tokio::select! {
+            header = header => header.unwrap_or(Err(NoProxyHeader::Late)),
+            () = stop.cancelled() => return,
+        };
+        match header {
+            Ok(address) => client = address.unwrap_or(peer),
+            // A balancer that looks whether the port is open.
+            Err(NoProxyHeader::Nothing) => return,
+            Err(error) => {
+                metrics::counter!("mailgate_smtp_proxy_header_failures_total").increment(1);
+                tracing::warn!(%peer, %error, "a connection from smtp.proxy_protocol_from was closed: no PROXY protocol header (version 2) came");
+                return;
+            }
+        }
+    }
+    let Some(_place) = place.named(client) else {
+        return refuse(socket, settings.implicit_tls).await;
+    };
+    let _session = CountedSession::begin(settings.listener);
+    serve(socket, client, settings, backend, stop).await;
+}
+
+/// A session that the metrics count as open until it is dropped.
+struct CountedSession {
+    open: metrics::Gauge,
+}
+
+impl CountedSession {
+    fn begin(listener: &'static str) -> Self {
+        metrics::counter!("mailgate_smtp_sessions_total", "listener" => listener).increment(1);
+        let open = metrics::gauge!("mailgate_smtp_sessions_open", "listener" => listener);
+        open.increment(1);
+        Self { open }
+    }
+}
+
+impl Drop for CountedSession {
+    fn drop(&mut self) {
+        self.open.decrement(1);
+    }
+}
+
+/// Why nobody knows whose connection it is.
+#[derive(Debug, thiserror::Error)]
+enum NoProxyHeader {
+    #[error("it was closed at once")]
+    Nothing,
+    #[error("it came too slowly")]
+    Late,
+    #[error(transparent)]
+    Invalid(#[from] InvalidProxyHeader),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+/// Reads the header and no byte more.
+async fn proxy_header(socket: &mut TcpStream) -> Result<Option<IpAddr>, NoProxyHeader> {
+    let mut header = Vec::new();
+    loop {
+        match proxy::parse(&header)? {
+            Progress::Whole { client } => return Ok(client),
+            Progress::Wants(count) => {
+                let wanted = u64::try_from(count).unwrap_or(u64::MAX);
+                let read = (&mut *socket).take(wanted).read_buf(&mut header).await?;
+                if read == 0 && header.is_empty() {
+                    return Err(NoProxyHeader::Nothing);
+                }
+                if read == 0 {
+                    return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+                }
+            }
+        }
+    }
+}
+
 async fn refuse(mut socket: TcpStream, implicit_tls: bool) {
+    metrics::counter!("mailgate_smtp_refused_connections_total").increment(1);
     // In clear there is nothing that a client of implicit TLS would understand.
     if !implicit_tls {
-        drop(tokio::time::timeout(REFUSAL, socket.write_all(TOO_MANY)).await);
+        drop(timeout(REFUSAL, socket.write_all(TOO_MANY)).await);
     }
 }
 
@@ -151,17 +258,21 @@ mod tests {
     fn places_are_counted_and_given_back() {
         let limits = ConnectionLimits::new(3, 2);
         let (one, two) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([127, 0, 0, 2]));
-        let first = limits.take(one);
-        let second = limits.take(one);
+        let take = |address| limits.take().and_then(|place| place.named(address));
+        let first = take(one);
+        let second = take(one);
         assert!(first.is_some() && second.is_some());
-        assert!(limits.take(one).is_none(), "two from one address");
-        let third = limits.take(two);
+        assert!(take(one).is_none(), "two from one address");
+        let third = take(two);
         assert!(third.is_some());
-        assert!(limits.take(two).is_none(), "three in all");
+        assert!(limits.take().is_none(), "three in all");
         drop(first);
-        assert!(limits.take(two).is_some());
+        assert!(take(two).is_some());
         drop(second);
         drop(third);
+        let nameless = limits.take();
+        assert!(nameless.is_some());
+        drop(nameless);
         assert!(
             limits
                 .inner

@@ -10,5 +10,6 @@ pub mod command;
 pub mod data;
 pub mod line;
 pub mod parameters;
+pub mod proxy;
 pub mod reply;
 pub mod session;

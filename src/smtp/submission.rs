@@ -128,9 +128,7 @@ impl Backend for Submission {
                 ))
             }
             _ => {
-                metrics::counter!("mailgate_authentication_failures_total", "door" => "smtp")
-                    .increment(1);
-                self.accounts.slow_down(peer).await;
+                self.accounts.slow_down(peer, "smtp").await;
                 Err(authentication_failed())
             }
         }

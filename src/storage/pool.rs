@@ -7,7 +7,8 @@ use secrecy::ExposeSecret;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{
-    ConnectOptions as _, Connection as _, Executor as _, PgConnection, Postgres, Transaction,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, Postgres,
+    Transaction,
 };
 
 use crate::config::DatabaseSettings;
@@ -16,6 +17,14 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// How long a caller waits for a free connection before it is told that the gateway is overloaded.
 const ACQUIRE: Duration = Duration::from_secs(5);
+
+/// How long a statement waits for a lock that somebody else has, and a transaction may lie idle before the
+/// database ends it: its process has gone, or hangs.
+const LOCK_SECONDS: u64 = 5;
+const IDLE_IN_TRANSACTION_SECONDS: u64 = 60;
+
+/// How long maintenance may take that changes tables or goes through much of them.
+const MAINTENANCE_SECONDS: u64 = 3_600;
 
 /// A connection that was used this lately is taken for a living one without asking.
 const FRESH: Duration = Duration::from_secs(1);
@@ -43,9 +52,17 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     let options =
         PgConnectOptions::from_str(settings.url.expose_secret()).map_err(PoolError::Url)?;
     let options = options.application_name("mailgate");
+    let bounds = bounds(settings.statement.as_secs(), LOCK_SECONDS);
     let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)
         .acquire_timeout(ACQUIRE)
+        .after_connect(move |connection, _| {
+            let bounds = bounds.clone();
+            Box::pin(async move {
+                connection.execute(AssertSqlSafe(bounds)).await?;
+                Ok(())
+            })
+        })
         .test_before_acquire(false)
         .before_acquire(|connection, meta| {
             Box::pin(async move {
@@ -77,7 +94,31 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
 ///
 /// When a migration fails, or the database is ahead of this program.
 pub async fn migrate(pool: &PgPool) -> Result<(), PoolError> {
-    MIGRATIONS.run(pool).await.map_err(PoolError::from)
+    let mut connection = maintenance(pool).await.map_err(PoolError::Connect)?;
+    MIGRATIONS.run(&mut connection).await?;
+    connection.close().await.map_err(PoolError::Connect)
+}
+
+/// A connection beside the pool for what takes long: it may run for an hour, and wait as long for a lock.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = pool.acquire().await?.detach();
+    let bounds = bounds(MAINTENANCE_SECONDS, MAINTENANCE_SECONDS);
+    connection.execute(AssertSqlSafe(bounds)).await?;
+    Ok(connection)
+}
+
+/// What a connection may take of the database, so that nobody waits for ever. The server looks after its own
+/// side too: of a process that has vanished it hears within a minute, and its locks go.
+fn bounds(statement: u64, lock: u64) -> String {
+    format!(
+        "SET statement_timeout = '{statement}s'; SET lock_timeout = '{lock}s';
+         SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS}s';
+         SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
+    )
 }
 
 /// Whether the database answers and has at least this program's tables.

@@ -1,6 +1,7 @@
 //! The tables `spool` and `spool_chunks`: messages in the gateway's hands. What the journal writes of
 //! them, a batch in one statement, is in [`super::journal`].
 
+pub mod backlog;
 mod settle;
 
 use chrono::{DateTime, Utc};

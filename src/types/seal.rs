@@ -67,8 +67,30 @@ pub enum SealError {
 
 struct SealKey {
     id: String,
+    /// What all that it seals begins with.
+    prefix: Vec<u8>,
     cipher: XChaCha20Poly1305,
     lookup: Hmac<Sha256>,
+    addresses: Hmac<Sha256>,
+}
+
+/// Hashes mail addresses for log lines: the same one alike, and nobody who hasn't the key can try which it
+/// is.
+#[derive(Clone)]
+pub struct AddressHash(Hmac<Sha256>);
+
+impl AddressHash {
+    /// 16 hexadecimal digits.
+    #[must_use]
+    pub fn of(&self, address: &str) -> String {
+        let mut mac = self.0.clone();
+        mac.update(address.as_bytes());
+        let digest = mac.finalize().into_bytes();
+        let first = digest
+            .first_chunk()
+            .map_or(0, |first| u64::from_be_bytes(*first));
+        format!("{first:016x}")
+    }
 }
 
 /// The configured keys; the first one seals, all of them unseal and look up.
@@ -104,6 +126,30 @@ impl SealKeys {
         std::iter::once(&self.first).chain(&self.others)
     }
 
+    /// Hashes addresses under a key that is derived from the first one.
+    #[must_use]
+    pub fn address_hash(&self) -> AddressHash {
+        AddressHash(self.first.addresses.clone())
+    }
+
+    /// The id of the key that seals.
+    #[must_use]
+    pub fn first_id(&self) -> &str {
+        &self.first.id
+    }
+
+    /// The ids of those that only open.
+    #[must_use]
+    pub fn other_ids(&self) -> Vec<&str> {
+        self.others.iter().map(|key| key.id.as_str()).collect()
+    }
+
+    /// The bytes that everything begins with that the first key sealed, and nothing else does.
+    #[must_use]
+    pub fn first_prefix(&self) -> &[u8] {
+        &self.first.prefix
+    }
+
     /// Seals `secret` for the place `context` (table, column and row): elsewhere it won't open.
     ///
     /// # Errors
@@ -122,11 +168,9 @@ impl SealKeys {
                 },
             )
             .map_err(|_| SealError::Cipher)?;
-        let id = self.first.id.as_bytes();
-        let mut value = Vec::with_capacity(2 + id.len() + NONCE_BYTES + sealed.len());
-        value.push(VERSION);
-        value.push(u8::try_from(id.len()).map_err(|_| SealError::Cipher)?);
-        value.extend_from_slice(id);
+        let prefix = &self.first.prefix;
+        let mut value = Vec::with_capacity(prefix.len() + NONCE_BYTES + sealed.len());
+        value.extend_from_slice(prefix);
         value.extend_from_slice(&nonce);
         value.extend_from_slice(&sealed);
         Ok(value)
@@ -215,16 +259,21 @@ fn parse_key(position: usize, entry: &str) -> Result<SealKey, InvalidSealKeys> {
         .map(Zeroizing::new)
         .map_err(|_| wrong_length())?;
     let bytes: &[u8; 32] = bytes.as_slice().try_into().map_err(|_| wrong_length())?;
-    // One key for two purposes: the look-up key is derived, so neither use says anything of the other.
-    let mut derivation =
-        <Hmac<Sha256> as KeyInit>::new_from_slice(bytes).map_err(|_| wrong_length())?;
-    derivation.update(b"mailgate look-up digest");
-    let lookup_key = Zeroizing::new(derivation.finalize().into_bytes().to_vec());
+    // One key for several purposes: the others' keys are derived, so no use says anything of another.
+    let derived = |purpose: &[u8]| -> Result<Hmac<Sha256>, InvalidSealKeys> {
+        let mut derivation =
+            <Hmac<Sha256> as KeyInit>::new_from_slice(bytes).map_err(|_| wrong_length())?;
+        derivation.update(purpose);
+        let key = Zeroizing::new(derivation.finalize().into_bytes().to_vec());
+        <Hmac<Sha256> as KeyInit>::new_from_slice(&key).map_err(|_| wrong_length())
+    };
+    let length = u8::try_from(id.len()).map_err(|_| InvalidSealKeys::Form(position))?;
     Ok(SealKey {
         id: id.to_owned(),
+        prefix: [&[VERSION, length], id.as_bytes()].concat(),
         cipher: XChaCha20Poly1305::new(bytes.into()),
-        lookup: <Hmac<Sha256> as KeyInit>::new_from_slice(&lookup_key)
-            .map_err(|_| wrong_length())?,
+        lookup: derived(b"mailgate look-up digest")?,
+        addresses: derived(b"mailgate addresses in log lines")?,
     })
 }
 

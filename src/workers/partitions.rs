@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::storage::partitions::{self, Right, midnight};
+use crate::storage::pool::maintenance;
 use crate::storage::{email_counters, log_retention, spool, webhook_counters, webhook_queue};
 use crate::types::clock::SharedClock;
 use crate::types::ids::{LogId, WebhookMessageId};
@@ -39,7 +40,7 @@ pub struct PartitionError(#[from] sqlx::Error);
 ///
 /// [`PartitionError`].
 pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionError> {
-    let mut connection = pool.acquire().await?;
+    let mut connection = maintenance(pool).await?;
     let days = days_ahead(clock.now().date_naive());
     let mut waits = 0_u32;
     while !make(&mut connection, &days).await? {
@@ -65,7 +66,7 @@ pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: Ca
 }
 
 async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Result<(), sqlx::Error> {
-    let mut connection = pool.acquire().await?;
+    let mut connection = maintenance(pool).await?;
     let today = clock.now().date_naive();
     make(&mut connection, &days_ahead(today)).await?;
     if !partitions::try_lock(&mut connection, Right::Drop).await? {

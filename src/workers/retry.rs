@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::providers::mail::MailProviders;
-use crate::sending::Sending;
+use crate::sending::{Leases, Sending};
 
 /// How often it looks for due messages while there are none.
 const POLL: Duration = Duration::from_secs(1);
@@ -20,10 +20,10 @@ const RECOVER: Duration = Duration::from_secs(15);
 /// say that they live meanwhile, and say it within [`RECOVER`] now.
 const AFTER_TROUBLE: Duration = Duration::from_secs(30);
 
-/// Says that this process lives until `stop`, however long the other work takes.
-pub async fn hold(sending: Sending, stop: CancellationToken) {
-    while pause(RECOVER, &stop).await {
-        if let Err(error) = sending.extend_leases().await {
+/// Says that this process lives as long as anybody sends, however long the other work takes, and the end.
+pub async fn hold(leases: Leases) {
+    while pause(RECOVER, leases.nobody_sends()).await {
+        if let Err(error) = leases.extend().await {
             tracing::error!(%error, "the messages in hand can't be held on to");
         }
     }
@@ -37,7 +37,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
         if recovered_at.is_none_or(|at: Instant| at.elapsed() > RECOVER) {
             providers.drop_idle_connections();
             // Before anybody looks: a clock that was set takes no message from a process that lives.
-            if let Err(error) = sending.extend_leases().await {
+            if let Err(error) = sending.leases().extend().await {
                 tracing::error!(%error, "the messages in hand can't be held on to");
                 trouble_at = Some(Instant::now());
             }

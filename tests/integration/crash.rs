@@ -7,7 +7,7 @@
 
 mod check;
 mod clients;
-mod database;
+pub mod database;
 mod database_line;
 mod ledger;
 mod program;

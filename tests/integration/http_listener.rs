@@ -98,8 +98,8 @@ fn content_length(header: &str) -> usize {
 
 fn quick(connections: usize) -> HttpLimits {
     HttpLimits {
-        connections,
         header_read: Duration::from_millis(200),
+        ..HttpLimits::new(connections)
     }
 }
 

@@ -19,6 +19,7 @@ mod idempotency;
 mod imap_reader;
 mod notices;
 mod openapi;
+mod operating;
 mod operator;
 mod pacing;
 mod payprov_sandbox;

@@ -1,5 +1,7 @@
 //! `mailgate subscriber` and `mailgate openapi`: child processes beside a running gateway.
 
+mod reseal;
+
 use serde_json::{Value, json};
 
 use crate::command_line::process::{Finished, Invocation};

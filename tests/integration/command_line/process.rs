@@ -24,6 +24,8 @@ const POLL: Duration = Duration::from_millis(20);
 /// What to run.
 #[derive(Clone)]
 pub struct Invocation {
+    /// A program that runs this one, with its first arguments.
+    wrapper: Vec<OsString>,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
 }
@@ -31,6 +33,7 @@ pub struct Invocation {
 impl Invocation {
     pub fn new(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         Self {
+            wrapper: Vec::new(),
             arguments: owned(arguments),
             environment: Vec::new(),
         }
@@ -66,6 +69,12 @@ impl Invocation {
             .set("LOG__FORMAT", "json")
     }
 
+    /// Run by another program, which gets this one and its arguments behind its own.
+    pub fn under(mut self, wrapper: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.wrapper = owned(wrapper);
+        self
+    }
+
     pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
@@ -91,7 +100,9 @@ impl Invocation {
         // thread that forks, a test's own, ends.
         let begun = SystemTime::now();
         let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_mailgate")])
+            .args(["--pdeathsig", "KILL", "--"])
+            .args(&self.wrapper)
+            .arg(env!("CARGO_BIN_EXE_mailgate"))
             .args(&self.arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -149,6 +160,11 @@ impl Running {
 
     pub fn stderr(&self) -> String {
         self.read("stderr")
+    }
+
+    /// Its temporary folder.
+    pub fn folder(&self) -> &Path {
+        self.output.path()
     }
 
     fn read(&self, name: &str) -> String {

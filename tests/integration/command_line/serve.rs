@@ -15,8 +15,13 @@ use crate::support::smtp_client::SmtpClient;
 pub fn replica(gateway: &Gateway) -> Invocation {
     let folder = gateway.ca_file.parent().unwrap();
     let files = mailgate::sandbox::certificates::ensure(folder, &[], chrono::Utc::now()).unwrap();
-    let mut serve = Invocation::serve(&gateway.database_url, &files);
-    for (plugin, settings) in gateway.sandbox.plugins(&gateway.ca_file) {
+    let serve = Invocation::serve(&gateway.database_url, &files);
+    with_plugins(serve, gateway.sandbox.plugins(&gateway.ca_file))
+}
+
+/// The same with these settings of its plugins.
+pub fn with_plugins(mut serve: Invocation, plugins: toml::Table) -> Invocation {
+    for (plugin, settings) in plugins {
         for (name, value) in settings.as_table().unwrap() {
             let value = match value {
                 toml::Value::String(text) => text.clone(),

@@ -96,6 +96,7 @@ async fn start() -> PrivatePostgres {
     let pool = pool::connect(&DatabaseSettings {
         url: SecretString::from(server.url(TEMPLATE)),
         max_connections: 2,
+        statement: std::time::Duration::from_mins(1),
     })
     .await
     .expect("the template can be reached");

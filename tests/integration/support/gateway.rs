@@ -95,7 +95,7 @@ impl Builder {
         drop(rustls::crypto::ring::default_provider().install_default());
         // Whoever wants to read the lines names a filter, and nobody guards them then.
         match std::env::var("MAILGATE_TEST_LOG") {
-            Ok(filter) => telemetry::start_logging(config::LogFormat::Pretty, &filter),
+            Ok(filter) => telemetry::start_logging(config::LogFormat::Pretty, &filter, None),
             Err(_) => log_guard::start(),
         }
         let clock = Arc::new(MovedClock::default());

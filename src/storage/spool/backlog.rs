@@ -1,0 +1,46 @@
+//! How much waits in the spool, for the metrics. Each part goes by an index and looks at a bounded number
+//! of its entries.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::types::ids::LogId;
+
+/// What waits.
+#[derive(Debug, Clone, Copy)]
+pub struct Backlog {
+    /// Messages that are being submitted, 100,000 at most.
+    pub open: u32,
+    /// Messages that wait for their next attempt, 100,000 at most.
+    pub deferred: u32,
+    /// The oldest message.
+    pub oldest: Option<LogId>,
+    /// When the attempt was due that is due longest.
+    pub due_longest: Option<DateTime<Utc>>,
+}
+
+/// Measures it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM (
+                      SELECT FROM spool WHERE state = 'open' AND lease_until > '-infinity' LIMIT 100000
+                  ) AS sample) AS "open!",
+                  (SELECT count(*) FROM (
+                      SELECT FROM spool WHERE state = 'deferred' AND next_attempt_at > '-infinity' LIMIT 100000
+                  ) AS sample) AS "deferred!",
+                  (SELECT id FROM spool ORDER BY id LIMIT 1) AS oldest,
+                  (SELECT min(next_attempt_at) FROM spool WHERE state = 'deferred') AS due_longest"#,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Backlog {
+        open: u32::try_from(row.open).unwrap_or(u32::MAX),
+        deferred: u32::try_from(row.deferred).unwrap_or(u32::MAX),
+        oldest: row.oldest.map(LogId),
+        due_longest: row.due_longest,
+    })
+}

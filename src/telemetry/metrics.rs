@@ -1,0 +1,117 @@
+//! Every metric by its name, so that each is there from the first scrape on, at zero.
+
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+
+/// Seconds of what a database or a provider takes.
+const SECONDS: &[f64] = &[
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+];
+
+/// Entries of one commit.
+const ENTRIES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
+
+/// How a metric counts.
+#[derive(Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+    /// In these buckets.
+    Histogram(&'static [f64], Unit),
+}
+
+/// The values that a label has from the start.
+type Label = (&'static str, &'static [&'static str]);
+
+const PLUGIN: Label = ("plugin", &["plugin_a", "plugin_b"]);
+const LISTENER: Label = ("listener", &["starttls", "tls"]);
+
+/// Name, kind, what it says, and the labels.
+#[rustfmt::skip]
+const METRICS: &[(&str, Kind, &str, &[Label])] = &[
+    ("mailgate_messages_total", Kind::Counter, "Attempts to send a message, by what came of them", &[("outcome", &["sent", "failed_temp", "failed_perm"]), PLUGIN]),
+    ("mailgate_provider_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Time that a provider took for one submission", &[PLUGIN]),
+    ("mailgate_spool_messages", Kind::Gauge, "Messages in the spool, 100,000 at most", &[("state", &["open", "deferred"])]),
+    ("mailgate_spool_oldest_seconds", Kind::Gauge, "Age of the oldest message in the spool", &[]),
+    ("mailgate_spool_overdue_seconds", Kind::Gauge, "How long the retry that is due longest has been due", &[]),
+    ("mailgate_journal_batch_entries", Kind::Histogram(ENTRIES, Unit::Count), "Entries that one commit of the journal had", &[]),
+    ("mailgate_journal_commit_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Time that one commit of the journal took", &[]),
+    ("mailgate_overloaded_total", Kind::Counter, "Messages refused because limits.in_flight_bytes was used up", &[]),
+    ("mailgate_smtp_sessions_total", Kind::Counter, "SMTP sessions that began", &[LISTENER]),
+    ("mailgate_smtp_sessions_open", Kind::Gauge, "SMTP sessions at this moment", &[LISTENER]),
+    ("mailgate_smtp_refused_connections_total", Kind::Counter, "SMTP connections beyond the limits", &[]),
+    ("mailgate_smtp_proxy_header_failures_total", Kind::Counter, "Connections of balancers without a PROXY protocol header", &[]),
+    ("mailgate_http_refused_connections_total", Kind::Counter, "HTTP connections beyond the limit", &[]),
+    ("mailgate_authentication_failures_total", Kind::Counter, "Wrong keys", &[("door", &["rest", "smtp"])]),
+    ("mailgate_token_refreshes_total", Kind::Counter, "Refreshes of access tokens, by what came of them", &[("outcome", &["refreshed", "invalid_grant", "failed"])]),
+    ("mailgate_token_refresh_failures_total", Kind::Counter, "Refreshes that a provider did not answer with tokens, by why", &[PLUGIN, ("reason", &["invalid_client", "provider_error", "refused", "unreachable", "nonsense"])]),
+    ("mailgate_replies_total", Kind::Counter, "Replies that were found", &[PLUGIN]),
+    ("mailgate_reply_looks_failed_total", Kind::Counter, "Looks for replies that failed", &[]),
+    ("mailgate_database_connections", Kind::Gauge, "Connections of the pool, those in use and idle ones", &[("state", &["used", "idle"])]),
+    ("mailgate_database_acquire_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "How long a probe every 15 seconds waited for a connection of the pool", &[]),
+    ("mailgate_database_up", Kind::Gauge, "1: the last probe was answered", &[]),
+    ("mailgate_build_info", Kind::Gauge, "1; the version is the label", &[("version", &[env!("CARGO_PKG_VERSION")])]),
+];
+
+/// Collects metrics from now on.
+///
+/// # Errors
+///
+/// When this process already collects them.
+pub fn start() -> Result<PrometheusHandle, BuildError> {
+    let mut builder = PrometheusBuilder::new();
+    for (name, kind, _, _) in METRICS {
+        if let Kind::Histogram(buckets, _) = kind {
+            builder = builder.set_buckets_for_metric(Matcher::Full((*name).to_owned()), buckets)?;
+        }
+    }
+    let handle = builder.install_recorder()?;
+    for (name, kind, help, labels) in METRICS {
+        match kind {
+            Kind::Counter => describe_counter!(*name, *help),
+            Kind::Gauge => describe_gauge!(*name, *help),
+            Kind::Histogram(_, unit) => describe_histogram!(*name, *unit, *help),
+        }
+        for labels in combinations(labels) {
+            match kind {
+                Kind::Counter => counter!(*name, &labels).absolute(0),
+                Kind::Gauge => gauge!(*name, &labels).set(0),
+                Kind::Histogram(..) => drop(histogram!(*name, &labels)),
+            }
+        }
+    }
+    gauge!("mailgate_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+    Ok(handle)
+}
+
+/// Each value of each label with each of the others.
+fn combinations(labels: &[Label]) -> Vec<Vec<(&'static str, &'static str)>> {
+    labels
+        .iter()
+        .fold(vec![Vec::new()], |all, (label, values)| {
+            all.iter()
+                .flat_map(|before| {
+                    values.iter().map(|value| {
+                        let mut with = before.clone();
+                        with.push((*label, *value));
+                        with
+                    })
+                })
+                .collect()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_combined() {
+        assert_eq!(combinations(&[]), [vec![]]);
+        let all = combinations(&[("a", &["1", "2"]), ("b", &["x", "y"])]);
+        assert_eq!(all.len(), 4);
+        assert!(all.contains(&vec![("a", "2"), ("b", "x")]));
+    }
+}

@@ -1,0 +1,10 @@
+//! Running it in production: behind balancers, under systemd, to a clean end, over a database in trouble, and
+//! watched.
+
+mod clean_end;
+mod database_trouble;
+mod logged;
+mod observed;
+mod proxy_protocol;
+mod systemd;
+mod warnings;

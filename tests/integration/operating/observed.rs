@@ -1,0 +1,178 @@
+//! Metrics: what is named is there, what is there is named, and the figures are right.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::command_line::process::{Addresses, http_client, run};
+use crate::command_line::serve::{authenticated, replica};
+use crate::support::gateway::Gateway;
+use crate::support::smtp_client::SmtpClient;
+
+const README: &str = include_str!("../../../README.md");
+const DASHBOARD: &str = include_str!("../../../config/grafana/mailgate.json");
+const RULES: &str = include_str!("../../../config/prometheus/mailgate.rules.yml");
+
+/// The metrics that a text names; a histogram's parts count as the histogram.
+fn named(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    words
+        .filter(|word| word.starts_with("mailgate_") && *word != "mailgate_")
+        .map(|word| {
+            let parts = ["_bucket", "_sum", "_count"];
+            parts
+                .iter()
+                .find_map(|part| word.strip_suffix(part))
+                .unwrap_or(word)
+                .to_owned()
+        })
+        .collect()
+}
+
+/// The metrics of a scrape, by their samples.
+fn scraped_names(scrape: &str) -> BTreeSet<String> {
+    let samples: Vec<&str> = scrape
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    // Labels hold no names.
+    let names = samples
+        .iter()
+        .filter_map(|line| line.split(['{', ' ']).next());
+    named(&names.collect::<Vec<_>>().join(" "))
+}
+
+fn value(scrape: &str, sample: &str) -> f64 {
+    let line = scrape.lines().find_map(|line| line.strip_prefix(sample));
+    let line = line.unwrap_or_else(|| panic!("{sample} in\n{scrape}"));
+    line.trim().parse().unwrap()
+}
+
+fn free_port() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+/// What a scrape says after [`traffic`], exactly.
+const COUNTED: [(&str, f64); 11] = [
+    (
+        "mailgate_messages_total{outcome=\"sent\",plugin=\"plugin_a\"}",
+        1.0,
+    ),
+    (
+        "mailgate_messages_total{outcome=\"failed_temp\",plugin=\"plugin_a\"}",
+        1.0,
+    ),
+    (
+        "mailgate_messages_total{outcome=\"failed_perm\",plugin=\"plugin_a\"}",
+        1.0,
+    ),
+    ("mailgate_provider_seconds_count{plugin=\"plugin_a\"}", 3.0),
+    ("mailgate_token_refreshes_total{outcome=\"refreshed\"}", 1.0),
+    ("mailgate_authentication_failures_total{door=\"rest\"}", 1.0),
+    ("mailgate_authentication_failures_total{door=\"smtp\"}", 0.0),
+    ("mailgate_smtp_sessions_open{listener=\"starttls\"}", 1.0),
+    ("mailgate_smtp_sessions_total{listener=\"starttls\"}", 1.0),
+    ("mailgate_smtp_sessions_total{listener=\"tls\"}", 0.0),
+    ("mailgate_database_up", 1.0),
+];
+
+/// A message of each outcome, with a token that has to be refreshed, and a wrong key. Answers the session.
+async fn traffic(gateway: &Gateway, addresses: &Addresses) -> SmtpClient {
+    let authorization = &gateway.sandbox.authorization;
+    authorization.expire_access_tokens().await.unwrap();
+    sqlx::query("UPDATE mailboxes SET access_token_expires_at = now()")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let mut client = authenticated(gateway, addresses.starttls).await;
+    let message = b"From: ada@sandbox.example\r\nSubject: Hello\r\n\r\nIt works.";
+    for (recipient, code) in [
+        ("bob@example.com", "250 2.0.0"),
+        ("tempfail@example.com", "250 2.0.0"),
+        ("permfail@example.com", "550"),
+    ] {
+        let reply = client.submit(recipient, message).await;
+        assert!(reply.starts_with(code), "{reply}");
+    }
+    let me = http_client().get(format!("http://{}/me", addresses.http));
+    let me = me.header("x-api-secret", "wrong").send().await.unwrap();
+    assert_eq!(me.status().as_u16(), 401);
+    client
+}
+
+/// What is there is named in the README and shown on the dashboard, and nothing else is.
+fn same_names_everywhere(there: &BTreeSet<String>) {
+    let table = README
+        .lines()
+        .filter(|line| line.starts_with("| `mailgate_"));
+    let table: String = table.collect();
+    assert_eq!(named(&table), *there, "the README's table");
+    let shown = named(&[DASHBOARD, RULES].concat());
+    let unknown: Vec<_> = shown.difference(there).collect();
+    assert!(
+        unknown.is_empty(),
+        "the dashboard or the rules name {unknown:?}"
+    );
+    let panels = named(DASHBOARD);
+    let unseen: Vec<_> = there.difference(&panels).collect();
+    assert!(unseen.is_empty(), "the dashboard doesn't show {unseen:?}");
+}
+
+#[tokio::test]
+async fn every_metric_is_named_and_every_named_one_is_there() {
+    let gateway = Gateway::start().await;
+    let metrics = free_port();
+    let mut serve = replica(&gateway)
+        .set("METRICS__LISTEN", metrics.to_string())
+        .start();
+    let addresses = serve.ready().await;
+    let scrape = async || {
+        let response = http_client().get(format!("http://{metrics}/metrics"));
+        response.send().await.unwrap().text().await.unwrap()
+    };
+    let fresh = scrape().await;
+    assert!(value(&fresh, COUNTED[0].0) < 1.0);
+    let client = traffic(&gateway, &addresses).await;
+    let after = scrape().await;
+    for (sample, expected) in COUNTED {
+        let found = value(&after, sample);
+        assert!((found - expected).abs() < 1e-9, "{sample}: {found}");
+    }
+    assert!(value(&after, "mailgate_journal_commit_seconds_count") >= 5.0);
+    let all = "mailgate_provider_seconds_bucket{plugin=\"plugin_a\",le=\"+Inf\"}";
+    assert!(value(&after, all) >= 3.0);
+    let there = scraped_names(&after);
+    assert_eq!(scraped_names(&fresh), there, "each is there from the start");
+    same_names_everywhere(&there);
+    // What has to be asked for comes within 15 seconds.
+    let waiting = "mailgate_spool_messages{state=\"deferred\"}";
+    let shown = tokio::time::timeout(Duration::from_secs(30), async {
+        while value(&scrape().await, waiting) < 1.0 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
+    assert!(shown.await.is_ok(), "the stored message doesn't show");
+    drop(client);
+    serve.terminate().await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_ships_is_well_formed() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(
+        panels
+            .iter()
+            .all(|panel| panel["targets"][0]["expr"].is_string())
+    );
+    let rules = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/config/prometheus/mailgate.rules.yml"
+    );
+    let said = run("promtool", &["check", "rules", rules]).await;
+    assert!(said.contains("SUCCESS"), "{said}");
+}
