@@ -1,5 +1,6 @@
 # make dev       brings up the whole gateway on this machine, with a sandbox to send to
 # make test      every test, against Postfix, Dovecot and the other peers too (Debian 12, as root)
+# make container the container alone: image and compose file on podman (Debian 12, as root)
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
@@ -13,7 +14,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test bench bench-logs check sqlx advisories compiler postgres clients
+.PHONY: dev test container bench bench-logs check sqlx advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -22,6 +23,9 @@ dev: compiler postgres clients
 test: compiler postgres
 	@tests/peers/install
 	cargo test --locked
+
+container: compiler
+	tests/container/run
 
 bench: compiler postgres
 	@tools/debian-packages dovecot-core postfix

@@ -1,5 +1,6 @@
 //! Typed settings: `config/default.toml`, over it what a way of running sets, over that a file, over
-//! that the environment. All problems are gathered before any is reported.
+//! that the environment, which may name files to read values from. All problems are gathered before any
+//! is reported.
 
 mod layers;
 mod payprov;
@@ -302,6 +303,20 @@ pub fn load_database(
 ) -> Result<DatabaseSettings, ConfigError> {
     read_layers(Table::new(), file, environment, |reader| {
         Some(read_database(reader))
+    })
+}
+
+/// Loads the address of the REST interface alone, to ask it something.
+///
+/// # Errors
+///
+/// [`ConfigError`] with every problem found.
+pub fn load_http_listen(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (impl Into<OsString>, impl Into<OsString>)>,
+) -> Result<SocketAddr, ConfigError> {
+    read_layers(Table::new(), file, environment, |reader| {
+        reader.required_listen_address("http.listen")
     })
 }
 

@@ -1,33 +1,35 @@
 //! Builds the gateway from its settings and spawns all of it on one tracker.
 
+pub mod health;
 pub mod http;
+mod loops;
 pub mod systemd;
+mod warnings;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use secrecy::ExposeSecret as _;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use self::http::HttpLimits;
+use self::loops::{keep_sending, look_after, start_billing, start_journal, start_webhooks};
 use self::systemd::Inherited;
+pub use self::warnings::warnings;
 use crate::accounts::{Accounts, ShowError};
 use crate::billing::Billing;
-use crate::billing::notices::Notices;
-use crate::config::{Limits, Settings, WebhookSettings};
+use crate::config::{Limits, Settings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::egress::EgressSetupError;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::payprov::PayprovClientError;
-use crate::providers::relay::{Relay, RelayError};
+use crate::providers::relay::RelayError;
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
 use crate::rest::{Doors, router};
 use crate::sending::Sending;
 use crate::sending::budget::Budget;
-use crate::sending::journal::{Journal, journal};
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
@@ -37,7 +39,6 @@ use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::types::clock::SharedClock;
-use crate::types::seal::SealKeys;
 use crate::types::trusted_peers::TrustedPeers;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
@@ -283,91 +284,6 @@ pub async fn start_on(
     })
 }
 
-/// Subscriptions, what is done for them, and the notices that come of it.
-fn start_billing(
-    settings: &Settings,
-    hostname: &str,
-    pool: &PgPool,
-    clock: &SharedClock,
-    shutdown: &Shutdown,
-) -> Result<Billing, DaemonError> {
-    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    let relay = settings.relay.as_ref();
-    let relay = relay.map(|relay| Relay::new(relay, hostname)).transpose()?;
-    let billing = Billing::new(
-        pool.clone(),
-        Arc::clone(clock),
-        settings.payprov.as_ref(),
-        tracker.clone(),
-        settings.log_retention_days,
-    )?;
-    tracker.spawn(workers::bill(
-        billing.clone(),
-        tracker.clone(),
-        stop.clone(),
-    ));
-    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay);
-    tracker.spawn(workers::send_notices(notices, stop.clone()));
-    Ok(billing)
-}
-
-/// Webhooks, and the loops that deliver them.
-fn start_webhooks(
-    settings: &WebhookSettings,
-    seal_keys: &Arc<SealKeys>,
-    pool: &PgPool,
-    clock: &SharedClock,
-    shutdown: &Shutdown,
-) -> Result<Webhooks, DaemonError> {
-    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    let webhooks = Webhooks::new(
-        pool.clone(),
-        Arc::clone(seal_keys),
-        Arc::clone(clock),
-        settings,
-    )?;
-    tracker.spawn(workers::wake_webhooks(
-        pool.clone(),
-        webhooks.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(webhooks.clone().dispatch(tracker.clone(), stop.clone()));
-    Ok(webhooks)
-}
-
-/// What an operator should know of settings that the gateway starts with all the same, and what to do.
-#[must_use]
-pub fn warnings(settings: &Settings) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if settings.http_base_url.is_empty() {
-        warnings.push(
-            "http.base_url is not set: connect links name this machine's own address, and no provider can send              users back to it; set it to the address that users reach, such as https://gateway.example"
-                .to_owned(),
-        );
-    }
-    if settings.plugins.is_empty() {
-        warnings.push(
-            "no plugin has a client_id: nobody can connect a mailbox, and nothing can be sent; register an OAuth              client with the provider and set plugins.plugin_a.client_id and client_secret"
-                .to_owned(),
-        );
-    }
-    for plugin in &settings.plugins {
-        if plugin.client_secret.expose_secret().is_empty() {
-            let name = plugin.plugin;
-            warnings.push(format!(
-                "plugins.{name}.client_secret is not set: most providers refuse to give tokens without it; set it,                  unless the client is registered as a public one"
-            ));
-        }
-    }
-    warnings
-}
-
-fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Journal {
-    let (journal, task) = journal(pool.clone(), Arc::clone(clock));
-    shutdown.tracker.spawn(task.run());
-    journal
-}
-
 /// Where users reach the REST interface.
 fn base_url(set: String, listening: SocketAddr) -> Arc<str> {
     if set.is_empty() {
@@ -388,51 +304,6 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
         shutdown.soft.clone(),
     ));
     Ok(acceptor)
-}
-
-/// The loops of messages that wait for their next attempt.
-fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shutdown) {
-    let tracker = &shutdown.tracker;
-    tracker.spawn(workers::hold_messages(sending.leases().clone()));
-    tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
-}
-
-/// The loops that nobody waits for.
-fn look_after(
-    accounts: &Accounts,
-    mailboxes: &Mailboxes,
-    pool: &PgPool,
-    clock: SharedClock,
-    retention_days: u32,
-    shutdown: &Shutdown,
-) {
-    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    tracker.spawn(workers::replies(
-        mailboxes.clone(),
-        tracker.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
-    tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
-    tracker.spawn(workers::remove_lapsed_states(
-        mailboxes.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::end_sessions(
-        pool.clone(),
-        accounts.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::add_up(
-        Reports::new(pool.clone(), Arc::clone(&clock)),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::keep_partitions(
-        pool.clone(),
-        clock,
-        retention_days,
-        stop.clone(),
-    ));
 }
 
 /// What both SMTP listeners share.

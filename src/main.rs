@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use mailgate::config::{self, ConfigError};
+use mailgate::daemon::health::{self, HealthError};
 use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
 use mailgate::operator::{self, OperatorError, SubscriberAction};
@@ -73,6 +74,12 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
+    /// Ask the gateway that runs here whether it is ready: exit code 0, else 1. Needs http.listen.
+    Healthcheck {
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG")]
+        config: Option<PathBuf>,
+    },
     /// Print the description of the REST interface (`OpenAPI` 3.1, JSON).
     Openapi,
     /// Bring the database's tables up to date (serve does so too). Needs database.url.
@@ -96,6 +103,10 @@ enum Failure {
     Pool(#[from] PoolError),
     #[error(transparent)]
     Operator(#[from] OperatorError),
+    #[error(transparent)]
+    Health(#[from] HealthError),
+    #[error(transparent)]
+    HealthConfig(ConfigError),
     #[error("the runtime can't be started: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -138,13 +149,16 @@ fn run(command: Command) -> Result<(), Failure> {
                 dir,
                 ephemeral,
                 config,
-            } => Ok(dev::run(DevOptions {
-                directory: dir,
-                ephemeral,
-                config,
-            })
-            .await?),
+            } => {
+                let options = DevOptions {
+                    directory: dir,
+                    ephemeral,
+                    config,
+                };
+                Ok(Box::pin(dev::run(options)).await?)
+            }
             Command::Migrate { config } => migrate(config).await,
+            Command::Healthcheck { config } => healthcheck(config).await,
             Command::Subscriber {
                 action,
                 json,
@@ -202,4 +216,11 @@ async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {
     pool::migrate(&pool).await?;
     println!("The database's tables are up to date.");
     Ok(())
+}
+
+/// 1 for wrong settings too: container engines keep 2 for themselves.
+async fn healthcheck(file: Option<PathBuf>) -> Result<(), Failure> {
+    let listen = config::load_http_listen(file.as_deref(), std::env::vars_os())
+        .map_err(Failure::HealthConfig)?;
+    Ok(health::check(listen).await?)
 }

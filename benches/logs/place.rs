@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{Days, Utc};
 use mailgate::config::DatabaseSettings;
@@ -99,6 +100,7 @@ impl Server {
         let pool = pool::connect(&DatabaseSettings {
             url: SecretString::from(self.postgres.url(name)),
             max_connections: 4,
+            statement: Duration::from_hours(1),
         })
         .await?;
         pool::migrate(&pool).await?;

@@ -2,7 +2,9 @@
 //! environment. The defaults name every setting and its kind, so whatever a layer says is held
 //! against them, and all that is wrong is gathered.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::Path;
 
 use toml::{Table, Value};
 
@@ -10,6 +12,9 @@ use super::Problem;
 
 /// Prefix of a setting's name in the environment; `__` stands for each dot.
 const PREFIX: &str = "MAILGATE__";
+
+/// Suffix of a variable that names a file, which holds the setting's value.
+const FILE: &str = "_FILE";
 
 /// The one setting whose name in the environment is fixed by the contract.
 const LOG_RETENTION_DAYS: &str = "LOG_RETENTION_DAYS";
@@ -44,63 +49,107 @@ fn lay_table(
     }
 }
 
-/// Lays the process's environment over `settings`.
+/// Lays the process's environment over `settings`. Each setting may come from a file that its variable
+/// with `_FILE` behind names.
 pub(super) fn lay_environment(
     settings: &mut Table,
     environment: impl Iterator<Item = (OsString, OsString)>,
     problems: &mut Vec<Problem>,
 ) {
+    let mut laid: HashMap<String, (String, bool)> = HashMap::new();
     for (variable, text) in environment {
         // Others' variables may be of any bytes.
         let Ok(variable) = variable.into_string() else {
             continue;
         };
-        let keys: Vec<&str> = if variable == LOG_RETENTION_DAYS {
-            vec![LOG_RETENTION_DAYS]
-        } else if let Some(rest) = variable.strip_prefix(PREFIX) {
-            rest.split("__").collect()
+        let Some((name, is_file)) = setting_name(settings, &variable) else {
+            continue;
+        };
+        let mut problem = |text: String| problems.push(Problem::new(&variable, text));
+        let Some(current) = find(settings, name) else {
+            problem("is not a setting (environment)".to_owned());
+            continue;
+        };
+        let earlier = laid.insert(name.to_ascii_lowercase(), (variable.clone(), is_file));
+        if let Some((other, other_is_file)) = earlier
+            && is_file != other_is_file
+        {
+            problem(format!("{other} is set too; set one of them"));
+            continue;
+        }
+        let (read, origin) = if is_file {
+            let path = Path::new(&text);
+            (read_value(path), path.display().to_string())
         } else {
-            continue;
+            let text = text.into_string().map(|text| text.trim().to_owned());
+            let not_text = |_| "must be UTF-8 (environment)".to_owned();
+            (text.map_err(not_text), "environment".to_owned())
         };
-        let Ok(text) = text.into_string() else {
-            problems.push(Problem::new(&variable, "must be UTF-8 (environment)"));
-            continue;
-        };
-        match find(settings, &keys) {
-            None => problems.push(Problem::new(&variable, "is not a setting (environment)")),
-            Some(current) => match parse_as(current, &text) {
-                Some(value) => *current = value,
-                None => problems.push(Problem::new(
-                    &variable,
-                    format!("must be {} (environment)", kind(current)),
-                )),
-            },
+        match read.map(|text| parse_as(current, &text)) {
+            Ok(Some(value)) => *current = value,
+            Ok(None) => problem(format!("must be {} ({origin})", kind(current))),
+            Err(text) => problem(text),
         }
     }
 }
 
-fn find<'a>(settings: &'a mut Table, keys: &[&str]) -> Option<&'a mut Value> {
-    let (first, rest) = keys.split_first()?;
-    let (_, value) = settings
-        .iter_mut()
-        .find(|(key, _)| key.eq_ignore_ascii_case(first))?;
-    match value {
-        Value::Table(inner) => find(inner, rest),
-        value if rest.is_empty() => Some(value),
-        _ => None,
+/// The setting that a variable means, with `__` for each dot, and whether the variable names a file;
+/// `None` for a variable of somebody else's.
+fn setting_name<'a>(settings: &mut Table, variable: &'a str) -> Option<(&'a str, bool)> {
+    let stem = variable.strip_suffix(FILE);
+    if stem.unwrap_or(variable) == LOG_RETENTION_DAYS {
+        return Some((LOG_RETENTION_DAYS, stem.is_some()));
+    }
+    let name = variable.strip_prefix(PREFIX)?;
+    match name.strip_suffix(FILE) {
+        // Some settings have a name that ends so by itself.
+        Some(stem) if find(settings, name).is_none() => Some((stem, true)),
+        _ => Some((name, false)),
     }
 }
 
-/// The text of an environment variable as a value of the kind that `like` has.
+/// What a file holds, without its last line's end.
+fn read_value(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    if path.as_os_str().is_empty() {
+        return Err("must be the path of a file (environment)".to_owned());
+    }
+    let mut text =
+        std::fs::read_to_string(path).map_err(|error| format!("{shown} can't be read: {error}"))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+/// The setting of a name with `__` for each dot.
+fn find<'a>(settings: &'a mut Table, name: &str) -> Option<&'a mut Value> {
+    let (first, rest) = match name.split_once("__") {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (name, None),
+    };
+    let (_, value) = settings
+        .iter_mut()
+        .find(|(key, _)| key.eq_ignore_ascii_case(first))?;
+    match (value, rest) {
+        (Value::Table(inner), Some(rest)) => find(inner, rest),
+        (Value::Table(_), None) | (_, Some(_)) => None,
+        (value, None) => Some(value),
+    }
+}
+
+/// A text as a value of the kind that `like` has; a list's items stand between commas or line ends.
 fn parse_as(like: &Value, text: &str) -> Option<Value> {
-    let text = text.trim();
     match like {
         Value::String(_) => Some(Value::String(text.to_owned())),
-        Value::Integer(_) => text.parse().ok().map(Value::Integer),
-        Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
+        Value::Integer(_) => text.trim().parse().ok().map(Value::Integer),
+        Value::Boolean(_) => text.trim().parse().ok().map(Value::Boolean),
         Value::Array(items) => {
             let number = matches!(items.first(), Some(Value::Integer(_)));
-            text.split(',')
+            text.split([',', '\n'])
                 .map(str::trim)
                 .filter(|item| !item.is_empty())
                 .map(|item| {

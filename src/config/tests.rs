@@ -1,6 +1,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod files;
+
 use super::*;
+use secrecy::ExposeSecret;
 use std::io::Write;
 
 fn load_with(environment: &[(&str, &str)], file: Option<&str>) -> Result<Settings, Vec<String>> {

@@ -2,6 +2,7 @@
 
 mod dev;
 mod dev_again;
+mod healthcheck;
 mod memory;
 pub mod process;
 pub mod serve;

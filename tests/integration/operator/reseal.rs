@@ -69,6 +69,18 @@ async fn send(gateway: &Gateway, base: &str) -> (u16, Value) {
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
+async fn configure_webhook(gateway: &Gateway, api_secret: &str) {
+    let url = format!(
+        "{}/apps/{}/webhooks",
+        gateway.daemon.base_url,
+        gateway.app.pushable_key.expose()
+    );
+    let body = json!({ "url": "https://hooks.example/y", "events": ["email.sent"] });
+    let request = http_client().post(url).header("x-api-secret", api_secret);
+    let created = request.json(&body).send().await.unwrap();
+    assert_eq!(created.status(), 201);
+}
+
 #[tokio::test]
 async fn every_sealed_column_of_the_schema_is_known() {
     let url = database::create().await;
@@ -98,11 +110,20 @@ async fn every_sealed_column_of_the_schema_is_known() {
 async fn keys_are_rotated_while_mail_goes_on() {
     let gateway = Gateway::start().await;
     let url = gateway.database_url.as_str();
-    // Something in every column: a webhook on its way, and a user on the way to the provider.
+    // Something in every column: webhooks on their way, and a user on the way to the provider.
     sqlx::query("UPDATE apps SET webhook_url = 'https://hooks.example/x'")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
+    let credentials = gateway
+        .daemon
+        .accounts
+        .app_credentials(gateway.app.id)
+        .await
+        .unwrap()
+        .unwrap();
+    let api_secret = credentials.api_secret.expose();
+    configure_webhook(&gateway, api_secret).await;
     assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
     let link = format!(
         "{}/connect/{}?plugin=plugin_a",
@@ -114,14 +135,6 @@ async fn keys_are_rotated_while_mail_goes_on() {
         .redirect(reqwest::redirect::Policy::none());
     let response = client.build().unwrap().get(link).send().await.unwrap();
     assert!(response.status().is_redirection(), "{}", response.status());
-    let credentials = gateway
-        .daemon
-        .accounts
-        .app_credentials(gateway.app.id)
-        .await
-        .unwrap()
-        .unwrap();
-    let api_secret = credentials.api_secret.expose();
     for column in COLUMNS {
         let (table, name) = (column.table, column.column);
         let any = AssertSqlSafe(format!(

@@ -1,0 +1,53 @@
+# Builds the gateway, and an image of it that holds the binary and root certificates on Debian.
+
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /build
+# Queries are checked against .sqlx; what a debugger would want stays out of the image.
+ENV SQLX_OFFLINE=true \
+    CARGO_INCREMENTAL=0 \
+    CARGO_PROFILE_RELEASE_DEBUG=false \
+    CARGO_PROFILE_RELEASE_STRIP=debuginfo
+
+# The dependencies, in a layer of their own: they are built again only when one of these files changes.
+COPY Cargo.toml Cargo.lock ./
+RUN mkdir src \
+    && echo '//! Nothing yet.' > src/lib.rs \
+    && printf '//! Nothing yet.\nfn main() {}\n' > src/main.rs \
+    && cargo build --release --locked --lib --bins \
+    && rm -r src
+
+COPY .sqlx .sqlx
+COPY config config
+COPY migrations migrations
+COPY src src
+# Newer than the empty sources above, whatever time the files came with.
+RUN touch src/lib.rs src/main.rs \
+    && cargo build --release --locked --bin mailgate \
+    && cp target/release/mailgate /usr/local/bin/mailgate
+
+FROM debian:bookworm-slim
+LABEL org.opencontainers.image.title="Mailgate" \
+      org.opencontainers.image.description="An email gateway that sends through the end users' own connected OAuth mailboxes" \
+      org.opencontainers.image.licenses="MIT OR Apache-2.0" \
+      org.opencontainers.image.base.name="docker.io/library/debian:bookworm-slim"
+
+# The system's root certificates rather than some inside the binary: a rebuild renews them, and
+# SSL_CERT_FILE puts others in their place.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/log/apt /var/log/dpkg.log
+
+COPY --from=build /usr/local/bin/mailgate /usr/local/bin/mailgate
+# The file of settings, to mount one's own over.
+COPY deploy/mailgate.toml /etc/mailgate/mailgate.toml
+ENV MAILGATE_CONFIG=/etc/mailgate/mailgate.toml
+
+# Nobody's: the gateway owns no file, and writes none.
+USER 10001:10001
+# Submission with STARTTLS and with TLS, REST, metrics.
+EXPOSE 587 465 8080 9090
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
+    CMD ["/usr/local/bin/mailgate", "healthcheck"]
+ENTRYPOINT ["/usr/local/bin/mailgate"]
+CMD ["serve"]

@@ -1,0 +1,83 @@
+//! Asks a gateway that runs on this machine whether it is ready: what a container's health check runs.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::header::HOST;
+use axum::http::{Request, StatusCode};
+use http_body_util::Empty;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::http::connectable;
+
+/// Time for all of it; whoever waits for the check waits some seconds longer.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// It isn't ready, or nobody can tell. Each text is one line for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum HealthError {
+    /// The address names no port.
+    #[error("http.listen: has port 0, and which one was taken is not known; give it a port")]
+    NoPort,
+    /// Nobody listens.
+    #[error("nobody answers on {0}: {1}")]
+    Unreachable(SocketAddr, std::io::Error),
+    /// What answers speaks no HTTP.
+    #[error("{0} gives no answer: {1}")]
+    NoAnswer(SocketAddr, hyper::Error),
+    /// It takes too long.
+    #[error("{0} has not answered within {seconds} seconds", seconds = LIMIT.as_secs())]
+    Late(SocketAddr),
+    /// It says so itself.
+    #[error("{0} is not ready: GET /readyz answers {1}")]
+    NotReady(SocketAddr, StatusCode),
+}
+
+/// Asks `/readyz` of the gateway whose REST interface listens on `listen`.
+///
+/// # Errors
+///
+/// [`HealthError`] unless it answers 200 within five seconds.
+pub async fn check(listen: SocketAddr) -> Result<(), HealthError> {
+    if listen.port() == 0 {
+        return Err(HealthError::NoPort);
+    }
+    let address = connectable(listen);
+    let status = timeout(LIMIT, ask(address))
+        .await
+        .map_err(|_| HealthError::Late(address))??;
+    if status != StatusCode::OK {
+        return Err(HealthError::NotReady(address, status));
+    }
+    Ok(())
+}
+
+async fn ask(address: SocketAddr) -> Result<StatusCode, HealthError> {
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| HealthError::Unreachable(address, error))?;
+    let no_answer = |error| HealthError::NoAnswer(address, error);
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(no_answer)?;
+    let mut request = Request::new(Empty::<Bytes>::new());
+    *request.uri_mut() = axum::http::Uri::from_static("/readyz");
+    if let Ok(host) = address.to_string().parse() {
+        request.headers_mut().insert(HOST, host);
+    }
+    let answer = sender.send_request(request);
+    tokio::pin!(connection, answer);
+    // The connection moves the bytes, and may end with the answer.
+    let response = tokio::select! {
+        biased;
+        response = &mut answer => response,
+        _ = &mut connection => answer.await,
+    };
+    response
+        .map(|response| response.status())
+        .map_err(no_answer)
+}

@@ -1,0 +1,125 @@
+//! What runs beside the doors: the loops, on the daemon's tracker.
+
+use std::sync::Arc;
+
+use sqlx::PgPool;
+
+use super::DaemonError;
+use crate::accounts::Accounts;
+use crate::billing::Billing;
+use crate::billing::notices::Notices;
+use crate::config::{Settings, WebhookSettings};
+use crate::mailboxes::Mailboxes;
+use crate::providers::mail::MailProviders;
+use crate::providers::relay::Relay;
+use crate::reports::Reports;
+use crate::sending::Sending;
+use crate::sending::journal::{Journal, journal};
+use crate::shutdown::Shutdown;
+use crate::types::clock::SharedClock;
+use crate::types::seal::SealKeys;
+use crate::webhooks::Webhooks;
+use crate::workers;
+
+/// Subscriptions, what is done for them, and the notices that come of it.
+pub(super) fn start_billing(
+    settings: &Settings,
+    hostname: &str,
+    pool: &PgPool,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) -> Result<Billing, DaemonError> {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    let relay = settings.relay.as_ref();
+    let relay = relay.map(|relay| Relay::new(relay, hostname)).transpose()?;
+    let billing = Billing::new(
+        pool.clone(),
+        Arc::clone(clock),
+        settings.payprov.as_ref(),
+        tracker.clone(),
+        settings.log_retention_days,
+    )?;
+    tracker.spawn(workers::bill(
+        billing.clone(),
+        tracker.clone(),
+        stop.clone(),
+    ));
+    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay);
+    tracker.spawn(workers::send_notices(notices, stop.clone()));
+    Ok(billing)
+}
+
+/// Webhooks, and the loops that deliver them.
+pub(super) fn start_webhooks(
+    settings: &WebhookSettings,
+    seal_keys: &Arc<SealKeys>,
+    pool: &PgPool,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) -> Result<Webhooks, DaemonError> {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    let webhooks = Webhooks::new(
+        pool.clone(),
+        Arc::clone(seal_keys),
+        Arc::clone(clock),
+        settings,
+    )?;
+    tracker.spawn(workers::wake_webhooks(
+        pool.clone(),
+        webhooks.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(webhooks.clone().dispatch(tracker.clone(), stop.clone()));
+    Ok(webhooks)
+}
+
+pub(super) fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Journal {
+    let (journal, task) = journal(pool.clone(), Arc::clone(clock));
+    shutdown.tracker.spawn(task.run());
+    journal
+}
+
+/// The loops of messages that wait for their next attempt.
+pub(super) fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shutdown) {
+    let tracker = &shutdown.tracker;
+    tracker.spawn(workers::hold_messages(sending.leases().clone()));
+    tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
+}
+
+/// The loops that nobody waits for.
+pub(super) fn look_after(
+    accounts: &Accounts,
+    mailboxes: &Mailboxes,
+    pool: &PgPool,
+    clock: SharedClock,
+    retention_days: u32,
+    shutdown: &Shutdown,
+) {
+    let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
+    tracker.spawn(workers::replies(
+        mailboxes.clone(),
+        tracker.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
+    tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
+    tracker.spawn(workers::remove_lapsed_states(
+        mailboxes.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::end_sessions(
+        pool.clone(),
+        accounts.clone(),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::add_up(
+        Reports::new(pool.clone(), Arc::clone(&clock)),
+        stop.clone(),
+    ));
+    tracker.spawn(workers::keep_partitions(
+        pool.clone(),
+        clock,
+        retention_days,
+        stop.clone(),
+    ));
+}

@@ -1,0 +1,272 @@
+"""Builds up the services of docker-compose.yml, sends through them, stops them under load, and accounts
+for every message: what was accepted is at the provider or in the spool, and nothing is there twice."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+from load import Load
+from stack import Stack, eventually, run, say
+
+REST = "http://127.0.0.1:8080"
+IMAGE_MEGABYTES = 60
+# What the gateway promises, and a little for podman.
+STOP_SECONDS = 35
+
+
+def request(method, url, body=None, **headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    data = None if body is None else json.dumps(body).encode()
+    if data:
+        headers["Content-Type"] = "application/json"
+    asked = urllib.request.Request(url, data, headers, method=method)
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        return answer.read().decode()
+
+
+def check_ports():
+    for port in (587, 465, 8080):
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("0.0.0.0", port))
+            except OSError as error:
+                raise AssertionError(f"docker-compose.yml publishes port {port}, which is taken here: {error}") from None
+
+
+def check_image():
+    image = json.loads(run("podman", "image", "inspect", "localhost/mailgate:latest"))[0]
+    base = json.loads(run("podman", "image", "inspect", "localhost/debian:bookworm-slim"))[0]
+    added = (image["Size"] - base["Size"]) / 1e6
+    config = image["Config"]
+    assert added <= IMAGE_MEGABYTES, f"the image is {added:.1f} MB over its base"
+    assert config["User"] == "10001:10001", config
+    assert set(config["ExposedPorts"]) == {"587/tcp", "465/tcp", "8080/tcp", "9090/tcp"}, config
+    assert image["Healthcheck"]["Test"] == [
+        "CMD", "/usr/local/bin/mailgate", "healthcheck",
+    ]
+    assert config["StopSignal"] == "SIGTERM", config
+    assert config["Labels"]["org.opencontainers.image.title"] == "Mailgate", config
+    say(f"the image is {added:.1f} MB over its base")
+
+
+def check_binary(binary):
+    sections = run("readelf", "--section-headers", "--wide", binary)
+    assert ".text" in sections and ".debug_" not in sections, "the binary has debug information"
+
+
+def prepare(stack):
+    """As the README says."""
+    script = stack.folder / "deploy/prepare"
+    run(script, "localhost", REST)
+    secrets = {path.name: path.read_text() for path in (stack.private / "secrets").iterdir()}
+    again = run(script, "localhost", REST)
+    assert "made" not in again, again
+    assert secrets == {path.name: path.read_text() for path in (stack.private / "secrets").iterdir()}
+    assert stack.private.stat().st_mode & 0o777 == 0o700
+    return secrets
+
+
+def use_provider(stack, address):
+    """What an operator edits: a provider, and its secret in a file."""
+    certificate = json.loads((stack.provider_folder / "dev.json").read_text())["ca_file"]
+    inside = Path("/provider")
+    ca = stack.provider_folder / Path(certificate).relative_to(inside)
+    (stack.private / "etc/provider-ca.pem").write_bytes(ca.read_bytes())
+    (stack.private / "secrets/plugin_a_client_secret").write_text("sandbox\n")
+    with (stack.private / "etc/mailgate.toml").open("a") as settings:
+        settings.write(f"""
+[plugins.plugin_a]
+kind = "generic"
+client_id = "mailgate-sandbox"
+authorize_url = "http://{address}/oauth/authorize"
+token_url = "http://provider:8025/oauth/token"
+revoke_url = "http://provider:8025/oauth/revoke"
+userinfo_url = "http://provider:8025/oauth/userinfo"
+scopes = ["openid", "email", "offline_access", "mail.send"]
+smtp_host = "provider"
+smtp_port = 2525
+ca_file = "/etc/mailgate/provider-ca.pem"
+[plugins.plugin_a.limits]
+concurrency = 16
+[limits]
+requests_per_second = 10000
+requests_burst = 10000
+[sending]
+retry_seconds = [1, 3600]
+""")
+
+
+def make_app(stack):
+    """A subscriber by the command line, an app by REST, a mailbox by the connect link."""
+    created = json.loads(stack.mailgate("subscriber", "create", "--label", "Test", "--email", "t@example.com", "--json"))
+    secret = {"X_Api_Secret": created["api_secret"]}
+    app = json.loads(request("POST", f"{REST}/apps", {"name": "Container"}, **secret))
+    pushable_key = app["pushable_key"]
+    key = json.loads(request("GET", f"{REST}/apps/{pushable_key}/send-key", **secret))
+    page = request("GET", f"{REST}/connect/{pushable_key}?plugin=plugin_a&login_hint=ada@sandbox.example")
+    detail = json.loads(request("GET", f"{REST}/apps/{pushable_key}", **secret))
+    assert [user["email"] for user in detail["users"]] == ["ada@sandbox.example"], page
+    return {"app_id": app["app_id"], "pushable_key": pushable_key, "send_key": key["send_key"]}
+
+
+def check_confinement(stack):
+    """The container can't write, isn't root, and shows no secret in its environment or log."""
+    details = stack.inspect("gateway")
+    assert details["HostConfig"]["ReadonlyRootfs"] is True, details["HostConfig"]
+    process = Path(f"/proc/{details['State']['Pid']}")
+    status = (process / "status").read_text()
+    assert re.search(r"^Uid:\t10001\t10001\t10001\t10001$", status, re.M), status
+    assert re.search(r"^CapEff:\t0+$", status, re.M), status
+    assert re.search(r"^NoNewPrivs:\t1$", status, re.M), status
+    environment = (process / "environ").read_bytes()
+    for path in (stack.private / "secrets").iterdir():
+        value = path.read_text().strip()
+        if value and value != "sandbox":
+            assert value.encode() not in environment, f"{path.name} is in the environment"
+            assert value not in stack.logs("gateway"), f"{path.name} is in the log"
+
+
+def arrived(address):
+    messages = json.loads(request("GET", f"http://{address}/messages?limit=100000"))
+    return Counter(message["subject"] for message in messages)
+
+
+def spooled(stack):
+    return {subject: state for subject, state in stack.sql("SELECT subject, state FROM spool")}
+
+
+def account(load, at_provider, in_spool, when):
+    """Every accepted message is somewhere, none is at the provider twice."""
+    twice = [subject for subject, count in at_provider.items() if count > 1]
+    assert not twice, f"{when}: sent twice: {twice}"
+    lost = [s for s, told in load.told.items() if told == "accepted" and s not in at_provider and s not in in_spool]
+    assert not lost, f"{when}: lost: {lost}"
+    strange = set(at_provider) - set(load.told)
+    assert not strange, f"{when}: nobody sent these: {strange}"
+    counts = Counter(load.told.values())
+    say(f"{when}: {dict(counts)}; {len(at_provider)} at the provider, {len(in_spool)} in the spool")
+
+
+def stop_under_load(stack, address, app):
+    load = Load(app, stack.private / "etc/tls/fullchain.pem")
+    load.await_accepted({"587": 40, "465": 40, "rest": 40})
+    say(f"stopping the gateway under load: {dict(load.answers)}")
+    began = time.monotonic()
+    stack.compose("stop", "gateway")
+    took = time.monotonic() - began
+    load.finish()
+    state = stack.inspect("gateway")["State"]
+    assert state["ExitCode"] == 0, f"exit {state['ExitCode']}\n{stack.logs('gateway')}"
+    assert took < STOP_SECONDS, f"it took {took:.1f} s to stop"
+    assert "the deadline has passed" not in stack.logs("gateway"), stack.logs("gateway")
+    say(f"stopped in {took:.1f} s, exit 0")
+    in_spool = spooled(stack)
+    left_open = [subject for subject, state in in_spool.items() if state == "open"]
+    assert not left_open, f"left in hand: {left_open}"
+    assert any(told == "accepted" for subject, told in load.told.items() if subject in in_spool), "an empty spool"
+    at_provider = arrived(address)
+    untold = [subject for subject in at_provider if load.told[subject] != "accepted"]
+    assert not untold, f"sent, and nobody was told before the end: {untold}"
+    account(load, at_provider, in_spool, "after the stop")
+    return load
+
+
+def check_upgrade(stack, address, load):
+    """New containers on the same volume go on where the old ones ended."""
+    stack.compose("down")
+    stack.up()
+    # What was deferred once is tried again after a second, then waits for an hour.
+    eventually(
+        "second attempts",
+        lambda: stack.sql("SELECT count(*) FROM spool WHERE attempts < 2") == [["0"]],
+    )
+    account(load, arrived(address), spooled(stack), "after the upgrade")
+
+
+def check_restart(stack):
+    """A gateway that dies is started again by the engine, and is unhealthy while its database is away."""
+    before = stack.inspect("gateway")["State"]["Pid"]
+    run("kill", "-KILL", str(before))
+    eventually("restart", lambda: stack.inspect("gateway")["State"]["Pid"] not in (0, before))
+    stack.await_healthy("gateway")
+    stack.compose("stop", "database")
+    assert not stack.is_healthy("gateway"), "healthy without a database"
+    stack.compose("start", "database")
+    stack.await_healthy("database")
+    stack.await_healthy("gateway")
+    say("killed: started again; without its database: unhealthy")
+
+
+def check_backup(stack, app):
+    """The README's commands: what was dumped comes back into an empty volume, with the keys."""
+    dump = stack.folder / "mailgate.dump"
+    name = stack.container("database")
+    with dump.open("wb") as out:
+        subprocess.run(
+            ["podman", "exec", name, "pg_dump", "--username=mailgate", "--format=custom", "mailgate"],
+            stdout=out, check=True, timeout=120,
+        )
+    spool = spooled(stack)
+    stack.compose("down", "--volumes")
+    stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
+    stack.await_healthy("database")
+    with dump.open("rb") as backup:
+        subprocess.run(
+            ["podman", "exec", "--interactive", name, "pg_restore", "--username=mailgate", "--dbname=mailgate",
+             "--exit-on-error"],
+            stdin=backup, check=True, timeout=120,
+        )
+    stack.up()
+    assert spooled(stack).keys() == spool.keys(), "the spool came back otherwise"
+    send(app, "restored")
+    say("dumped and restored")
+
+
+def send(app, subject):
+    body = {"pk": app["pushable_key"], "to": "bob@example.com", "subject": subject, "body": "Hello"}
+    answer = json.loads(request("POST", f"{REST}/send", body, X_Send_Key=app["send_key"]))
+    assert answer["status"] == "sent", answer
+
+
+def main():
+    repository, home = map(Path, sys.argv[1:])
+    check_image()
+    stack = Stack(repository, home)
+    stack.remove()
+    check_ports()
+    passed = 0
+    try:
+        prepare(stack)
+        stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
+        stack.await_healthy("database")
+        say("the database is healthy")
+        address = stack.start_provider()
+        check_binary(stack.binary)
+        use_provider(stack, address)
+        stack.up()
+        say("the gateway is healthy")
+        app = make_app(stack)
+        check_confinement(stack)
+        load = stop_under_load(stack, address, app)
+        check_upgrade(stack, address, load)
+        check_restart(stack)
+        check_backup(stack, app)
+        assert arrived(address)["restored"] == 1
+        passed = 1
+    finally:
+        if not passed:
+            for service in ("database", "gateway"):
+                print(stack.logs(service)[-6000:], file=sys.stderr)
+        stack.remove()
+    say("passed")
+
+
+main()

@@ -1,0 +1,57 @@
+# Sourced: where the container test keeps its images, and how podman, buildah and podman-compose run
+# here. Everything lies in target/container; nothing of the machine's own containers is touched.
+# shellcheck shell=bash
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+home=$repository/target/container
+mkdir -p "$home/tmp"
+
+export CONTAINERS_CONF=$home/containers.conf
+export CONTAINERS_STORAGE_CONF=$home/storage.conf
+export CONTAINERS_REGISTRIES_CONF=$home/registries.conf
+export TMPDIR=$home/tmp
+
+say() { printf 'container: [%3d s] %s\n' "$SECONDS" "$*"; }
+fail() {
+    printf 'container: %s\n' "$@" >&2
+    exit 1
+}
+
+# overlayfs, unless the folder lies on a file system (such as another overlay) that can't carry it.
+storage_driver() {
+    local probe=$home/tmp/overlay-probe driver=vfs
+    mkdir -p "$probe"/{lower,upper,work,merged}
+    if mount -t overlay overlay -o "lowerdir=$probe/lower,upperdir=$probe/upper,workdir=$probe/work" \
+        "$probe/merged" 2>/dev/null; then
+        umount "$probe/merged"
+        driver=overlay
+    fi
+    rm -rf "$probe"
+    printf '%s' "$driver"
+}
+
+# Written once: storage keeps the driver that it began with.
+if [[ ! -f $CONTAINERS_STORAGE_CONF ]]; then
+    cat >"$CONTAINERS_STORAGE_CONF" <<EOF
+[storage]
+driver = "$(storage_driver)"
+graphroot = "$home/storage"
+runroot = "$home/run"
+EOF
+fi
+# Limits below the machine's own, which a container without CAP_SYS_RESOURCE can't raise; no systemd,
+# so cgroups by their files, and events in a file.
+cat >"$CONTAINERS_CONF" <<EOF
+[containers]
+default_ulimits = ["nofile=16384:16384", "nproc=16384:16384"]
+log_driver = "k8s-file"
+[network]
+network_backend = "netavark"
+network_config_dir = "$home/networks"
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+EOF
+# No registry is ever asked: every image is made here.
+echo 'unqualified-search-registries = []' >"$CONTAINERS_REGISTRIES_CONF"

@@ -1,0 +1,131 @@
+"""The services of docker-compose.yml on podman, and the sandbox's mail provider beside them."""
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+PROJECT = "mailgate"
+START = 120
+
+
+def say(words):
+    print(f"container: {words}", flush=True)
+
+
+def run(*command, timeout=300, check=True, input=None):
+    """Runs a program; answers its standard output, and shows all of it when it fails."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, input=input)
+    if check and done.returncode != 0:
+        raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout if check else done
+
+
+def eventually(what, condition, limit=START):
+    end = time.monotonic() + limit
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, f"no {what} within {limit} s"
+        time.sleep(0.25)
+
+
+class Stack:
+    """A copy of the compose file and its folder, as an operator has them."""
+
+    def __init__(self, repository, home):
+        self.folder = home / "project"
+        self.provider_folder = home / "provider"
+        self.binary = home / "mailgate"
+        self._compose = home / "python/bin/podman-compose"
+        for folder in (self.folder, self.provider_folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.provider_folder.mkdir()
+        shutil.copy(repository / "docker-compose.yml", self.folder)
+        (self.folder / "deploy").mkdir()
+        for name in ("prepare", "mailgate.toml"):
+            shutil.copy(repository / "deploy" / name, self.folder / "deploy")
+        self.private = self.folder / "deploy/private"
+
+    def compose(self, *arguments, check=True, input=None):
+        return run(self._compose, "--file", self.folder / "docker-compose.yml", *arguments, check=check, input=input)
+
+    def container(self, service):
+        return f"{PROJECT}_{service}_1"
+
+    def up(self):
+        """`docker compose up --detach`. podman 4.3 knows no `condition: service_healthy` and, without
+        systemd, no timer for the checks: services are started here in the order of depends_on, each once
+        the check of its predecessor has passed."""
+        for service in ("database", "gateway"):
+            self.compose("up", "--detach", "--no-build", "--no-recreate", "--no-deps", service)
+            self.await_healthy(service)
+
+    def is_healthy(self, service):
+        """Runs the health check that the image or the compose file names, once."""
+        return run("podman", "healthcheck", "run", self.container(service), check=False).returncode == 0
+
+    def await_healthy(self, service):
+        def healthy():
+            state = self.inspect(service)["State"]
+            assert state["Running"] or service != "database", self.logs(service)
+            return self.is_healthy(service)
+
+        try:
+            eventually(f"healthy {service}", healthy)
+        except AssertionError:
+            print(self.logs(service), flush=True)
+            raise
+
+    def inspect(self, service):
+        return json.loads(run("podman", "inspect", self.container(service)))[0]
+
+    def logs(self, service):
+        done = run("podman", "logs", self.container(service), check=False)
+        return done.stdout + done.stderr
+
+    def mailgate(self, *arguments):
+        """A command of the program in the gateway's container."""
+        return self.compose("exec", "-T", "gateway", "mailgate", *arguments)
+
+    def sql(self, query):
+        """The rows of a query, each a list of texts."""
+        out = run(
+            "podman", "exec", self.container("database"),
+            "psql", "--username=mailgate", "--dbname=mailgate", "--csv", "--tuples-only", "--command", query,
+        )
+        return [line.split(",") for line in out.splitlines()]
+
+    def start_provider(self):
+        """`mailgate dev` of the same binary, for its sandbox: it stands in for the mail providers outside,
+        and is reached as `provider` on the network of the compose file."""
+        source = run("podman", "create", "localhost/mailgate:latest").strip()
+        run("podman", "cp", f"{source}:/usr/local/bin/mailgate", self.binary)
+        run("podman", "rm", source)
+        run(
+            "podman", "run", "--detach", "--name", "provider",
+            "--network", f"{PROJECT}_default:alias=provider",
+            "--publish", "127.0.0.1::8025", "--entrypoint", "/usr/local/bin/mailgate",
+            "--volume", f"{self.binary}:/usr/local/bin/mailgate:ro",
+            "--volume", f"{self.provider_folder}:/provider",
+            "--env", "MAILGATE__SMTP__HOST=provider",
+            "--env", "MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025",
+            "--env", "MAILGATE__SANDBOX__SMTP_LISTEN=0.0.0.0:2525",
+            "localhost/postgres:17", "dev", "--dir", "/provider",
+        )
+        try:
+            eventually("provider", lambda: (self.provider_folder / "dev.json").exists())
+        except AssertionError:
+            print(run("podman", "logs", "provider", check=False).stderr, flush=True)
+            raise
+        return run("podman", "port", "provider", "8025/tcp").strip()
+
+    def remove(self):
+        """Everything of this and of an earlier run."""
+        run("podman", "rm", "--force", "--time", "0", "--all", check=False)
+        run("podman", "pod", "rm", "--force", "--all", check=False)
+        run("podman", "volume", "rm", "--force", "--all", check=False)
+        run("podman", "network", "rm", "--force", f"{PROJECT}_default", check=False)
