@@ -14,6 +14,7 @@ use mailgate::sandbox::postgres::PrivatePostgres;
 use mailgate::storage::pool;
 use mailgate::types::clock::{SharedClock, SystemClock};
 use mailgate::types::plugin::Plugin;
+use mailgate::workers;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -145,13 +146,16 @@ pub async fn listening_apps(
 ) -> Outcome<Vec<Uuid>> {
     let settings = config::load_operator(None, environment.iter().cloned())?;
     let pool = pool::connect(&settings.database).await?;
+    let clock: SharedClock = Arc::new(SystemClock);
     let accounts = Accounts::new(
         pool.clone(),
         Arc::new(settings.seal_keys),
-        Arc::new(SystemClock),
+        Arc::clone(&clock),
         &settings.limits,
         None,
     );
+    // Their first event comes before any gateway has started.
+    workers::ensure_partitions(&pool, &clock).await?;
     let mut transaction = pool.begin().await?;
     let subscriber = accounts
         .create_subscriber(&mut transaction, "Bench", "owner@example.com")
