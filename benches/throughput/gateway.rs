@@ -172,6 +172,10 @@ pub async fn listening_apps(
             .await?;
         apps.push(app.id.0);
     }
+    // That the apps were created is nothing that is measured.
+    sqlx::query("DELETE FROM webhook_queue")
+        .execute(&mut *transaction)
+        .await?;
     transaction.commit().await?;
     pool.close().await;
     Ok(apps)
