@@ -197,12 +197,17 @@ async fn commit(connection: &mut OwnConnection, apps: &[AppId], next: &mut u32) 
             }),
         })
         .collect();
-    connection
+    let openings: Vec<&Opening> = openings.iter().collect();
+    let closings: Vec<&Closing> = closings.iter().collect();
+    let written = connection
         .run(async |connection| {
             journal::open(connection, &openings).await?;
-            journal::write(connection, &[], &closings, &[], now).await
+            journal::write_sent(connection, &[], &closings).await
         })
         .await?;
+    if written.len() != closings.len() {
+        return Err("the journal has left some of the messages".into());
+    }
     *next += u32::try_from(BATCH)?;
     Ok(())
 }

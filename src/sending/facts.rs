@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::journal::Ending;
 use super::settle::Settled;
 use crate::storage::spool::{Attempt, Claimed, Closing, Deferral};
-use crate::types::event::{EmailEvent, Event};
+use crate::types::event::{EmailEvent, Emission, Event};
 use crate::types::ids::{AppId, CredentialId, LogId};
 use crate::types::log_status::LogStatus;
 use crate::types::moment::iso8601;
@@ -46,11 +46,10 @@ impl Facts {
     /// The provider has it, under this Message-ID where it gave one of its own.
     pub(super) fn sent(&self, message_id: Option<String>, attempt: Option<Attempt>) -> Ending {
         Ending {
-            app: self.app,
-            event: Event::EmailSent {
+            emission: self.emission(Event::EmailSent {
                 email: self.email(),
                 message_id: message_id.clone().or(self.message_id.clone()),
-            },
+            }),
             closing: Closing {
                 id: self.id,
                 status: LogStatus::Sent,
@@ -65,12 +64,11 @@ impl Facts {
     /// It will not be sent.
     pub(super) fn failed(&self, error: String, attempt: Option<Attempt>) -> Ending {
         Ending {
-            app: self.app,
-            event: Event::EmailFailedPerm {
+            emission: self.emission(Event::EmailFailedPerm {
                 email: self.email(),
                 error: error.clone(),
                 r#final: true,
-            },
+            }),
             closing: Closing {
                 id: self.id,
                 status: LogStatus::FailedPerm,
@@ -89,6 +87,15 @@ impl Facts {
             error: deferral.error_message.clone(),
             retry_count: deferral.attempts,
             next_retry_at: iso8601(deferral.next_attempt_at),
+        }
+    }
+
+    /// What happened to it.
+    pub(super) fn emission(&self, event: Event) -> Emission {
+        Emission {
+            app: self.app,
+            event,
+            log: Some(self.id),
         }
     }
 

@@ -2,7 +2,10 @@
 //! the log rows, counters, idempotency keys and webhooks that belong to them. While one commit runs the
 //! next batch gathers, so a lone message waits for one commit and a thousand share it.
 
+mod listened;
+
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -17,8 +20,9 @@ use crate::storage::pool::OwnConnection;
 use crate::storage::spool::{Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
 use crate::types::clock::SharedClock;
-use crate::types::event::{Emission, Event};
+use crate::types::event::Emission;
 use crate::types::ids::{AppId, LogId};
+use listened::Listened;
 
 /// Entries that wait at most; past it, callers wait for a place.
 const WAITING: usize = 4_096;
@@ -46,19 +50,17 @@ pub enum Opened {
 /// How a message ended, and who is told.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// The message's app.
-    pub app: AppId,
     /// What the log says.
     pub closing: Closing,
     /// What the app's endpoints are told.
-    pub event: Event,
+    pub emission: Emission,
     /// What its caller is told: the idempotency key, and the answer under it.
     pub answer: Option<(String, Value)>,
 }
 
 enum Entry {
     Open(Box<Opening>, Option<NewKey>),
-    Close(Box<Ending>),
+    Close(Arc<Ending>),
 }
 
 struct Waiting {
@@ -78,6 +80,7 @@ pub struct JournalTask {
     connection: OwnConnection,
     clock: SharedClock,
     entries: mpsc::Receiver<Waiting>,
+    listened: Listened,
 }
 
 /// A journal and the task that has to run for it.
@@ -90,6 +93,7 @@ pub fn journal(pool: PgPool, clock: SharedClock) -> (Journal, JournalTask) {
             connection: OwnConnection::new(pool),
             clock,
             entries: receiver,
+            listened: Listened::default(),
         },
     )
 }
@@ -110,8 +114,8 @@ impl Journal {
     /// # Errors
     ///
     /// [`NotWritten`]; the message's spool row stands as it did.
-    pub async fn close(&self, ending: Ending) -> Result<(), NotWritten> {
-        self.write(Entry::Close(Box::new(ending))).await.map(drop)
+    pub async fn close(&self, ending: Arc<Ending>) -> Result<(), NotWritten> {
+        self.write(Entry::Close(ending)).await.map(drop)
     }
 
     async fn write(&self, entry: Entry) -> Result<Opened, NotWritten> {
@@ -126,39 +130,60 @@ impl Journal {
 
 /// The entries of one commit, by kind.
 #[derive(Default)]
-struct Batch {
-    openings: Vec<Opening>,
-    keys: Vec<NewKey>,
-    closings: Vec<Closing>,
-    emissions: Vec<Emission>,
-    answers: Vec<(AppId, String, Value)>,
+struct Batch<'a> {
+    openings: Vec<&'a Opening>,
+    keys: Vec<&'a NewKey>,
+    endings: Vec<&'a Ending>,
 }
 
-impl Batch {
-    fn of(entries: &[Entry]) -> Self {
+impl<'a> Batch<'a> {
+    fn of(waiting: &'a [Waiting]) -> Self {
         let mut batch = Self::default();
-        for entry in entries {
+        for Waiting { entry, .. } in waiting {
             match entry {
                 Entry::Open(opening, key) => {
-                    batch.openings.push(Opening::clone(opening));
-                    batch.keys.extend(key.clone());
+                    batch.openings.push(opening);
+                    batch.keys.extend(key);
                 }
-                Entry::Close(ending) => {
-                    batch.closings.push(ending.closing.clone());
-                    batch.emissions.push(Emission {
-                        app: ending.app,
-                        event: ending.event.clone(),
-                        log: Some(ending.closing.id),
-                    });
-                    if let Some((key, answer)) = &ending.answer {
-                        batch
-                            .answers
-                            .push((ending.app, key.clone(), answer.clone()));
-                    }
-                }
+                Entry::Close(ending) => batch.endings.push(ending),
             }
         }
         batch
+    }
+
+    /// What callers are told under their keys of the endings that aren't left.
+    fn answers(&self, left: &HashSet<LogId>) -> Vec<(AppId, &'a str, &'a Value)> {
+        (self.endings.iter())
+            .filter(|ending| !left.contains(&ending.closing.id))
+            .filter_map(|ending| {
+                let (key, answer) = ending.answer.as_ref()?;
+                Some((ending.emission.app, key.as_str(), answer))
+            })
+            .collect()
+    }
+
+    fn closings(&self) -> Vec<&'a Closing> {
+        self.endings.iter().map(|ending| &ending.closing).collect()
+    }
+}
+
+/// What came of a batch that was committed.
+#[derive(Default)]
+struct Written {
+    /// Openings whose keys stand for other messages.
+    twins: HashSet<LogId>,
+    /// Endings that were left for the next batch.
+    left: HashSet<LogId>,
+}
+
+impl Written {
+    /// `None`: not written yet.
+    fn outcome(&self, entry: &Entry) -> Option<Opened> {
+        match entry {
+            Entry::Open(opening, _) if self.twins.contains(&opening.id) => Some(Opened::Twin),
+            Entry::Close(ending) if self.left.contains(&ending.closing.id) => None,
+            _ => Some(Opened::Here),
+        }
     }
 }
 
@@ -166,85 +191,94 @@ impl JournalTask {
     /// Runs until every [`Journal`] is dropped and all is written.
     pub async fn run(mut self) {
         let mut waiting = Vec::with_capacity(BATCH);
-        while self.entries.recv_many(&mut waiting, BATCH).await > 0 {
-            let (entries, answers): (Vec<Entry>, Vec<_>) = waiting
-                .drain(..)
-                .map(|waiting| (waiting.entry, waiting.answer))
-                .unzip();
+        while self.gather(&mut waiting).await {
             metrics::histogram!("mailgate_journal_batch_entries")
-                .record(f64::from(u32::try_from(entries.len()).unwrap_or(u32::MAX)));
-            let outcomes = self.commit(entries).await;
-            for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                // Whoever went away before its answer loses nothing: the entry is written.
-                let _ = answer.send(outcome);
-            }
+                .record(f64::from(u32::try_from(waiting.len()).unwrap_or(u32::MAX)));
+            waiting = self.commit(waiting).await;
         }
+    }
+
+    /// Adds to what is left whatever has come by now, and waits where there is nothing. `false` at the end.
+    async fn gather(&mut self, waiting: &mut Vec<Waiting>) -> bool {
+        if waiting.is_empty() {
+            return self.entries.recv_many(waiting, BATCH).await > 0;
+        }
+        while waiting.len() < BATCH
+            && let Ok(more) = self.entries.try_recv()
+        {
+            waiting.push(more);
+        }
+        true
     }
 
     /// Commits a batch; where the database refuses it, each entry by itself, so that one that can't
-    /// be written takes no other with it.
-    async fn commit(&mut self, entries: Vec<Entry>) -> Vec<Result<Opened, NotWritten>> {
-        let count = entries.len();
-        match self.try_commit(&entries).await {
-            Ok(twins) => entries
-                .iter()
-                .map(|entry| match entry {
-                    Entry::Open(opening, _) if twins.contains(&opening.id) => Ok(Opened::Twin),
-                    _ => Ok(Opened::Here),
-                })
-                .collect(),
+    /// be written takes no other with it. Answers what is left for the next batch.
+    async fn commit(&mut self, waiting: Vec<Waiting>) -> Vec<Waiting> {
+        let count = waiting.len();
+        match self.try_commit(&waiting).await {
+            Ok(written) => {
+                let mut left = Vec::new();
+                for one in waiting {
+                    match written.outcome(&one.entry) {
+                        // Whoever went away before its answer loses nothing: the entry is written.
+                        Some(outcome) => {
+                            let _ = one.answer.send(Ok(outcome));
+                        }
+                        None => left.push(one),
+                    }
+                }
+                left
+            }
             Err(sqlx::Error::Database(error)) if count > 1 => {
                 tracing::error!(%error, count, "a journal batch was refused; its entries are tried one by one");
-                let mut outcomes = Vec::with_capacity(count);
-                for entry in entries {
-                    outcomes.push(self.try_alone(entry).await);
+                let mut left = Vec::new();
+                for one in waiting {
+                    left.extend(Box::pin(self.commit(vec![one])).await);
                 }
-                outcomes
+                left
             }
             Err(error) => {
                 tracing::error!(%error, count, "the journal can't be written");
-                vec![Err(NotWritten); count]
-            }
-        }
-    }
-
-    async fn try_alone(&mut self, entry: Entry) -> Result<Opened, NotWritten> {
-        match self.try_commit(&[entry]).await {
-            Ok(twins) if twins.is_empty() => Ok(Opened::Here),
-            Ok(_) => Ok(Opened::Twin),
-            Err(error) => {
-                tracing::error!(%error, "a journal entry can't be written");
-                Err(NotWritten)
+                for one in waiting {
+                    let _ = one.answer.send(Err(NotWritten));
+                }
+                Vec::new()
             }
         }
     }
 
     /// Bounded, since a database host that has vanished never answers, and all sending waits here.
-    /// Answers the openings whose keys stand for other messages.
-    async fn try_commit(&mut self, entries: &[Entry]) -> Result<HashSet<LogId>, sqlx::Error> {
+    async fn try_commit(&mut self, waiting: &[Waiting]) -> Result<Written, sqlx::Error> {
         let started = Instant::now();
-        let committed = timeout(COMMIT, self.commit_now(Batch::of(entries))).await;
-        metrics::histogram!("mailgate_journal_commit_seconds").record(started.elapsed());
-        committed.unwrap_or(Err(sqlx::Error::PoolTimedOut))
-    }
-
-    async fn commit_now(&mut self, batch: Batch) -> Result<HashSet<LogId>, sqlx::Error> {
+        let batch = Batch::of(waiting);
         let now = self.clock.now();
-        self.connection
-            .run(async |connection| write(connection, batch, now).await)
-            .await
+        let only_sent = self.listened.is_only_sent(&batch);
+        let written = timeout(
+            COMMIT,
+            self.connection
+                .run(async |connection| write(connection, &batch, only_sent, now).await),
+        )
+        .await
+        .unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        metrics::histogram!("mailgate_journal_commit_seconds").record(started.elapsed());
+        if let Ok(written) = &written {
+            self.listened.learn(&batch, &written.left);
+        }
+        written
     }
 }
 
 async fn write(
     connection: &mut PgConnection,
-    mut batch: Batch,
+    batch: &Batch<'_>,
+    only_sent: bool,
     now: DateTime<Utc>,
-) -> Result<HashSet<LogId>, sqlx::Error> {
+) -> Result<Written, sqlx::Error> {
     // One statement needs no transaction of its own.
-    if batch.keys.is_empty() && batch.answers.is_empty() {
-        write_messages(connection, &batch, now).await?;
-        return Ok(HashSet::new());
+    if batch.keys.is_empty() && batch.endings.iter().all(|ending| ending.answer.is_none()) {
+        let left = write_messages(connection, &batch.openings, batch, only_sent, now).await?;
+        let twins = HashSet::new();
+        return Ok(Written { twins, left });
     }
     let mut transaction = connection.begin().await?;
     let mut twins: HashSet<LogId> = batch.keys.iter().map(|key| key.log).collect();
@@ -252,32 +286,42 @@ async fn write(
         for log in idempotency_keys::claim(&mut transaction, &batch.keys, now).await? {
             twins.remove(&log);
         }
-        batch
-            .openings
-            .retain(|opening| !twins.contains(&opening.id));
     }
-    write_messages(&mut transaction, &batch, now).await?;
-    idempotency_keys::answer(&mut transaction, &batch.answers).await?;
+    let openings: Vec<&Opening> = (batch.openings.iter().copied())
+        .filter(|opening| !twins.contains(&opening.id))
+        .collect();
+    let left = write_messages(&mut transaction, &openings, batch, only_sent, now).await?;
+    idempotency_keys::answer(&mut transaction, &batch.answers(&left)).await?;
     transaction.commit().await?;
-    Ok(twins)
+    Ok(Written { twins, left })
 }
 
+/// Answers the endings that are left for the next batch.
 async fn write_messages(
     connection: &mut PgConnection,
-    batch: &Batch,
+    openings: &[&Opening],
+    batch: &Batch<'_>,
+    only_sent: bool,
     now: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
-    let (openings, closings) = (&batch.openings, &batch.closings);
+) -> Result<HashSet<LogId>, sqlx::Error> {
+    let closings = batch.closings();
     match (openings.is_empty(), closings.is_empty()) {
-        (true, true) => Ok(()),
-        (false, true) => journal::open(connection, openings).await,
+        (true, true) => {}
+        (false, true) => journal::open(connection, openings).await?,
+        _ if only_sent => {
+            let written = journal::write_sent(connection, openings, &closings).await?;
+            let mut left: HashSet<LogId> = closings.iter().map(|closing| closing.id).collect();
+            for id in written {
+                left.remove(&id);
+            }
+            return Ok(left);
+        }
         _ => {
-            let events: Vec<NewMessage> = batch
-                .emissions
-                .iter()
-                .map(|emission| NewMessage::of(emission, now))
+            let events: Vec<NewMessage> = (batch.endings.iter())
+                .map(|ending| NewMessage::of(&ending.emission, now))
                 .collect();
-            journal::write(connection, openings, closings, &events, now).await
+            journal::write(connection, openings, &closings, &events, now).await?;
         }
     }
+    Ok(HashSet::new())
 }

@@ -1,5 +1,6 @@
 //! Writes what became of a message, whatever the database makes of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -13,7 +14,6 @@ use crate::storage::email_logs;
 use crate::storage::idempotency_keys;
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
-use crate::types::event::Emission;
 use crate::types::ids::{AppId, LogId};
 use crate::types::message::Message;
 
@@ -25,6 +25,7 @@ impl Sending {
     /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
     /// is written or the process ends.
     pub(super) async fn close(&self, ending: Ending) {
+        let ending = Arc::new(ending);
         if self.try_close(&ending, WRITE_ATTEMPTS).await {
             return;
         }
@@ -51,12 +52,12 @@ impl Sending {
         });
     }
 
-    async fn try_close(&self, ending: &Ending, attempts: u32) -> bool {
+    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> bool {
         for attempt in 0..attempts {
             if attempt > 0 {
                 tokio::time::sleep(pause_before(attempt)).await;
             }
-            if self.journal.close(ending.clone()).await.is_ok() {
+            if self.journal.close(Arc::clone(ending)).await.is_ok() {
                 return true;
             }
         }
@@ -135,15 +136,11 @@ impl Sending {
             }
         }
         if deferral.attempt.is_some() {
-            let emission = Emission {
-                app: facts.app,
-                event: facts.deferred(deferral),
-                log: Some(deferral.id),
-            };
+            let emission = facts.emission(facts.deferred(deferral));
             webhook_messages::emit(&mut transaction, &[emission], self.clock.now()).await?;
         }
         if let Some((key, answer)) = answer {
-            let answers = [(facts.app, key, answer)];
+            let answers = [(facts.app, key.as_str(), &answer)];
             idempotency_keys::answer(&mut transaction, &answers).await?;
         }
         if deferred.is_first {

@@ -40,12 +40,14 @@ pub struct Known {
 /// What the database said.
 pub async fn claim(
     connection: &mut PgConnection,
-    keys: &[NewKey],
+    keys: &[&NewKey],
     now: DateTime<Utc>,
 ) -> Result<Vec<LogId>, sqlx::Error> {
     let apps: Vec<Uuid> = keys.iter().map(|key| key.app.0).collect();
-    let texts: Vec<String> = keys.iter().map(|key| key.key.clone()).collect();
-    let digests: Vec<Vec<u8>> = keys.iter().map(|key| key.request_digest.clone()).collect();
+    let texts: Vec<&str> = keys.iter().map(|key| key.key.as_str()).collect();
+    let digests: Vec<&[u8]> = (keys.iter())
+        .map(|key| key.request_digest.as_slice())
+        .collect();
     let logs: Vec<Uuid> = keys.iter().map(|key| key.log.0).collect();
     // Sorted, so that two who claim never wait for each other in a circle.
     let claimed = sqlx::query_scalar!(
@@ -57,8 +59,8 @@ pub async fn claim(
          ON CONFLICT DO NOTHING
          RETURNING log_id",
         &apps,
-        &texts,
-        &digests,
+        &texts as &[&str],
+        &digests as &[&[u8]],
         &logs,
         now,
     )
@@ -74,21 +76,21 @@ pub async fn claim(
 /// What the database said.
 pub async fn answer(
     connection: &mut PgConnection,
-    answers: &[(AppId, String, Value)],
+    answers: &[(AppId, &str, &Value)],
 ) -> Result<(), sqlx::Error> {
     if answers.is_empty() {
         return Ok(());
     }
     let apps: Vec<Uuid> = answers.iter().map(|(app, ..)| app.0).collect();
-    let keys: Vec<String> = answers.iter().map(|(_, key, _)| key.clone()).collect();
-    let told: Vec<Value> = answers.iter().map(|(.., told)| told.clone()).collect();
+    let keys: Vec<&str> = answers.iter().map(|(_, key, _)| *key).collect();
+    let told: Vec<&Value> = answers.iter().map(|(.., told)| *told).collect();
     sqlx::query!(
         "UPDATE idempotency_keys SET answer = told.answer
          FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS told (app_id, key, answer)
          WHERE idempotency_keys.app_id = told.app_id AND idempotency_keys.key = told.key",
         &apps,
-        &keys,
-        &told,
+        &keys as &[&str],
+        &told as &[&Value],
     )
     .execute(connection)
     .await?;

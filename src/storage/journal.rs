@@ -1,5 +1,7 @@
 //! What the journal writes in one statement, and so in one round trip and one commit: messages that come
 //! into the gateway's hands, and messages that end with their log rows, attempts, counters and webhooks.
+//! A statement's parts cost Postgres something each time, whether or not they find anything to do, so
+//! what nearly all messages need is a statement of its own.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -7,6 +9,7 @@ use sqlx::types::Uuid;
 
 use super::spool::{Attempt, Closing, Opening};
 use super::webhook_messages::NewMessage;
+use crate::types::ids::LogId;
 
 /// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
 /// holds a line end.
@@ -33,9 +36,9 @@ struct Openings<'a> {
 }
 
 impl<'a> Openings<'a> {
-    fn of(openings: &'a [Opening]) -> Self {
-        fn column<'a, T>(openings: &'a [Opening], value: impl Fn(&'a Opening) -> T) -> Vec<T> {
-            openings.iter().map(value).collect()
+    fn of(openings: &[&'a Opening]) -> Self {
+        fn column<'a, T>(openings: &[&'a Opening], value: impl Fn(&'a Opening) -> T) -> Vec<T> {
+            openings.iter().copied().map(value).collect()
         }
         Self {
             ids: column(openings, |opening| opening.id.0),
@@ -70,9 +73,9 @@ struct Closings<'a> {
 }
 
 impl<'a> Closings<'a> {
-    fn of(closings: &'a [Closing]) -> Self {
-        fn column<'a, T>(closings: &'a [Closing], value: impl Fn(&'a Closing) -> T) -> Vec<T> {
-            closings.iter().map(value).collect()
+    fn of(closings: &[&'a Closing]) -> Self {
+        fn column<'a, T>(closings: &[&'a Closing], value: impl Fn(&'a Closing) -> T) -> Vec<T> {
+            closings.iter().copied().map(value).collect()
         }
         let attempt = |closing: &Closing| closing.attempt;
         Self {
@@ -93,78 +96,11 @@ impl<'a> Closings<'a> {
     }
 }
 
-/// Writes openings.
-///
-/// # Errors
-///
-/// What the database said; nothing is written then.
-pub async fn open(connection: &mut PgConnection, openings: &[Opening]) -> Result<(), sqlx::Error> {
-    let opening = Openings::of(openings);
-    sqlx::query!(
-        "INSERT INTO spool
-             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
-              subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
-              opened_at, state, lease_until)
-         SELECT id, app_id, credential_id, from_address, to_address,
-                string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
-                subject, plugin, message_id, size_bytes, has_attachments,
-                string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', lease_until
-         FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
-                     $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::boolean[],
-                     $13::text[], $14::boolean[], $15::timestamptz[], $16::timestamptz[])
-              AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
-                          bcc_addresses, subject, plugin, message_id, size_bytes, has_attachments,
-                          recipients, smtputf8, opened_at, lease_until)",
-        &opening.ids,
-        &opening.apps,
-        &opening.credentials,
-        &opening.from_addresses as &[&str],
-        &opening.to_addresses as &[&str],
-        &opening.cc_addresses,
-        &opening.bcc_addresses,
-        &opening.subjects as &[&str],
-        &opening.plugins as &[&str],
-        &opening.message_ids as &[Option<&str>],
-        &opening.sizes,
-        &opening.attachments,
-        &opening.recipients,
-        &opening.smtputf8,
-        &opening.opened,
-        &opening.leases,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
-/// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told.
-/// Of a message that is no longer in the spool nothing is written: it had ended before.
-///
-/// # Errors
-///
-/// What the database said; nothing is written then.
-#[expect(
-    clippy::too_many_lines,
-    reason = "one statement, and what goes into it"
-)]
-pub async fn write(
-    connection: &mut PgConnection,
-    openings: &[Opening],
-    closings: &[Closing],
-    events: &[NewMessage],
-    now: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
-    let (opening, closing) = (Openings::of(openings), Closings::of(closings));
-    let event_ids: Vec<Uuid> = events.iter().map(|event| event.id.0).collect();
-    let event_logs: Vec<Option<Uuid>> = events
-        .iter()
-        .map(|event| event.log.map(|log| log.0))
-        .collect();
-    let event_names: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
-    let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
-    sqlx::query_scalar!(
-        "WITH opened AS (
+/// A statement that writes openings, and what comes behind them.
+macro_rules! with_openings {
+    ($opening:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
+        sqlx::query_scalar!(
+            "WITH opened AS (
              INSERT INTO spool
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
@@ -180,7 +116,116 @@ pub async fn write(
                   AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
                               bcc_addresses, subject, plugin, message_id, size_bytes,
                               has_attachments, recipients, smtputf8, opened_at, lease_until)
-         ), closing AS (
+         " + $behind,
+            &$opening.ids,
+            &$opening.apps,
+            &$opening.credentials,
+            &$opening.from_addresses as &[&str],
+            &$opening.to_addresses as &[&str],
+            &$opening.cc_addresses,
+            &$opening.bcc_addresses,
+            &$opening.subjects as &[&str],
+            &$opening.plugins as &[&str],
+            &$opening.message_ids as &[Option<&str>],
+            &$opening.sizes,
+            &$opening.attachments,
+            &$opening.recipients,
+            &$opening.smtputf8,
+            &$opening.opened,
+            &$opening.leases
+            $(, $argument)*
+        )
+    };
+}
+
+/// Writes openings.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn open(connection: &mut PgConnection, openings: &[&Opening]) -> Result<(), sqlx::Error> {
+    let opening = Openings::of(openings);
+    with_openings!(opening, ") SELECT 1 WHERE false")
+        .fetch_optional(connection)
+        .await?;
+    Ok(())
+}
+
+/// Writes openings, and the endings of messages that were sent at their first attempt. Those of them that
+/// somebody listens to, that an attempt had failed of before, or that are no longer in the spool are left
+/// to [`write`]; answers the ones that were written.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn write_sent(
+    connection: &mut PgConnection,
+    openings: &[&Opening],
+    closings: &[&Closing],
+) -> Result<Vec<LogId>, sqlx::Error> {
+    let (opening, closing) = (Openings::of(openings), Closings::of(closings));
+    let written = with_openings!(
+        opening,
+        "), closing AS (
+             SELECT * FROM unnest($17::uuid[], $18::text[]) AS closing (id, given_message_id)
+         ), taken AS (
+             DELETE FROM spool USING closing
+             WHERE spool.id = closing.id AND NOT is_logged
+                   AND NOT EXISTS (SELECT FROM apps
+                                   WHERE apps.id = spool.app_id AND webhook_url <> '')
+                   AND NOT EXISTS (SELECT FROM webhook_configs AS config
+                                   WHERE config.app_id = spool.app_id AND is_active)
+             RETURNING spool.*, closing.given_message_id
+         ), logged AS (
+             INSERT INTO email_logs
+                 (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                  subject, plugin, status, message_id, size_bytes, has_attachments, sent_at,
+                  subscriber_id)
+             SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
+                    bcc_addresses, subject, plugin, 'sent', coalesce(given_message_id, message_id),
+                    size_bytes, has_attachments, opened_at,
+                    (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
+             FROM taken
+         ), counted AS (
+             INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
+             SELECT app_id, date_bin('1 hour', opened_at, 'epoch') AS hour, plugin, 'sent', count(*)
+             FROM taken
+             GROUP BY app_id, hour, plugin
+         )
+         SELECT id FROM taken",
+        &closing.ids,
+        &closing.message_ids as &[Option<&str>],
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(written.into_iter().map(LogId).collect())
+}
+
+/// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
+/// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told.
+/// Of a message that is no longer in the spool nothing is written: it had ended before.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn write(
+    connection: &mut PgConnection,
+    openings: &[&Opening],
+    closings: &[&Closing],
+    events: &[NewMessage],
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let (opening, closing) = (Openings::of(openings), Closings::of(closings));
+    let event_ids: Vec<Uuid> = events.iter().map(|event| event.id.0).collect();
+    let event_logs: Vec<Option<Uuid>> = events
+        .iter()
+        .map(|event| event.log.map(|log| log.0))
+        .collect();
+    let event_names: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
+    let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
+    with_openings!(
+        opening,
+        "), closing AS (
              SELECT * FROM unnest($17::uuid[], $18::text[], $19::text[], $20::text[],
                                   $21::integer[], $22::timestamptz[], $23::bigint[])
                  AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
@@ -250,22 +295,6 @@ pub async fn write(
                              AS endpoint (endpoint_id, url, secret_sealed)
          )
          SELECT pg_notify('webhooks', '')::text WHERE EXISTS (SELECT FROM heard)",
-        &opening.ids,
-        &opening.apps,
-        &opening.credentials,
-        &opening.from_addresses as &[&str],
-        &opening.to_addresses as &[&str],
-        &opening.cc_addresses,
-        &opening.bcc_addresses,
-        &opening.subjects as &[&str],
-        &opening.plugins as &[&str],
-        &opening.message_ids as &[Option<&str>],
-        &opening.sizes,
-        &opening.attachments,
-        &opening.recipients,
-        &opening.smtputf8,
-        &opening.opened,
-        &opening.leases,
         &closing.ids,
         &closing.statuses as &[&str],
         &closing.errors as &[Option<&str>],

@@ -141,7 +141,8 @@ impl World {
     async fn log(&self, samples: &[Sample]) -> Vec<(LogId, Fate)> {
         let mut transaction = self.gateway.daemon.pool.begin().await.unwrap();
         let openings: Vec<Opening> = samples.iter().map(|sample| self.opening(sample)).collect();
-        journal::open(&mut transaction, &openings).await.unwrap();
+        let opened: Vec<&Opening> = openings.iter().collect();
+        journal::open(&mut transaction, &opened).await.unwrap();
         let all: Vec<(LogId, Fate)> = openings
             .iter()
             .zip(samples)
@@ -155,7 +156,13 @@ impl World {
                 _ => None,
             })
             .collect();
-        journal::write(&mut transaction, &[], &closings, &[], self.now)
+        let (sent, failed): (Vec<&Closing>, Vec<&Closing>) =
+            (closings.iter()).partition(|closing| closing.status == LogStatus::Sent);
+        let written = journal::write_sent(&mut transaction, &[], &sent)
+            .await
+            .unwrap();
+        assert_eq!(written.len(), sent.len());
+        journal::write(&mut transaction, &[], &failed, &[], self.now)
             .await
             .unwrap();
         for (id, _) in all
@@ -213,6 +220,7 @@ impl World {
             })
             .collect();
         let mut connection = self.gateway.database().await;
+        let closings: Vec<&Closing> = closings.iter().collect();
         journal::write(&mut connection, &[], &closings, &[], self.now)
             .await
             .unwrap();

@@ -12,6 +12,7 @@ use super::{
     SECRET, attempted, configure, connected, disconnected, gateway, happen, queued, replied,
     set_own_url,
 };
+use crate::support::gateway::Gateway;
 use crate::support::receiver::{Received, Receiver};
 
 /// The signature worked out by hand.
@@ -166,6 +167,59 @@ async fn what_is_sent_is_told_and_nobody_else_hears_of_it() {
     );
     assert_eq!(stranger.count(), 0);
     gateway.stop().await;
+}
+
+/// The journal learns who is listened to from what the database says, not before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_begins_to_listen_is_told_of_what_is_just_being_sent() {
+    let gateway = gateway().start().await;
+    let receiver = Receiver::start().await;
+    let app = gateway.app.id;
+    // Nobody listens.
+    let (_, first) = gateway.send_to("bob@example.com").await;
+    assert_eq!(first["status"], "sent");
+    // Begins while a message is with its provider, which takes two seconds.
+    let sending = gateway.send_to("slow@example.com");
+    let listening = async {
+        while count(&gateway, "SELECT count(*) FROM spool").await == 0 {
+            tokio::task::yield_now().await;
+        }
+        configure(&gateway, app, &receiver.url("/"), &["email.sent"], SECRET).await
+    };
+    let ((_, second), config) = tokio::join!(sending, listening);
+    assert_eq!(second["status"], "sent");
+    attempted(&gateway, 1).await;
+    assert_eq!(
+        receiver.received()[0].json()["data"]["log_id"],
+        second["log_id"]
+    );
+    // Another one, which the journal expects to be listened to, and is.
+    let (_, third) = gateway.send_to("bob@example.com").await;
+    attempted(&gateway, 2).await;
+    assert_eq!(
+        receiver.received()[1].json()["data"]["log_id"],
+        third["log_id"]
+    );
+    // And one that nobody listens to any more.
+    sqlx::query("UPDATE webhook_configs SET is_active = false WHERE id = $1")
+        .bind(config.0)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let (_, last) = gateway.send_to("bob@example.com").await;
+    assert_eq!(last["status"], "sent");
+    for (table, expected) in [("email_logs", 4), ("webhook_messages", 2), ("spool", 0)] {
+        let counted = count(&gateway, &format!("SELECT count(*) FROM {table}")).await;
+        assert_eq!(counted, expected, "{table}");
+    }
+    gateway.stop().await;
+}
+
+async fn count(gateway: &Gateway, query: &str) -> i64 {
+    sqlx::query_scalar(sqlx::AssertSqlSafe(query.to_owned()))
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
