@@ -22,7 +22,7 @@ use mailgate::types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, MAILBOX, connect, create_app};
 use clients::Clients;
 use database::DurablePostgres;
 use database_line::DatabaseLine;
@@ -63,10 +63,23 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let url = postgres.create_database().await;
     let gateway = Gateway::builder().database(&url).start().await;
     gateway.connect(None, Plugin::B, SECOND_MAILBOX).await;
+    // An endpoint listens to this one, and to the other nobody does.
     sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
+    let (_, unheard) = create_app(&gateway.daemon, "Unheard").await;
+    for (plugin, mailbox) in [(Plugin::A, MAILBOX), (Plugin::B, SECOND_MAILBOX)] {
+        connect(
+            &gateway.daemon,
+            &gateway.sandbox,
+            unheard.id,
+            None,
+            plugin,
+            mailbox,
+        )
+        .await;
+    }
     gateway.stop_daemon().await;
 
     let line = UnsteadyLine::start(&gateway, seed).await;
@@ -74,7 +87,8 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let database_line = DatabaseLine::start(postgres.socket());
     let mut program = Program::start(&gateway, &database_line.url(), &line, seed).await;
     let ledger = Ledger::default();
-    let clients = Clients::start(&gateway, &program, &ledger, seed);
+    let apps = [&gateway.app, &unheard];
+    let clients = Clients::start(&gateway, apps, &program, &ledger, seed);
 
     let began = Instant::now();
     for kill in 1..=gateway_kills {
@@ -125,7 +139,7 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let tables = tables::read(&mut gateway.database().await).await;
     program.terminate().await;
     ledger.tell(&tables, &arrived);
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, &gateway);
+    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, apps);
     wrong.extend(left);
     wrong.extend(unanswered);
     assert!(

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use mailgate::accounts::CreatedApp;
 use mailgate::types::ids::LogId;
 use mailgate::types::plugin::Plugin;
 use memchr::memmem;
@@ -12,7 +13,6 @@ use super::ledger::{Entry, Message, Told};
 use super::provider::Arrival;
 use super::smtp::mailbox;
 use super::tables::{AttemptRow, EventRow, LogRow, Tables};
-use crate::support::gateway::Gateway;
 
 /// Marks of a message: in its subject, and at both ends of its body.
 const MARKERS: usize = 3;
@@ -22,7 +22,7 @@ pub fn wrong(
     entries: &[Entry],
     arrived: &HashMap<String, Vec<Arrival>>,
     tables: &Tables,
-    gateway: &Gateway,
+    [heard, unheard]: [&CreatedApp; 2],
 ) -> Vec<String> {
     let mut logs = HashMap::<&str, Vec<&LogRow>>::new();
     for log in tables.logs.values() {
@@ -30,6 +30,8 @@ pub fn wrong(
     }
     let mut check = Check {
         tables,
+        heard: heard.id.0,
+        unheard: unheard.id.0,
         wrong: Vec::new(),
     };
     let mut known = HashMap::new();
@@ -47,8 +49,7 @@ pub fn wrong(
             check.wrong(marker, "it is known, and no client was told of it");
         }
     }
-    let app = gateway.app.id.0;
-    check.log_rows(app);
+    check.log_rows();
     check.spool_rows();
     check.events();
     check.keys(&known);
@@ -63,6 +64,10 @@ pub fn wrong(
 
 struct Check<'a> {
     tables: &'a Tables,
+    /// The app that an endpoint listens to.
+    heard: Uuid,
+    /// The one that nobody listens to.
+    unheard: Uuid,
     wrong: Vec<String>,
 }
 
@@ -133,7 +138,7 @@ impl Check<'_> {
     }
 
     /// Each log row with its attempts and its place in the spool.
-    fn log_rows(&mut self, app: Uuid) {
+    fn log_rows(&mut self) {
         let mut attempts = HashMap::<Uuid, Vec<&AttemptRow>>::new();
         for attempt in &self.tables.attempts {
             attempts.entry(attempt.log_id).or_default().push(attempt);
@@ -146,7 +151,7 @@ impl Check<'_> {
                 .map_or((None, &[][..]), |(last, before)| (Some(last), before));
             let ended = last.is_none_or(|last| last.status == log.status)
                 && before.iter().all(|it| it.status == "failed_temp");
-            let right = numbered && ended && log.app_id == app;
+            let right = numbered && ended && [self.heard, self.unheard].contains(&log.app_id);
             self.is(right, &log.subject, || format!("{log:?} with {of_log:?}"));
             let waits = self.tables.spool.contains_key(&log.id);
             self.is(waits == (log.status == "failed_temp"), &log.subject, || {
@@ -180,7 +185,7 @@ impl Check<'_> {
         }
     }
 
-    /// One event for each end and each failed attempt, and no other.
+    /// One event for each end and each failed attempt of the app that is listened to, and no other.
     fn events(&mut self) {
         let mut events = HashMap::<(Uuid, String), Vec<&EventRow>>::new();
         for event in &self.tables.events {
@@ -193,7 +198,9 @@ impl Check<'_> {
             };
             events.entry((id, name)).or_default().push(event);
         }
-        for log in self.tables.logs.values() {
+        let heard = self.heard;
+        let is_heard = |log: &&LogRow| log.app_id == heard;
+        for log in self.tables.logs.values().filter(is_heard) {
             let mut data = data_of(log);
             let name = match log.status.as_str() {
                 "sent" => {
@@ -211,7 +218,8 @@ impl Check<'_> {
             self.event(log, name, &data, told.as_deref());
         }
         for attempt in &self.tables.attempts {
-            let Some(log) = self.tables.logs.get(&attempt.log_id) else {
+            let log = self.tables.logs.get(&attempt.log_id);
+            let Some(log) = log.filter(is_heard) else {
                 continue;
             };
             if attempt.status == "failed_temp" {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use mailgate::accounts::CreatedApp;
 use mailgate::types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -72,18 +73,25 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub fn start(gateway: &Gateway, program: &Program, ledger: &Ledger, seed: u64) -> Self {
-        let account = Account {
+    /// Half of them send for each app.
+    pub fn start(
+        gateway: &Gateway,
+        apps: [&CreatedApp; 2],
+        program: &Program,
+        ledger: &Ledger,
+        seed: u64,
+    ) -> Self {
+        let accounts = apps.map(|app| Account {
             http: program.http,
             tls: program.tls,
             ca_file: gateway.ca_file.clone(),
-            slug: gateway.app.slug.clone(),
-            pushable_key: gateway.app.pushable_key.expose().to_owned(),
-            send_key: gateway.app.send_key.expose().to_owned(),
-        };
+            slug: app.slug.clone(),
+            pushable_key: app.pushable_key.expose().to_owned(),
+            send_key: app.send_key.expose().to_owned(),
+        });
         let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
         let mut running = JoinSet::new();
-        for number in 0..2 * CLIENTS {
+        for (number, account) in (0..2 * CLIENTS).zip(accounts.iter().cycle()) {
             let (door, name) = if number < CLIENTS {
                 let client = RestClient::new(account.clone());
                 (Door::Rest(Box::new(client)), format!("rest-{number}"))
