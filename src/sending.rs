@@ -51,7 +51,7 @@ pub enum SendError {
     #[error("A request with this Idempotency-Key is still being worked on")]
     InFlight,
     /// The idempotency key stands for another message.
-    #[error("The Idempotency-Key was used for another message")]
+    #[error("The Idempotency-Key was used for another message: take a new key for this one")]
     KeyOfAnother,
 }
 

@@ -14,6 +14,9 @@ use crate::types::trusted_peers::TrustedPeers;
 pub(super) struct Reader<'a> {
     settings: &'a Table,
     problems: Vec<Problem>,
+    /// The names that were asked for, so that a test can see which settings nobody reads.
+    #[cfg(test)]
+    pub(super) asked: std::collections::BTreeSet<String>,
 }
 
 impl<'a> Reader<'a> {
@@ -21,6 +24,8 @@ impl<'a> Reader<'a> {
         Self {
             settings,
             problems: Vec::new(),
+            #[cfg(test)]
+            asked: std::collections::BTreeSet::new(),
         }
     }
 
@@ -34,6 +39,8 @@ impl<'a> Reader<'a> {
 
     /// The defaults name every setting, so a missing one is a slip of ours; it is reported all the same.
     fn value(&mut self, name: &str) -> Option<&'a Value> {
+        #[cfg(test)]
+        self.asked.insert(name.to_owned());
         let mut keys = name.split('.');
         let first = keys.next().and_then(|key| self.settings.get(key));
         let found = keys.fold(first, |value, key| value?.as_table()?.get(key));

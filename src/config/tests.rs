@@ -1,6 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod files;
+mod readme;
 
 use super::*;
 use secrecy::ExposeSecret;

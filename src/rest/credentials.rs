@@ -25,8 +25,12 @@ pub(super) struct OfCredential {
     credential_id: String,
 }
 
-/// Disconnects a mailbox. Its tokens are forgotten, its grant is revoked at the provider where that can
-/// be, and mail that waits for it fails. The app is told by `user.disconnected`, reason `removed`.
+/// Disconnects a mailbox.
+///
+/// Its tokens are forgotten, its grant is revoked at the provider where that can be (unless the same account is
+/// still connected elsewhere), and mail that waits for it fails. The app is told by `user.disconnected`, reason
+/// `removed`. The mailbox stays listed among the app's `users[]`, as one that is disconnected; its owner may
+/// connect it again.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}/credentials/{credential_id}",

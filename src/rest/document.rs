@@ -1,5 +1,6 @@
 //! The interface's description: `OpenAPI` 3.1, made from the handlers' types.
 
+use axum::http::StatusCode;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::response::{Response, ResponseBuilder};
@@ -74,6 +75,7 @@ pub(super) fn say_what_all_answer(document: &mut Description) {
         ];
         for operation in operations.into_iter().flatten() {
             say_failures(operation);
+            say_successes(operation);
             say_headers(operation);
         }
     }
@@ -112,6 +114,20 @@ fn say_failures(operation: &mut Operation) {
             .responses
             .entry(status.to_owned())
             .or_insert_with(|| RefOr::T(problem(description)));
+    }
+}
+
+/// `OpenAPI` 3.1 wants a description of every response; what a success holds its fields say.
+fn say_successes(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else {
+            continue;
+        };
+        if response.description.is_empty() {
+            let status = status.parse::<StatusCode>().ok();
+            let reason = status.and_then(|status| status.canonical_reason());
+            response.description = String::from(reason.unwrap_or("Answered"));
+        }
     }
 }
 

@@ -30,6 +30,11 @@ use validate::{ValidRequest, validate};
 const JSON_OVERHEAD: usize = 2;
 
 /// Sends a message from a connected mailbox of the app.
+///
+/// 200 says that the provider has it, 202 that the gateway stored it and tries again by itself, so that you
+/// don't have to. When no answer came, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, ask again with
+/// the same `Idempotency-Key` and the same body, after `Retry-After` where it says so: the message goes out
+/// once. Anything else would be answered the same again.
 #[utoipa::path(
     post,
     path = "/send",
@@ -45,7 +50,7 @@ const JSON_OVERHEAD: usize = 2;
         (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`"),
         (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still being worked on"),
         (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large` or `message_too_large`"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`, `no_mailbox` or `idempotency_key_reused`"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
         (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
         (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection broke after the message was out, and it may have arrived"),

@@ -25,6 +25,7 @@ mod pacing;
 mod payprov_sandbox;
 mod peers;
 mod peers_end_to_end;
+mod readme;
 mod replies;
 mod reports;
 mod rest_send;

@@ -1,6 +1,6 @@
 //! The document at `/openapi.json` and the gateway say the same, and people can read it at `/docs`.
 
-mod described;
+pub mod described;
 mod driven;
 mod page;
 

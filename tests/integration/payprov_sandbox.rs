@@ -3,7 +3,7 @@
 
 mod alone;
 mod browser;
-mod walk;
+pub mod walk;
 
 use std::sync::Arc;
 

@@ -94,7 +94,7 @@ fn codes(description: &str) -> BTreeSet<String> {
 }
 
 /// The failures that the document knows, as `(operation, status, code)`.
-fn failures(document: &Value) -> Vec<(String, String, String)> {
+pub fn failures(document: &Value) -> Vec<(String, String, String)> {
     let mut failures = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
@@ -114,7 +114,7 @@ fn failures(document: &Value) -> Vec<(String, String, String)> {
 
 /// The `(status, code)` pairs of all `Problem::new` in the sources. A status or a code that isn't
 /// written out there couldn't be found in the document.
-fn made() -> BTreeSet<(String, String)> {
+pub fn made() -> BTreeSet<(String, String)> {
     let mut made = BTreeSet::new();
     for (file, source) in sources() {
         // The type's own file calls itself so.
@@ -221,6 +221,11 @@ async fn every_operation_has_a_name_of_its_own_and_a_summary() {
             assert!(!text(&operation["summary"]).is_empty(), "{place}");
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
                 assert!(!text(&parameter["description"]).is_empty(), "{place}");
+            }
+            // The standard wants one.
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let description = response["description"].as_str().unwrap_or_default();
+                assert!(!description.is_empty(), "{place}: {status}");
             }
         }
     }

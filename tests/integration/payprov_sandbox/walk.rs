@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::gateway::Gateway;
 
 /// The subscriber's key.
-pub(super) async fn api_secret(gateway: &Gateway) -> String {
+pub async fn api_secret(gateway: &Gateway) -> String {
     let credentials = gateway
         .daemon
         .accounts
@@ -105,7 +105,11 @@ async fn enter_card(gateway: &Gateway, card: &str) -> String {
     let portal = json!({ "portal_url": "https://portal.example/billing?tab=1" });
     let (status, answer) = call(gateway, "POST", "/payprov/checkout-setup", Some(portal)).await;
     assert_eq!(status, 200, "{answer}");
-    let url = answer["url"].as_str().unwrap();
+    choose_card(answer["url"].as_str().unwrap(), card).await
+}
+
+/// Chooses a card on a checkout page; answers where the browser goes.
+pub async fn choose_card(url: &str, card: &str) -> String {
     let browser = reqwest::Client::builder()
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())

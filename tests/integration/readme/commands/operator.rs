@@ -1,0 +1,103 @@
+//! What the README lets an operator type.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::super::languages::Environment;
+use super::super::{Use, configurations, used};
+use super::{filled, type_in};
+use crate::command_line::process::{Invocation, http_client};
+use crate::support::database;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_operator_types_works() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = TempDir::new().unwrap();
+    let database_url = database::create().await;
+    let operator = |start: &str| {
+        let mut found = used(|use_| use_ == Use::Operator);
+        found.retain(|block| block.text.starts_with(start));
+        assert_eq!(found.len(), 1, "{start}");
+        found.remove(0).text
+    };
+
+    let script = operator("mkdir tls ").replace("gateway.example", "localhost");
+    let printed = type_in(folder.path(), &script, &Environment::new()).await;
+    let key = printed.lines().last().unwrap();
+    assert!(key.starts_with("k1:") && key.len() == 47, "{printed}");
+    let certificate = folder.path().join("tls");
+    let settings = configurations::of_run_it()
+        .replace("postgres://mailgate:…@db.example/mailgate", &database_url)
+        .replace("k1:…", key)
+        .replace("/etc/mailgate/tls", &certificate.display().to_string());
+    fs::write(folder.path().join("mailgate.toml"), settings).unwrap();
+
+    // Building and installing it is what runs this test.
+    let script = operator("cargo build ");
+    let line = script.lines().last().unwrap();
+    let arguments = line.strip_prefix("mailgate ").expect(line).split(' ');
+    let mut serve = Invocation::new(arguments)
+        .under([
+            "sh".as_ref(),
+            "-c".as_ref(),
+            "cd \"$0\" && exec \"$@\"".as_ref(),
+            folder.path().as_os_str(),
+        ])
+        .set("HTTP__LISTEN", "127.0.0.1:0")
+        .set("SMTP__STARTTLS_LISTEN", "127.0.0.1:0")
+        .set("SMTP__TLS_LISTEN", "127.0.0.1:0")
+        .set("METRICS__LISTEN", "")
+        .set("LOG__FORMAT", "json")
+        .start();
+    let addresses = serve.ready().await;
+    let url = format!("http://{}/healthz", addresses.http);
+    assert_eq!(http_client().get(url).send().await.unwrap().status(), 200);
+
+    let list = "mailgate subscriber list --config mailgate.toml --json";
+    let create = "mailgate subscriber create --config mailgate.toml --label Other --email a@b.example --json";
+    let script = format!("{create}\n{list}");
+    let printed = type_in(folder.path(), &script, &Environment::new()).await;
+    let id = printed
+        .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+        .find(|word| word.starts_with("sub_"))
+        .expect("an id");
+    let script = filled(&operator("export MAILGATE_CONFIG="), &[("sub_…", id)]);
+    let printed = type_in(folder.path(), &script, &Environment::new()).await;
+    let secrets = printed.matches("sk_").count();
+    assert!(secrets >= 2 && printed.contains("ACME"), "{printed}");
+    let printed = type_in(folder.path(), list, &Environment::new()).await;
+    assert!(
+        printed.contains("ACME") && !printed.contains("Other"),
+        "{printed}"
+    );
+    serve.terminate().await;
+
+    let copies = folder.path().join("copies");
+    let script = operator("mkdir -p /etc/mailgate/tls")
+        .replace("/etc/mailgate/tls", &copies.display().to_string());
+    let renewed = Environment::from([("RENEWED_LINEAGE", certificate.display().to_string())]);
+    type_in(folder.path(), &script, &renewed).await;
+    for file in ["fullchain.pem", "privkey.pem"] {
+        let mode = fs::metadata(copies.join(file))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640, "{file}");
+    }
+
+    let typed = [
+        "mkdir tls ",
+        "mkdir -p /etc/mailgate/tls",
+        "cargo build ",
+        "export MAILGATE_CONFIG=",
+    ];
+    for block in used(|use_| use_ == Use::Operator) {
+        assert!(
+            typed.iter().any(|start| block.text.starts_with(start)),
+            "line {}: a block that isn't typed here",
+            block.line
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! The settings that the README shows, as the gateway reads them.
+
+use std::io::Write as _;
+
+use mailgate::config::{self, Settings};
+use tempfile::NamedTempFile;
+use toml::Table;
+
+use super::blocks::Block;
+use super::{Use, used};
+use crate::support::gateway::SEAL_KEY;
+
+/// What a reader has besides, and what stands in for the keys that a page can't show.
+const NEEDED: [(&str, &str); 4] = [
+    ("MAILGATE__DATABASE__URL", "postgres://localhost/x"),
+    ("MAILGATE__SEAL__KEYS", SEAL_KEY),
+    ("MAILGATE__TLS__CERTIFICATE", "/c.pem"),
+    ("MAILGATE__TLS__KEY", "/k.pem"),
+];
+
+/// The whole file that "Run it" shows.
+pub fn of_run_it() -> String {
+    let mut found = used(|use_| use_ == Use::Configuration);
+    found.retain(|block| block.text.contains("[database]"));
+    assert_eq!(found.len(), 1);
+    found.remove(0).text
+}
+
+fn load(block: &Block) -> Settings {
+    let mut file = NamedTempFile::new().unwrap();
+    // What a reader fills in.
+    let text = block.text.replace('…', "x");
+    file.write_all(text.as_bytes()).unwrap();
+    config::load(Table::new(), Some(file.path()), NEEDED.into_iter())
+        .unwrap_or_else(|error| panic!("line {}: {error}\n{}", block.line, block.text))
+}
+
+#[test]
+fn every_configuration_is_one_that_the_gateway_takes() {
+    let configurations = used(|use_| use_ == Use::Configuration);
+    assert!(configurations.len() >= 6, "{}", configurations.len());
+    for block in &configurations {
+        let settings = load(block);
+        let sections: Table = block.text.parse().unwrap();
+        for (name, section) in &sections {
+            assert!(
+                section.as_table().is_none_or(|section| !section.is_empty()),
+                "line {}: [{name}] is empty",
+                block.line
+            );
+        }
+        // What is shown is on.
+        let plugins = sections.get("plugins").and_then(|it| it.as_table());
+        assert_eq!(
+            settings.plugins.len(),
+            plugins.map_or(0, Table::len),
+            "line {}",
+            block.line
+        );
+        assert_eq!(
+            settings.relay.is_some(),
+            sections.contains_key("relay"),
+            "line {}",
+            block.line
+        );
+        assert_eq!(
+            settings.payprov.is_some(),
+            sections.contains_key("payprov"),
+            "line {}",
+            block.line
+        );
+    }
+}
