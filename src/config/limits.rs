@@ -1,0 +1,75 @@
+//! The bounds on what strangers send.
+
+use std::time::Duration;
+
+use super::reader::Reader;
+
+/// Bounds on what strangers send.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Largest message in bytes.
+    pub message_bytes: usize,
+    /// Largest REST body in bytes.
+    pub body_bytes: usize,
+    /// Requests of one key in a second.
+    pub requests_per_second: u32,
+    /// Requests that a key may save up.
+    pub requests_burst: u32,
+    /// Bytes of messages that are held at once.
+    pub in_flight_bytes: usize,
+    /// Most recipients of a message.
+    pub recipients: usize,
+    /// Longest SMTP command line in bytes, CRLF included.
+    pub smtp_line_bytes: usize,
+    /// Wrong SMTP commands before a connection is closed.
+    pub smtp_errors: usize,
+    /// Refused log-ins before an SMTP connection is closed.
+    pub smtp_authentication_failures: usize,
+    /// Refused log-ins of one address in a minute before it is slowed down.
+    pub authentication_failures_per_minute: u32,
+    /// Time for an SMTP client's next command.
+    pub smtp_command: Duration,
+    /// Longest pause of an SMTP client within a message.
+    pub smtp_data_idle: Duration,
+    /// HTTP connections of one listener at once.
+    pub http_connections: usize,
+    /// SMTP connections at once.
+    pub smtp_connections: usize,
+    /// SMTP connections at once from one address.
+    pub smtp_connections_per_address: usize,
+}
+
+pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
+    let message_bytes: usize = reader.number("limits.message_bytes", 1_024, 1 << 30);
+    let in_flight_bytes = reader.number("limits.in_flight_bytes", 1 << 12, 1 << 40);
+    if in_flight_bytes < message_bytes * 4 {
+        let text = "must be four times limits.message_bytes or more, else the largest message finds no room";
+        reader.problem("limits.in_flight_bytes", text);
+    }
+    Limits {
+        message_bytes,
+        in_flight_bytes,
+        body_bytes: reader.number("limits.body_bytes", 1_024, 1 << 30),
+        requests_per_second: reader.number("limits.requests_per_second", 1, 1_000_000),
+        requests_burst: reader.number("limits.requests_burst", 1, 1_000_000),
+        recipients: reader.number("limits.recipients", 1, 10_000),
+        // RFC 5321 §4.5.3.1.4: at least 512.
+        smtp_line_bytes: reader.number("limits.smtp_line_bytes", 512, 65_536),
+        smtp_errors: reader.number("limits.smtp_errors", 1, 1_000),
+        smtp_authentication_failures: reader.number("limits.smtp_authentication_failures", 1, 100),
+        authentication_failures_per_minute: reader.number(
+            "limits.authentication_failures_per_minute",
+            1,
+            1_000_000,
+        ),
+        smtp_command: reader.seconds("limits.smtp_command_seconds"),
+        smtp_data_idle: reader.seconds("limits.smtp_data_idle_seconds"),
+        http_connections: reader.number("limits.http_connections", 1, 1_000_000),
+        smtp_connections: reader.number("limits.smtp_connections", 1, 1_000_000),
+        smtp_connections_per_address: reader.number(
+            "limits.smtp_connections_per_address",
+            1,
+            1_000_000,
+        ),
+    }
+}
