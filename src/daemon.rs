@@ -254,7 +254,15 @@ pub async fn start_on(
     };
     let routes = router(doors, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
-    serve_metrics(listeners.metrics, http_limits, &pool, &clock, shutdown);
+    let is_billed = billing.is_configured();
+    serve_metrics(
+        listeners.metrics,
+        http_limits,
+        &pool,
+        &clock,
+        is_billed,
+        shutdown,
+    );
     let submission = Submission {
         accounts: accounts.clone(),
         mailboxes: mailboxes.clone(),
@@ -386,6 +394,7 @@ fn serve_metrics(
     limits: HttpLimits,
     pool: &PgPool,
     clock: &SharedClock,
+    is_billed: bool,
     shutdown: &Shutdown,
 ) {
     let Some(listener) = listener else { return };
@@ -394,6 +403,7 @@ fn serve_metrics(
             shutdown.tracker.spawn(workers::measure(
                 pool.clone(),
                 Arc::clone(clock),
+                is_billed,
                 handle.clone(),
                 shutdown.soft.clone(),
             ));

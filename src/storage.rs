@@ -23,6 +23,7 @@ pub mod replies;
 pub mod sealed;
 pub mod spool;
 pub mod subscribers;
+pub mod waiting;
 pub mod webhook_configs;
 pub mod webhook_counters;
 pub mod webhook_deliveries;

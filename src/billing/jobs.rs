@@ -32,7 +32,9 @@ impl Billing {
             JobKind::Quantity => self.sync_quantity(&job).await,
             JobKind::End => self.end_subscriptions(&job).await,
         };
-        let outcome = if done.is_ok() { "done" } else { "failed" };
+        // A subscriber who is gone leaves nothing to do.
+        let is_done = matches!(done, Ok(()) | Err(BillingError::Gone));
+        let outcome = if is_done { "done" } else { "failed" };
         metrics::counter!("mailgate_billing_jobs_total", "kind" => kind, "outcome" => outcome)
             .increment(1);
         let stored = async {

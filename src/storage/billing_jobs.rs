@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::waiting::Waiting;
 use crate::types::ids::{AppId, SubscriberId, uuid_at};
 
 /// What is to be done.
@@ -328,4 +329,22 @@ pub async fn forget(
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// How much there is to do, for the metrics.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
+    // In the order of the index, so that nothing else is gone through.
+    let row = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM (
+                      SELECT FROM billing_jobs ORDER BY due_at LIMIT 100000
+                  ) AS sample) AS "entries!",
+                  (SELECT min(due_at) FROM billing_jobs) AS due_first"#,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Waiting::new(row.entries, row.due_first))
 }

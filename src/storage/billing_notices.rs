@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use crate::types::ids::{SubscriberId, uuid_at};
 use crate::types::notice::Notice;
 
-pub use due::{Due, Outcome, claim, forget, leaves, postpone, settle};
+pub use due::{Due, Outcome, claim, forget, leaves, postpone, settle, waiting};
 
 /// Writes a notice to be sent at once; `false` when this event has brought one before.
 ///

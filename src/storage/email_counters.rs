@@ -113,6 +113,21 @@ pub async fn count_deferred(
     Ok(())
 }
 
+/// How many changes wait to be added up, 100,000 at most: for the metrics.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn changes(connection: &mut PgConnection) -> Result<u32, sqlx::Error> {
+    let changes = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!"
+           FROM (SELECT FROM email_counter_changes LIMIT 100000) AS sample"#,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(u32::try_from(changes).unwrap_or(u32::MAX))
+}
+
 /// Reads what the database calls a plugin or a status.
 fn known<T>(text: &str) -> Result<T, sqlx::Error>
 where

@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use super::waiting::Waiting;
+
 /// An event as it is kept: what it tells of is fetched anew.
 #[derive(Debug, Clone)]
 pub struct StoredEvent {
@@ -162,4 +164,22 @@ pub async fn forget(
     .execute(connection)
     .await?;
     Ok(forgotten.rows_affected())
+}
+
+/// How many events nobody has looked into, for the metrics.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
+    // In the order of the index, so that nothing else is gone through.
+    let row = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM (
+                      SELECT FROM payprov_events WHERE state = 'waiting' ORDER BY due_at LIMIT 100000
+                  ) AS sample) AS "entries!",
+                  (SELECT min(due_at) FROM payprov_events WHERE state = 'waiting') AS due_first"#,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Waiting::new(row.entries, row.due_first))
 }

@@ -2,6 +2,8 @@
 //! leased then, and whoever holds the lease says what came of the attempt. A lease that has run out counts
 //! as a delivery that is due again.
 
+pub mod backlog;
+
 use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::types::Uuid;

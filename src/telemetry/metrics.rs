@@ -1,5 +1,8 @@
 //! Every metric by its name, so that each is there from the first scrape on, at zero.
 
+#[cfg(test)]
+mod tests;
+
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
@@ -26,6 +29,8 @@ enum Kind {
 type Label = (&'static str, &'static [&'static str]);
 
 const PLUGIN: Label = ("plugin", &["plugin_a", "plugin_b"]);
+const QUEUE: Label = ("queue", &["events", "jobs", "notices"]);
+const WEBHOOK: Label = ("outcome", &["delivered", "failed", "given_up"]);
 const LISTENER: Label = ("listener", &["starttls", "tls"]);
 
 /// Name, kind, what it says, and the labels.
@@ -49,6 +54,19 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_token_refresh_failures_total", Kind::Counter, "Refreshes that a provider did not answer with tokens, by why", &[PLUGIN, ("reason", &["invalid_client", "provider_error", "refused", "unreachable", "nonsense"])]),
     ("mailgate_replies_total", Kind::Counter, "Replies that were found", &[PLUGIN]),
     ("mailgate_reply_looks_failed_total", Kind::Counter, "Looks for replies that failed", &[]),
+    ("mailgate_webhook_attempts_total", Kind::Counter, "Attempts to deliver a webhook: taken by the receiver, failed, or failed with no attempt after it", &[WEBHOOK]),
+    ("mailgate_webhook_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Time that one attempt to deliver a webhook took", &[WEBHOOK]),
+    ("mailgate_webhook_unrecorded_total", Kind::Counter, "Attempts to deliver a webhook that were made and not recorded: they may be made again", &[]),
+    ("mailgate_webhook_queue_deliveries", Kind::Gauge, "Deliveries in the queue, those that are ready, and those under way or put off; 100,000 at most of each", &[("state", &["ready", "later"])]),
+    ("mailgate_webhook_queue_overdue_seconds", Kind::Gauge, "How long the delivery that is due longest has been due", &[]),
+    ("mailgate_payprov_events_total", Kind::Counter, "Events of the payment provider, new ones and repeats", &[("new", &["yes", "no"])]),
+    ("mailgate_payprov_failures_total", Kind::Counter, "Calls of the payment provider that failed, by why", &[("reason", &["away", "refused", "nonsense"])]),
+    ("mailgate_billing_jobs_total", Kind::Counter, "Attempts at what is to be done at the payment provider, by what came of them", &[("kind", &["provision", "quantity", "end"]), ("outcome", &["done", "failed"])]),
+    ("mailgate_billing_quantity_drift_total", Kind::Counter, "Times that the payment provider billed another number of mailboxes than there were", &[]),
+    ("mailgate_billing_queue_entries", Kind::Gauge, "What billing has to do: events to look into, jobs at the payment provider, notices to send; 100,000 at most of each", &[QUEUE]),
+    ("mailgate_billing_queue_overdue_seconds", Kind::Gauge, "How long what is due longest of it has been due", &[QUEUE]),
+    ("mailgate_notices_total", Kind::Counter, "Notices to subscribers that came to an end, by which", &[("outcome", &["sent", "skipped", "given_up", "unknown"])]),
+    ("mailgate_report_changes", Kind::Gauge, "Counts of messages that are still to be added up for the reports, 100,000 at most", &[]),
     ("mailgate_database_connections", Kind::Gauge, "Connections of the pool, those in use and idle ones", &[("state", &["used", "idle"])]),
     ("mailgate_database_acquire_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "How long a probe every 15 seconds waited for a connection of the pool", &[]),
     ("mailgate_database_up", Kind::Gauge, "1: the last probe was answered", &[]),
@@ -101,17 +119,4 @@ fn combinations(labels: &[Label]) -> Vec<Vec<(&'static str, &'static str)>> {
                 })
                 .collect()
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_are_combined() {
-        assert_eq!(combinations(&[]), [vec![]]);
-        let all = combinations(&[("a", &["1", "2"]), ("b", &["x", "y"])]);
-        assert_eq!(all.len(), 4);
-        assert!(all.contains(&vec![("a", "2"), ("b", "x")]));
-    }
 }

@@ -283,6 +283,17 @@ async fn step(looking: &mut Option<Looking>) -> (Claimer, Result<Seen, sqlx::Err
     }
 }
 
+fn report(attempted: &Attempted) {
+    let outcome = match (attempted.success, attempted.next_at) {
+        (true, _) => "delivered",
+        (false, Some(_)) => "failed",
+        (false, None) => "given_up",
+    };
+    let took = Duration::from_millis(u64::try_from(attempted.duration_ms).unwrap_or(0));
+    metrics::counter!("mailgate_webhook_attempts_total", "outcome" => outcome).increment(1);
+    metrics::histogram!("mailgate_webhook_seconds", "outcome" => outcome).record(took);
+}
+
 /// Attempts one delivery and hands over what came of it.
 async fn deliver(
     webhooks: Webhooks,
@@ -318,6 +329,7 @@ async fn deliver(
         error_message: attempt.error_message,
         next_at,
     };
+    report(&attempted);
     // The recorder outlives all attempts; where it is behind, they wait for it.
     let _ = attempts.send(attempted).await;
 }

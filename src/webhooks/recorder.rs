@@ -82,6 +82,7 @@ impl Recorder {
                 }
             }
         }
+        note_lost(attempted.len());
     }
 
     async fn record_alone(&mut self, attempted: &Attempted) {
@@ -90,6 +91,7 @@ impl Recorder {
             Err(error) => {
                 let message_id = attempted.claimed.message;
                 tracing::error!(%error, %message_id, "a webhook attempt can't be recorded");
+                note_lost(1);
             }
         }
     }
@@ -104,16 +106,17 @@ impl Recorder {
     }
 }
 
+/// Nobody will know of them.
+fn note_lost(attempts: usize) {
+    metrics::counter!("mailgate_webhook_unrecorded_total").increment(attempts as u64);
+}
+
 fn count(attempted: &[Attempted], recorded: i64) {
-    for success in [true, false] {
-        let number = attempted
-            .iter()
-            .filter(|attempt| attempt.success == success);
-        metrics::counter!("mailgate_webhook_attempts_total", "success" => if success { "true" } else { "false" })
-            .increment(number.count() as u64);
-    }
-    let lost = i64::try_from(attempted.len()).unwrap_or(i64::MAX) - recorded;
+    let lost = attempted
+        .len()
+        .saturating_sub(usize::try_from(recorded).unwrap_or(0));
     if lost > 0 {
+        note_lost(lost);
         tracing::warn!(
             count = lost,
             "webhook attempts were not recorded: their leases had run out, or they were taken back"

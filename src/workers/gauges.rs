@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
@@ -9,8 +10,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::storage::spool::backlog::{self, Backlog};
+use crate::storage::waiting::Waiting;
+use crate::storage::{
+    billing_jobs, billing_notices, email_counters, payprov_events, spool, webhook_queue,
+};
 use crate::types::clock::SharedClock;
+use crate::types::ids::LogId;
 
 /// How often it asks.
 const EVERY: Duration = Duration::from_secs(15);
@@ -18,20 +23,31 @@ const EVERY: Duration = Duration::from_secs(15);
 /// How long the database may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What waits in the database.
+struct Queues {
+    spool: spool::backlog::Backlog,
+    webhooks: webhook_queue::backlog::Backlog,
+    notices: Waiting,
+    /// Events and jobs; `None` where nobody is billed, and what may lie there waits for nobody.
+    billing: Option<[Waiting; 2]>,
+    report_changes: u32,
+}
+
 /// Runs until `stop`.
 pub async fn run(
     pool: PgPool,
     clock: SharedClock,
+    is_billed: bool,
     handle: PrometheusHandle,
     stop: CancellationToken,
 ) {
     loop {
         connections(&pool);
-        let asked = timeout(PATIENCE, ask(&pool)).await;
+        let asked = timeout(PATIENCE, ask(&pool, is_billed)).await;
         let asked = asked.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         gauge!("mailgate_database_up").set(if asked.is_ok() { 1.0 } else { 0.0 });
         match asked {
-            Ok(backlog) => show(&backlog, &clock),
+            Ok(queues) => show(&queues, clock.now()),
             Err(error) => tracing::warn!(%error, "the queues can't be measured"),
         }
         // What histograms have gathered is put into their buckets, though nobody may ever scrape.
@@ -49,22 +65,46 @@ fn connections(pool: &PgPool) {
         .set(pool.size().saturating_sub(idle));
 }
 
-async fn ask(pool: &PgPool) -> Result<Backlog, sqlx::Error> {
+async fn ask(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> {
     let started = Instant::now();
     let mut connection = pool.acquire().await?;
     metrics::histogram!("mailgate_database_acquire_seconds").record(started.elapsed());
-    backlog::measure(&mut connection).await
+    Ok(Queues {
+        spool: spool::backlog::measure(&mut connection).await?,
+        webhooks: webhook_queue::backlog::measure(&mut connection).await?,
+        notices: billing_notices::waiting(&mut connection).await?,
+        billing: if is_billed {
+            let events = payprov_events::waiting(&mut connection).await?;
+            Some([events, billing_jobs::waiting(&mut connection).await?])
+        } else {
+            None
+        },
+        report_changes: email_counters::changes(&mut connection).await?,
+    })
 }
 
-fn show(backlog: &Backlog, clock: &SharedClock) {
-    let now = clock.now();
-    let since = |moment: Option<chrono::DateTime<chrono::Utc>>| {
+fn show(queues: &Queues, now: DateTime<Utc>) {
+    let since = |moment: Option<DateTime<Utc>>| {
         moment.map_or(0.0, |moment| (now - moment).as_seconds_f64().max(0.0))
     };
-    gauge!("mailgate_spool_messages", "state" => "open").set(backlog.open);
-    gauge!("mailgate_spool_messages", "state" => "deferred").set(backlog.deferred);
-    gauge!("mailgate_spool_oldest_seconds").set(since(
-        backlog.oldest.and_then(crate::types::ids::LogId::moment),
-    ));
-    gauge!("mailgate_spool_overdue_seconds").set(since(backlog.due_longest));
+    let spool = &queues.spool;
+    gauge!("mailgate_spool_messages", "state" => "open").set(spool.open);
+    gauge!("mailgate_spool_messages", "state" => "deferred").set(spool.deferred);
+    gauge!("mailgate_spool_oldest_seconds").set(since(spool.oldest.and_then(LogId::moment)));
+    gauge!("mailgate_spool_overdue_seconds").set(since(spool.due_longest));
+    let webhooks = &queues.webhooks;
+    gauge!("mailgate_webhook_queue_deliveries", "state" => "ready").set(webhooks.ready);
+    gauge!("mailgate_webhook_queue_deliveries", "state" => "later").set(webhooks.later);
+    gauge!("mailgate_webhook_queue_overdue_seconds").set(since(webhooks.due_first));
+    let billing = |queue: &'static str, waiting: Waiting| {
+        gauge!("mailgate_billing_queue_entries", "queue" => queue).set(waiting.entries);
+        gauge!("mailgate_billing_queue_overdue_seconds", "queue" => queue)
+            .set(since(waiting.due_first));
+    };
+    billing("notices", queues.notices);
+    if let Some([events, jobs]) = queues.billing {
+        billing("events", events);
+        billing("jobs", jobs);
+    }
+    gauge!("mailgate_report_changes").set(queues.report_changes);
 }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use crate::storage::waiting::Waiting;
 use crate::types::ids::SubscriberId;
 use crate::types::notice::Notice;
 
@@ -189,4 +190,22 @@ pub async fn forget(
     .execute(connection)
     .await?;
     Ok(removed.rows_affected())
+}
+
+/// How many notices are on their way, for the metrics.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
+    // In the order of the index, so that nothing else is gone through.
+    let row = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM (
+                      SELECT FROM billing_notices WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 100000
+                  ) AS sample) AS "entries!",
+                  (SELECT min(due_at) FROM billing_notices WHERE due_at IS NOT NULL) AS due_first"#,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Waiting::new(row.entries, row.due_first))
 }
