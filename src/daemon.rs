@@ -254,15 +254,8 @@ pub async fn start_on(
     };
     let routes = router(doors, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
-    let is_billed = billing.is_configured();
-    serve_metrics(
-        listeners.metrics,
-        http_limits,
-        &pool,
-        &clock,
-        is_billed,
-        shutdown,
-    );
+    let metrics = listeners.metrics;
+    serve_metrics(metrics, http_limits, &pool, &clock, &billing, shutdown);
     let submission = Submission {
         accounts: accounts.clone(),
         mailboxes: mailboxes.clone(),
@@ -394,7 +387,7 @@ fn serve_metrics(
     limits: HttpLimits,
     pool: &PgPool,
     clock: &SharedClock,
-    is_billed: bool,
+    billing: &Billing,
     shutdown: &Shutdown,
 ) {
     let Some(listener) = listener else { return };
@@ -403,7 +396,7 @@ fn serve_metrics(
             shutdown.tracker.spawn(workers::measure(
                 pool.clone(),
                 Arc::clone(clock),
-                is_billed,
+                billing.is_configured(),
                 handle.clone(),
                 shutdown.soft.clone(),
             ));

@@ -121,6 +121,23 @@ fn bounds(statement: u64, lock: u64) -> String {
     )
 }
 
+/// Until the end of its transaction a connection goes by indexes in their order, and by nothing that reads
+/// all of a table first. The planner thinks of a queue as it was when it was last looked at, and a queue
+/// may have grown to millions since.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn go_by_indexes(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    connection
+        .execute(
+            "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
+             SET LOCAL enable_sort = off",
+        )
+        .await?;
+    Ok(())
+}
+
 /// Whether the database answers and has at least this program's tables.
 ///
 /// # Errors

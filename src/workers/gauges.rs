@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use metrics::gauge;
 use metrics_exporter_prometheus::PrometheusHandle;
-use sqlx::PgPool;
+use sqlx::{Connection as _, PgPool};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::storage::waiting::Waiting;
 use crate::storage::{
-    billing_jobs, billing_notices, email_counters, payprov_events, spool, webhook_queue,
+    billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
 };
 use crate::types::clock::SharedClock;
 use crate::types::ids::LogId;
@@ -43,10 +43,13 @@ pub async fn run(
 ) {
     loop {
         connections(&pool);
-        let asked = timeout(PATIENCE, ask(&pool, is_billed)).await;
-        let asked = asked.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-        gauge!("mailgate_database_up").set(if asked.is_ok() { 1.0 } else { 0.0 });
-        match asked {
+        let answers = bounded(probe(&pool)).await;
+        gauge!("mailgate_database_up").set(if answers.is_ok() { 1.0 } else { 0.0 });
+        let measured = match answers {
+            Ok(()) => bounded(measure(&pool, is_billed)).await,
+            Err(error) => Err(error),
+        };
+        match measured {
             Ok(queues) => show(&queues, clock.now()),
             Err(error) => tracing::warn!(%error, "the queues can't be measured"),
         }
@@ -65,11 +68,24 @@ fn connections(pool: &PgPool) {
         .set(pool.size().saturating_sub(idle));
 }
 
-async fn ask(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> {
+async fn bounded<T>(
+    asking: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let asked = timeout(PATIENCE, asking).await;
+    asked.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+}
+
+async fn probe(pool: &PgPool) -> Result<(), sqlx::Error> {
     let started = Instant::now();
     let mut connection = pool.acquire().await?;
     metrics::histogram!("mailgate_database_acquire_seconds").record(started.elapsed());
-    Ok(Queues {
+    connection.ping().await
+}
+
+async fn measure(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> {
+    let mut connection = pool.begin().await?;
+    pool::go_by_indexes(&mut connection).await?;
+    let queues = Queues {
         spool: spool::backlog::measure(&mut connection).await?,
         webhooks: webhook_queue::backlog::measure(&mut connection).await?,
         notices: billing_notices::waiting(&mut connection).await?,
@@ -80,7 +96,9 @@ async fn ask(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> {
             None
         },
         report_changes: email_counters::changes(&mut connection).await?,
-    })
+    };
+    connection.rollback().await?;
+    Ok(queues)
 }
 
 fn show(queues: &Queues, now: DateTime<Utc>) {
