@@ -5,6 +5,7 @@ mod clean_end;
 mod database_trouble;
 mod logged;
 mod observed;
+mod observed_work;
 mod proxy_protocol;
 mod systemd;
 mod warnings;

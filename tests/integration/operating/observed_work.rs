@@ -1,0 +1,280 @@
+//! Metrics of what is done behind the doors: webhooks, billing, notices, and the queues of all of them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mailgate::sandbox::payprov::{DeliveryMode, Fault, FaultKind};
+use mailgate::storage::webhook_queue::backlog;
+use mailgate::storage::{billing_jobs, billing_notices, email_counters, payprov_events, pool};
+use serde_json::json;
+use sqlx::{Connection as _, Executor as _};
+
+use super::observed::{free_port, value};
+use crate::billing::Billed;
+use crate::command_line::process::{Invocation, http_client};
+use crate::command_line::serve::replica;
+use crate::support::database;
+use crate::support::gateway::Gateway;
+use crate::support::receiver::{Receiver, Reply};
+
+async fn scrape(metrics: SocketAddr) -> String {
+    let response = http_client().get(format!("http://{metrics}/metrics"));
+    response.send().await.unwrap().text().await.unwrap()
+}
+
+/// Waits until all of these are there, for longer than the gauges take.
+async fn comes_to(metrics: SocketAddr, expected: &[(&str, f64)]) {
+    let mut last = Vec::new();
+    for _ in 0..200 {
+        let scraped = scrape(metrics).await;
+        let found = expected.iter().map(|(sample, _)| value(&scraped, sample));
+        last = found.collect();
+        let mut pairs = last.iter().zip(expected);
+        if pairs.all(|(found, (_, expected))| (found - expected).abs() < 1e-9) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("{expected:?}: {last:?}");
+}
+
+/// A `serve` on the database of a gateway that has stopped, billed as it was.
+async fn serve(gateway: &Gateway, billed: bool) -> (Invocation, SocketAddr) {
+    gateway.stop_daemon().await;
+    let metrics = free_port();
+    let mut serve = replica(gateway)
+        .set("METRICS__LISTEN", metrics.to_string())
+        .set("WEBHOOKS__ALLOW_PRIVATE", "true")
+        .set("WEBHOOKS__RETRY_SECONDS", "3600");
+    if billed {
+        for (name, text) in gateway.sandbox.payments.section() {
+            let name = format!("PAYPROV__{}", name.to_uppercase());
+            serve = serve.set(&name, text.as_str().unwrap());
+        }
+        // Events by anybody, in this test.
+        serve = serve.set("PAYPROV__WEBHOOK_SECRET", "");
+    }
+    (serve, metrics)
+}
+
+#[tokio::test]
+async fn attempts_to_deliver_are_counted_by_what_came_of_them() {
+    let gateway = Gateway::start().await;
+    let (serve, metrics) = serve(&gateway, false).await;
+    let receiver = Receiver::start().await;
+    receiver.then([
+        Reply::Status(204, ""),
+        Reply::Status(500, ""),
+        Reply::Status(410, ""),
+        Reply::Status(200, ""),
+    ]);
+    let mut serve = serve.start();
+    let http = serve.ready().await.http;
+    let credentials = gateway
+        .daemon
+        .accounts
+        .app_credentials(gateway.app.id)
+        .await;
+    let secret = credentials.unwrap().unwrap().api_secret;
+    for number in 1..=4 {
+        let body = json!({ "name": format!("Number {number}"), "webhook_url": receiver.url("/") });
+        let request = http_client()
+            .post(format!("http://{http}/apps"))
+            .json(&body);
+        let request = request.header("x-api-secret", secret.expose());
+        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+        for _ in 0..500 {
+            if receiver.count() == number {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(receiver.count(), number);
+    }
+    comes_to(
+        metrics,
+        &[
+            (
+                "mailgate_webhook_attempts_total{outcome=\"delivered\"}",
+                2.0,
+            ),
+            ("mailgate_webhook_attempts_total{outcome=\"failed\"}", 1.0),
+            ("mailgate_webhook_attempts_total{outcome=\"given_up\"}", 1.0),
+            ("mailgate_webhook_seconds_count{outcome=\"delivered\"}", 2.0),
+            ("mailgate_webhook_unrecorded_total", 0.0),
+            // The one that failed.
+            ("mailgate_webhook_queue_deliveries{state=\"later\"}", 1.0),
+            ("mailgate_webhook_queue_deliveries{state=\"ready\"}", 0.0),
+            ("mailgate_webhook_queue_overdue_seconds", 0.0),
+        ],
+    )
+    .await;
+    let taken = "UPDATE webhook_queue SET state = 'leased', due_at = now() + interval '1 hour'";
+    sqlx::query(taken)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    serve.terminate().await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn billing_is_counted_by_what_came_of_it() {
+    let billed = Billed::start().await;
+    billed.by_hand();
+    let gateway = &billed.gateway;
+    let (serve, metrics) = serve(gateway, true).await;
+    // The mailbox went without anybody's telling the provider, and it is time for a look.
+    let mut database = gateway.database().await;
+    for statement in [
+        "UPDATE mailboxes SET status = 'disconnected', disconnected_at = now()",
+        "UPDATE subscribers SET payprov_look_due_at = now()",
+        "INSERT INTO billing_notices (id, subscriber_id, kind, event_id, data, created_at, due_at)
+         SELECT gen_random_uuid(), id, 'trial_will_end', 'evt_a', '{}', now(), now() FROM subscribers",
+        // Far ahead, so that nobody works on them.
+        "INSERT INTO billing_notices (id, subscriber_id, kind, event_id, data, created_at, due_at)
+         SELECT gen_random_uuid(), id, 'trial_will_end', 'evt_b' || n, '{}', now(), now() + interval '1 day'
+         FROM subscribers, generate_series(1, 3) AS n",
+        "INSERT INTO billing_jobs (id, subscriber_id, kind, due_at, created_at)
+         SELECT gen_random_uuid(), gen_random_uuid(), 'end', now() + interval '1 day', now()
+         FROM generate_series(1, 2)",
+        "INSERT INTO payprov_events (id, type, received_at, state, due_at)
+         VALUES ('evt_c', 'customer.subscription.updated', now(), 'waiting', now() + interval '1 day'),
+                ('evt_d', 'customer.subscription.updated', now(), 'applied', now())",
+    ] {
+        database.execute(statement).await.unwrap();
+    }
+    gateway.sandbox.payments.add_fault(Fault {
+        kind: FaultKind::InternalError,
+        method: Some("GET".to_owned()),
+        path: None,
+        times: 1,
+    });
+    let mut serve = serve.start();
+    let http = serve.ready().await.http;
+    let event =
+        json!({ "id": "evt_e", "type": "invoice.paid", "data": { "object": { "id": "in_1" } } });
+    for _ in 0..2 {
+        let request = http_client().post(format!("http://{http}/payprov/webhook"));
+        let response = request.json(&event).send().await.unwrap();
+        assert!(response.status().is_success(), "{}", response.status());
+    }
+    comes_to(
+        metrics,
+        &[
+            ("mailgate_billing_quantity_drift_total", 1.0),
+            (
+                "mailgate_billing_jobs_total{kind=\"quantity\",outcome=\"done\"}",
+                1.0,
+            ),
+            ("mailgate_payprov_failures_total{reason=\"away\"}", 1.0),
+            ("mailgate_payprov_events_total{new=\"yes\"}", 1.0),
+            ("mailgate_payprov_events_total{new=\"no\"}", 1.0),
+            ("mailgate_notices_total{outcome=\"skipped\"}", 1.0),
+            ("mailgate_notices_total{outcome=\"sent\"}", 0.0),
+            ("mailgate_billing_queue_entries{queue=\"notices\"}", 3.0),
+            ("mailgate_billing_queue_entries{queue=\"jobs\"}", 2.0),
+            ("mailgate_billing_queue_entries{queue=\"events\"}", 1.0),
+            (
+                "mailgate_billing_queue_overdue_seconds{queue=\"jobs\"}",
+                0.0,
+            ),
+        ],
+    )
+    .await;
+    serve.terminate().await;
+    drop(database);
+    billed.stop().await;
+}
+
+#[tokio::test]
+async fn where_nobody_is_billed_its_queues_wait_for_nobody() {
+    let gateway = Gateway::start().await;
+    let (serve, metrics) = serve(&gateway, false).await;
+    let mut serve = serve.start();
+    serve.ready().await;
+    // A connection leaves one, whether anybody is billed or not.
+    let jobs: i64 = sqlx::query_scalar("SELECT count(*) FROM billing_jobs")
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(jobs, 1);
+    comes_to(metrics, &[("mailgate_database_up", 1.0)]).await;
+    comes_to(
+        metrics,
+        &[
+            ("mailgate_billing_queue_entries{queue=\"jobs\"}", 0.0),
+            (
+                "mailgate_billing_queue_overdue_seconds{queue=\"jobs\"}",
+                0.0,
+            ),
+        ],
+    )
+    .await;
+    serve.terminate().await;
+    gateway.stop().await;
+}
+
+/// Rows of which each measure has to see its own.
+const ROWS: [&str; 6] = [
+    "INSERT INTO subscribers (id, label, email, api_secret_sealed, api_secret_digest, created_at)
+     VALUES ('00000000-0000-7000-8000-000000000001', 'a', 'a@example.com', 'x', 'x', now())",
+    // The endpoint with the highest id has the delivery that is due longest among those that are ready.
+    "INSERT INTO webhook_queue
+         (message_id, endpoint_id, app_id, event, url, secret_sealed, state, due_at)
+     SELECT gen_random_uuid(), ('00000000-0000-7000-8000-' || lpad((n % 10)::text, 12, '0'))::uuid,
+            gen_random_uuid(), 'email.sent', 'https://example.com/', 'x', state,
+            CASE WHEN state <> 'ready' THEN now() + n * interval '1 hour'
+                 WHEN n = 39 THEN now() - interval '1 hour' ELSE now() END
+     FROM (VALUES ('ready', 40), ('waiting', 5), ('leased', 2)) AS kind (state, many),
+          generate_series(1, many) AS n",
+    "INSERT INTO billing_jobs (id, subscriber_id, kind, due_at, created_at)
+     SELECT gen_random_uuid(), gen_random_uuid(), 'end', now() - n * interval '1 hour', now()
+     FROM generate_series(1, 4) AS n",
+    "INSERT INTO payprov_events (id, type, received_at, state, due_at)
+     SELECT 'evt_' || n, 'a.b', now(), CASE WHEN n <= 3 THEN 'waiting' ELSE 'applied' END,
+            now() - n * interval '1 hour'
+     FROM generate_series(1, 9) AS n",
+    "INSERT INTO billing_notices (id, subscriber_id, kind, event_id, data, created_at, due_at)
+     SELECT gen_random_uuid(), '00000000-0000-7000-8000-000000000001', 'trial_will_end', 'evt_' || n,
+            '{}', now(), CASE WHEN n <= 2 THEN now() - n * interval '1 hour' END
+     FROM generate_series(1, 9) AS n",
+    "INSERT INTO email_counter_changes
+     SELECT gen_random_uuid(), now(), 'plugin_a', 'sent', 1 FROM generate_series(1, 6)",
+];
+
+#[tokio::test]
+async fn each_queue_is_measured_by_what_waits_in_it() {
+    let url = database::create().await;
+    let mut connection = database::connect(&url).await;
+    for rows in ROWS {
+        connection.execute(rows).await.unwrap();
+    }
+    let hours_ago = |moment: Option<chrono::DateTime<chrono::Utc>>| {
+        let age = chrono::Utc::now() - moment.unwrap();
+        (age.as_seconds_f64() / 360.0).round() / 10.0
+    };
+    let mut transaction = connection.begin().await.unwrap();
+    pool::go_by_indexes(&mut transaction).await.unwrap();
+    let webhooks = backlog::measure(&mut transaction).await.unwrap();
+    assert_eq!((webhooks.ready, webhooks.later), (40, 7));
+    assert!((hours_ago(webhooks.due_first) - 1.0).abs() < 1e-9);
+    for (waiting, entries, hours) in [
+        (billing_jobs::waiting(&mut transaction).await, 4, 4.0),
+        (payprov_events::waiting(&mut transaction).await, 3, 3.0),
+        (billing_notices::waiting(&mut transaction).await, 2, 2.0),
+    ] {
+        let waiting = waiting.unwrap();
+        assert_eq!(waiting.entries, entries);
+        assert!((hours_ago(waiting.due_first) - hours).abs() < 1e-9);
+    }
+    let changes = email_counters::changes(&mut transaction).await.unwrap();
+    assert_eq!(changes, 6);
+    transaction.rollback().await.unwrap();
+    // A retry or a lease whose time has come counts too, before anybody has made it ready.
+    let late =
+        "UPDATE webhook_queue SET due_at = now() - interval '2 hours' WHERE state = 'leased'";
+    connection.execute(late).await.unwrap();
+    let webhooks = backlog::measure(&mut connection).await.unwrap();
+    assert!((hours_ago(webhooks.due_first) - 2.0).abs() < 1e-9);
+}
