@@ -1,16 +1,19 @@
 //! The table `apps`. What connecting mailboxes needs of it is in [`connecting`].
 
 pub mod connecting;
-
-use std::collections::HashMap;
+mod deleted;
+mod keys;
+mod sending;
 
 use chrono::{DateTime, Utc};
-use sqlx::postgres::PgListener;
+use sqlx::PgConnection;
 use sqlx::types::Uuid;
-use sqlx::{PgConnection, PgPool};
+
+pub use deleted::{DeletedApps, announce_deleted, gone};
+pub use keys::{SealedCredentials, find_credentials, replace_pushable_key, replace_send_key};
+pub use sending::{SendingApp, find_by_send_keys, subscription_status};
 
 use crate::types::ids::{AppId, SubscriberId};
-use crate::types::subscription::SubscriptionStatus;
 
 /// A new row.
 #[derive(Debug)]
@@ -45,21 +48,6 @@ pub struct NewApp<'a> {
     pub created_at: DateTime<Utc>,
 }
 
-/// What a send key opens, as of the moment it was asked.
-#[derive(Debug, Clone)]
-pub struct SendingApp {
-    /// The app.
-    pub id: AppId,
-    /// The contract's `app_id`.
-    pub slug: String,
-    /// `pk_…`
-    pub pushable_key: String,
-    /// Whether a send must name its end user.
-    pub multiuser: bool,
-    /// The subscription of the app's subscriber.
-    pub subscription_status: Option<SubscriptionStatus>,
-}
-
 /// Inserts an app; `false` when its slug is taken.
 ///
 /// # Errors
@@ -91,107 +79,6 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
     .execute(connection)
     .await?;
     Ok(inserted.rows_affected() == 1)
-}
-
-/// The apps that send keys open, each known by the look-up digests that it may have.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn find_by_send_keys(
-    connection: &mut PgConnection,
-    keys: &[Vec<Vec<u8>>],
-) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
-    let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
-    let rows = sqlx::query!(
-        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, subscription_status
-         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
-         WHERE send_key_digest = ANY($1)",
-        &digests,
-    )
-    .fetch_all(connection)
-    .await?;
-    let apps: HashMap<Vec<u8>, SendingApp> = rows
-        .into_iter()
-        .map(|row| {
-            let app = SendingApp {
-                id: AppId(row.id),
-                slug: row.slug,
-                pushable_key: row.pushable_key,
-                multiuser: row.multiuser,
-                subscription_status: row
-                    .subscription_status
-                    .and_then(|status| status.parse().ok()),
-            };
-            (row.send_key_digest, app)
-        })
-        .collect();
-    Ok(keys
-        .iter()
-        .map(|digests| digests.iter().find_map(|digest| apps.get(digest)).cloned())
-        .collect())
-}
-
-/// The subscription status behind an app: `None` when the app is gone, `Some(None)` when its
-/// subscriber has no subscription.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn subscription_status(
-    connection: &mut PgConnection,
-    app: AppId,
-) -> Result<Option<Option<SubscriptionStatus>>, sqlx::Error> {
-    let row = sqlx::query_scalar!(
-        "SELECT subscription_status
-         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
-         WHERE apps.id = $1",
-        app.0,
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|status| status.and_then(|status| status.parse().ok())))
-}
-
-/// An app's keys and its subscriber's, sealed as they lie.
-#[derive(Debug)]
-pub struct SealedCredentials {
-    /// Whose it is.
-    pub subscriber_id: SubscriberId,
-    /// The subscriber's API secret.
-    pub api_secret_sealed: Vec<u8>,
-    /// The contract's `app_id`.
-    pub slug: String,
-    /// `pk_…`, in clear.
-    pub pushable_key: String,
-    /// The send key.
-    pub send_key_sealed: Vec<u8>,
-}
-
-/// The keys of an app.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn find_credentials(
-    connection: &mut PgConnection,
-    app: AppId,
-) -> Result<Option<SealedCredentials>, sqlx::Error> {
-    let row = sqlx::query!(
-        "SELECT subscriber_id, api_secret_sealed, slug, pushable_key, send_key_sealed
-         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
-         WHERE apps.id = $1",
-        app.0,
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(row.map(|row| SealedCredentials {
-        subscriber_id: SubscriberId(row.subscriber_id),
-        api_secret_sealed: row.api_secret_sealed,
-        slug: row.slug,
-        pushable_key: row.pushable_key,
-        send_key_sealed: row.send_key_sealed,
-    }))
 }
 
 /// An app as its subscriber sees it.
@@ -408,48 +295,6 @@ pub async fn update(
     Ok(())
 }
 
-/// Replaces the send key; `false` when the app is gone.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn replace_send_key(
-    connection: &mut PgConnection,
-    app: AppId,
-    sealed: &[u8],
-    digest: &[u8],
-) -> Result<bool, sqlx::Error> {
-    let replaced = sqlx::query!(
-        "UPDATE apps SET send_key_sealed = $2, send_key_digest = $3 WHERE id = $1",
-        app.0,
-        sealed,
-        digest,
-    )
-    .execute(connection)
-    .await?;
-    Ok(replaced.rows_affected() == 1)
-}
-
-/// Replaces the pushable key; `false` when the app is gone.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn replace_pushable_key(
-    connection: &mut PgConnection,
-    app: AppId,
-    pushable_key: &str,
-) -> Result<bool, sqlx::Error> {
-    let replaced = sqlx::query!(
-        "UPDATE apps SET pushable_key = $2 WHERE id = $1",
-        app.0,
-        pushable_key,
-    )
-    .execute(connection)
-    .await?;
-    Ok(replaced.rows_affected() == 1)
-}
-
 /// Removes an app with its users and mailboxes; `false` when it was gone.
 ///
 /// # Errors
@@ -460,73 +305,4 @@ pub async fn delete(connection: &mut PgConnection, app: AppId) -> Result<bool, s
         .execute(connection)
         .await?;
     Ok(deleted.rows_affected() == 1)
-}
-
-/// The channel on which replicas hear of deleted apps; the payload is the app's id.
-const DELETED_CHANNEL: &str = "mailgate_app_deleted";
-
-/// Tells all replicas, once the transaction commits, that an app is gone.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn announce_deleted(
-    connection: &mut PgConnection,
-    app: AppId,
-) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!(
-        "SELECT pg_notify($1, $2)::text",
-        DELETED_CHANNEL,
-        app.to_string(),
-    )
-    .fetch_one(connection)
-    .await?;
-    Ok(())
-}
-
-/// Which of these apps are gone.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn gone(
-    connection: &mut PgConnection,
-    apps: &[AppId],
-) -> Result<Vec<AppId>, sqlx::Error> {
-    let ids: Vec<Uuid> = apps.iter().map(|app| app.0).collect();
-    let gone = sqlx::query_scalar!(
-        r#"SELECT asked.id AS "id!" FROM unnest($1::uuid[]) AS asked (id)
-           WHERE NOT EXISTS (SELECT 1 FROM apps WHERE apps.id = asked.id)"#,
-        &ids,
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(gone.into_iter().map(AppId).collect())
-}
-
-/// Hears of deleted apps.
-#[derive(Debug)]
-pub struct DeletedApps(PgListener);
-
-impl DeletedApps {
-    /// Listens on a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
-        let mut listener = PgListener::connect_with(pool).await?;
-        listener.listen(DELETED_CHANNEL).await?;
-        Ok(Self(listener))
-    }
-
-    /// The next app that is deleted; `None` for an announcement that names none.
-    ///
-    /// # Errors
-    ///
-    /// What the database said: announcements may have been missed then.
-    pub async fn next(&mut self) -> Result<Option<AppId>, sqlx::Error> {
-        let notification = self.0.recv().await?;
-        Ok(notification.payload().parse().ok().map(AppId))
-    }
 }

@@ -1,0 +1,81 @@
+//! Shows a server who is there.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret, SecretString};
+use zeroize::Zeroizing;
+
+use super::super::reply::Reply;
+use super::{Connection, StageError};
+
+/// What opens a server to a user.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::providers) enum Credential<'a> {
+    /// An OAuth access token, by XOAUTH2.
+    Token(&'a SecretString),
+    /// A password, by PLAIN (RFC 4616), or LOGIN where the server has no other.
+    Password(&'a SecretString),
+}
+
+impl Connection {
+    /// Shows a credential in the way that fits it.
+    pub(in crate::providers) async fn authenticate(
+        &mut self,
+        username: &str,
+        credential: Credential<'_>,
+    ) -> Result<(), StageError> {
+        let reply = match credential {
+            Credential::Token(token) => self.show_token(username, token).await?,
+            Credential::Password(password) if self.extensions.plain => {
+                let response = format!("\0{username}\0{}", password.expose_secret());
+                let response = Zeroizing::new(STANDARD.encode(Zeroizing::new(response).as_bytes()));
+                self.ask(&format!("AUTH PLAIN {}", response.as_str()))
+                    .await?
+            }
+            Credential::Password(password) if self.extensions.login => {
+                self.log_in(username, password).await?
+            }
+            Credential::Password(_) => return Err(StageError::NoMechanism(self.host.clone())),
+        };
+        if reply.code == 235 {
+            Ok(())
+        } else {
+            Err(StageError::Refused(reply))
+        }
+    }
+
+    /// XOAUTH2 with an access token. A refusal comes as a 334 with an explanation, which the client
+    /// answers with an empty line, and only then as the reply that counts.
+    async fn show_token(
+        &mut self,
+        username: &str,
+        access_token: &SecretString,
+    ) -> Result<Reply, StageError> {
+        let response = STANDARD.encode(format!(
+            "user={username}\x01auth=Bearer {}\x01\x01",
+            access_token.expose_secret()
+        ));
+        let reply = self.ask(&format!("AUTH XOAUTH2 {response}")).await?;
+        if reply.code == 334 {
+            return self.ask("").await;
+        }
+        Ok(reply)
+    }
+
+    /// LOGIN: user name and password, each when it is asked for.
+    async fn log_in(
+        &mut self,
+        username: &str,
+        password: &SecretString,
+    ) -> Result<Reply, StageError> {
+        let mut reply = self.ask("AUTH LOGIN").await?;
+        for answer in [username, password.expose_secret()] {
+            if reply.code != 334 {
+                return Ok(reply);
+            }
+            let answer = Zeroizing::new(STANDARD.encode(answer));
+            reply = self.ask(&answer).await?;
+        }
+        Ok(reply)
+    }
+}

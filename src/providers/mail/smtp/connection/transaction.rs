@@ -1,0 +1,262 @@
+//! One mail transaction: its envelope, and its message.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::AsyncWriteExt;
+use tokio::time::timeout;
+
+use super::super::reply::Reply;
+use super::{Connection, StageError};
+use crate::types::message::Message;
+
+/// How long a reply is waited for that may explain why a write failed.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// The last command of an envelope, pipelined where it may be (RFC 2920 §3.1).
+const DATA: &str = "DATA\r\n";
+
+/// What one write takes at least, while there is more.
+const WRITE_BYTES: usize = 64 * 1024;
+
+/// What came of a transaction up to DATA's 354.
+pub(in crate::providers) enum Envelope {
+    /// The message may follow.
+    Accepted,
+    /// Refused.
+    Refused {
+        reply: Reply,
+        /// The connection is good for another transaction.
+        reusable: bool,
+    },
+}
+
+/// What came of the message itself.
+#[derive(Debug)]
+pub(in crate::providers) enum Content {
+    /// The server's reply to the whole message.
+    Replied(Reply),
+    /// The server refused before it had the whole message; the connection is of no more use.
+    RefusedEarly(Reply),
+    /// The end of the message never left: the server can't have it.
+    NotSent(StageError),
+    /// The message was out, or may have been, and no reply came.
+    Unknown(StageError),
+}
+
+impl Connection {
+    /// MAIL, RCPT and DATA, up to the server's 354. One refused recipient refuses the whole
+    /// transaction: a message goes to all of its recipients or to none.
+    pub(in crate::providers) async fn begin(
+        &mut self,
+        sender: &str,
+        recipients: &[String],
+        smtputf8: bool,
+        message: &Message,
+    ) -> Result<Envelope, StageError> {
+        let mut mail = format!("MAIL FROM:<{sender}>");
+        if self.extensions.size {
+            mail = format!("{mail} SIZE={}", message.size());
+        }
+        if !message.is_ascii() {
+            if !self.extensions.eight_bit_mime {
+                return Ok(own_refusal("5.6.3 The provider takes no 8-bit messages"));
+            }
+            mail.push_str(" BODY=8BITMIME");
+        }
+        if smtputf8 {
+            if !self.extensions.smtputf8 {
+                return Ok(own_refusal(
+                    "5.6.7 The provider takes no internationalized addresses",
+                ));
+            }
+            mail.push_str(" SMTPUTF8");
+        }
+        mail.push_str("\r\n");
+        let recipients: Vec<String> = recipients
+            .iter()
+            .map(|recipient| format!("RCPT TO:<{recipient}>\r\n"))
+            .collect();
+        // A 354 behind the refusal of one recipient among several could only be answered by hanging up.
+        let pipelines_data = self.extensions.pipelining && recipients.len() == 1;
+        let replies = if self.extensions.pipelining {
+            let data = if pipelines_data { DATA } else { "" };
+            self.send(format!("{mail}{}{data}", recipients.concat()).as_bytes())
+                .await?;
+            let mut replies = Vec::with_capacity(1 + recipients.len());
+            for _ in 0..=recipients.len() {
+                match self.reply(self.command).await {
+                    Ok(reply) => replies.push(reply),
+                    // A server may hang up behind its refusal, which stands all the same.
+                    Err(_) if replies.iter().any(|reply: &Reply| !reply.is_positive()) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            replies
+        } else {
+            let mut replies = Vec::new();
+            for command in std::iter::once(&mail).chain(&recipients) {
+                self.send(command.as_bytes()).await?;
+                let reply = self.reply(self.command).await?;
+                let refused = !reply.is_positive();
+                replies.push(reply);
+                if refused {
+                    break;
+                }
+            }
+            replies
+        };
+        if let Some(refusal) = refusal_among(&replies).cloned() {
+            // A server that wants the message all the same gets none of it.
+            let is_refused_too = !pipelines_data
+                || (self.reply(self.command).await).is_ok_and(|reply| reply.code >= 400);
+            return Ok(self.refused(refusal, is_refused_too).await);
+        }
+        if !pipelines_data {
+            self.send(DATA.as_bytes()).await?;
+        }
+        let reply = self.reply(self.command).await?;
+        if reply.code == 354 {
+            return Ok(Envelope::Accepted);
+        }
+        Ok(self.refused(reply, true).await)
+    }
+
+    /// The refusal stands whatever becomes of the connection.
+    /// `in_step`: it waits for a command.
+    async fn refused(&mut self, reply: Reply, in_step: bool) -> Envelope {
+        let reset = async {
+            self.send(b"RSET\r\n").await?;
+            self.expect(250).await
+        };
+        let reusable = in_step && reply.code != 421 && reset.await.is_ok();
+        Envelope::Refused { reply, reusable }
+    }
+
+    /// The message, dots stuffed, and the reply to it: one time-out for both.
+    pub(in crate::providers) async fn content(&mut self, message: &Message) -> Content {
+        let limit = self.data;
+        let started = Instant::now();
+        let mut end_is_leaving = false;
+        let written = timeout(limit, self.write_content(message, &mut end_is_leaving)).await;
+        let error = match written {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => Some(StageError::Broken(error)),
+            Err(_) => Some(StageError::TimedOut(limit)),
+        };
+        if let Some(error) = error {
+            return match self.reply(LAST_WORDS).await {
+                Ok(reply) if !reply.is_positive() => Content::RefusedEarly(reply),
+                _ if end_is_leaving => Content::Unknown(error),
+                _ => Content::NotSent(error),
+            };
+        }
+        match self.reply(limit.saturating_sub(started.elapsed())).await {
+            Ok(reply) => Content::Replied(reply),
+            Err(error) => Content::Unknown(error),
+        }
+    }
+
+    /// Sets `end_is_leaving` before the first byte of the end of the message may leave.
+    async fn write_content(
+        &mut self,
+        message: &Message,
+        end_is_leaving: &mut bool,
+    ) -> std::io::Result<()> {
+        let mut stuffed = Vec::with_capacity(WRITE_BYTES.min(message.size() + 64));
+        let mut at_line_start = true;
+        for chunk in message.chunks() {
+            at_line_start = stuff_dots(chunk, at_line_start, &mut stuffed);
+            if stuffed.len() >= WRITE_BYTES {
+                self.stream.write_all(&stuffed).await?;
+                stuffed.clear();
+            }
+        }
+        stuffed.extend_from_slice(if at_line_start {
+            b".\r\n"
+        } else {
+            b"\r\n.\r\n"
+        });
+        *end_is_leaving = true;
+        self.stream.write_all(&stuffed).await?;
+        self.stream.flush().await
+    }
+}
+
+/// What a pipelined MAIL and its RCPTs were refused with. Behind a refused MAIL each RCPT is only out
+/// of order; among refused recipients a refusal for good outweighs a passing one, since a later
+/// attempt would end the same way.
+fn refusal_among(replies: &[Reply]) -> Option<&Reply> {
+    let is_refusal = |reply: &&Reply| !matches!(reply.code, 250..=252);
+    let (mail, recipients) = replies.split_first()?;
+    Some(mail)
+        .filter(is_refusal)
+        .or_else(|| recipients.iter().find(|reply| reply.is_permanent()))
+        .or_else(|| recipients.iter().find(is_refusal))
+}
+
+/// Nothing was said to the server yet.
+fn own_refusal(text: &str) -> Envelope {
+    Envelope::Refused {
+        reply: Reply {
+            code: 550,
+            lines: vec![text.to_owned()],
+        },
+        reusable: true,
+    }
+}
+
+/// Doubles each dot at the beginning of a line (RFC 5321 §4.5.2); answers whether the next byte
+/// begins a line.
+fn stuff_dots(bytes: &[u8], mut at_line_start: bool, stuffed: &mut Vec<u8>) -> bool {
+    stuffed.reserve(bytes.len() + 16);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        if at_line_start && rest[0] == b'.' {
+            stuffed.push(b'.');
+        }
+        let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |position| position + 1);
+        stuffed.extend_from_slice(&rest[..end]);
+        at_line_start = rest[end - 1] == b'\n';
+        rest = &rest[end..];
+    }
+    at_line_start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_refusal_that_counts() {
+        for (codes, expected) in [
+            (vec![250, 250, 251], None),
+            (vec![451, 503, 503], Some(451)),
+            (vec![421], Some(421)),
+            (vec![550, 503], Some(550)),
+            (vec![250, 451, 250], Some(451)),
+            (vec![250, 451, 550], Some(550)),
+            (vec![250, 354], Some(354)),
+        ] {
+            let replies: Vec<Reply> = codes
+                .into_iter()
+                .map(|code| Reply {
+                    code,
+                    lines: Vec::new(),
+                })
+                .collect();
+            assert_eq!(refusal_among(&replies).map(|reply| reply.code), expected);
+        }
+    }
+
+    #[test]
+    fn dots_are_stuffed_at_any_split() {
+        let content = b".a\r\nb.\r\n..\r\n.\r\nend";
+        let expected = b"..a\r\nb.\r\n...\r\n..\r\nend";
+        for split in 0..=content.len() {
+            let mut stuffed = Vec::new();
+            let at_line_start = stuff_dots(&content[..split], true, &mut stuffed);
+            stuff_dots(&content[split..], at_line_start, &mut stuffed);
+            assert_eq!(stuffed, expected, "split at {split}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Apps that are deleted, and how replicas hear of them.
+
+use sqlx::postgres::PgListener;
+use sqlx::types::Uuid;
+use sqlx::{PgConnection, PgPool};
+
+use crate::types::ids::AppId;
+
+/// The channel on which replicas hear of deleted apps; the payload is the app's id.
+const DELETED_CHANNEL: &str = "mailgate_app_deleted";
+
+/// Tells all replicas, once the transaction commits, that an app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn announce_deleted(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT pg_notify($1, $2)::text",
+        DELETED_CHANNEL,
+        app.to_string(),
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
+
+/// Which of these apps are gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn gone(
+    connection: &mut PgConnection,
+    apps: &[AppId],
+) -> Result<Vec<AppId>, sqlx::Error> {
+    let ids: Vec<Uuid> = apps.iter().map(|app| app.0).collect();
+    let gone = sqlx::query_scalar!(
+        r#"SELECT asked.id AS "id!" FROM unnest($1::uuid[]) AS asked (id)
+           WHERE NOT EXISTS (SELECT 1 FROM apps WHERE apps.id = asked.id)"#,
+        &ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(gone.into_iter().map(AppId).collect())
+}
+
+/// Hears of deleted apps.
+#[derive(Debug)]
+pub struct DeletedApps(PgListener);
+
+impl DeletedApps {
+    /// Listens on a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
+        let mut listener = PgListener::connect_with(pool).await?;
+        listener.listen(DELETED_CHANNEL).await?;
+        Ok(Self(listener))
+    }
+
+    /// The next app that is deleted; `None` for an announcement that names none.
+    ///
+    /// # Errors
+    ///
+    /// What the database said: announcements may have been missed then.
+    pub async fn next(&mut self) -> Result<Option<AppId>, sqlx::Error> {
+        let notification = self.0.recv().await?;
+        Ok(notification.payload().parse().ok().map(AppId))
+    }
+}

@@ -1,0 +1,88 @@
+//! An app's keys, and their successors.
+
+use sqlx::PgConnection;
+
+use crate::types::ids::{AppId, SubscriberId};
+
+/// An app's keys and its subscriber's, sealed as they lie.
+#[derive(Debug)]
+pub struct SealedCredentials {
+    /// Whose it is.
+    pub subscriber_id: SubscriberId,
+    /// The subscriber's API secret.
+    pub api_secret_sealed: Vec<u8>,
+    /// The contract's `app_id`.
+    pub slug: String,
+    /// `pk_…`, in clear.
+    pub pushable_key: String,
+    /// The send key.
+    pub send_key_sealed: Vec<u8>,
+}
+
+/// The keys of an app.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_credentials(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<SealedCredentials>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT subscriber_id, api_secret_sealed, slug, pushable_key, send_key_sealed
+         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
+         WHERE apps.id = $1",
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| SealedCredentials {
+        subscriber_id: SubscriberId(row.subscriber_id),
+        api_secret_sealed: row.api_secret_sealed,
+        slug: row.slug,
+        pushable_key: row.pushable_key,
+        send_key_sealed: row.send_key_sealed,
+    }))
+}
+
+/// Replaces the send key; `false` when the app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn replace_send_key(
+    connection: &mut PgConnection,
+    app: AppId,
+    sealed: &[u8],
+    digest: &[u8],
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE apps SET send_key_sealed = $2, send_key_digest = $3 WHERE id = $1",
+        app.0,
+        sealed,
+        digest,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() == 1)
+}
+
+/// Replaces the pushable key; `false` when the app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn replace_pushable_key(
+    connection: &mut PgConnection,
+    app: AppId,
+    pushable_key: &str,
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE apps SET pushable_key = $2 WHERE id = $1",
+        app.0,
+        pushable_key,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() == 1)
+}

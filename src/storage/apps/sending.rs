@@ -1,0 +1,83 @@
+//! The app that a send key opens.
+
+use std::collections::HashMap;
+
+use sqlx::PgConnection;
+
+use crate::types::ids::AppId;
+use crate::types::subscription::SubscriptionStatus;
+
+/// What a send key opens, as of the moment it was asked.
+#[derive(Debug, Clone)]
+pub struct SendingApp {
+    /// The app.
+    pub id: AppId,
+    /// The contract's `app_id`.
+    pub slug: String,
+    /// `pk_…`
+    pub pushable_key: String,
+    /// Whether a send must name its end user.
+    pub multiuser: bool,
+    /// The subscription of the app's subscriber.
+    pub subscription_status: Option<SubscriptionStatus>,
+}
+
+/// The apps that send keys open, each known by the look-up digests that it may have.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_by_send_keys(
+    connection: &mut PgConnection,
+    keys: &[Vec<Vec<u8>>],
+) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
+    let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
+    let rows = sqlx::query!(
+        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, subscription_status
+         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
+         WHERE send_key_digest = ANY($1)",
+        &digests,
+    )
+    .fetch_all(connection)
+    .await?;
+    let apps: HashMap<Vec<u8>, SendingApp> = rows
+        .into_iter()
+        .map(|row| {
+            let app = SendingApp {
+                id: AppId(row.id),
+                slug: row.slug,
+                pushable_key: row.pushable_key,
+                multiuser: row.multiuser,
+                subscription_status: row
+                    .subscription_status
+                    .and_then(|status| status.parse().ok()),
+            };
+            (row.send_key_digest, app)
+        })
+        .collect();
+    Ok(keys
+        .iter()
+        .map(|digests| digests.iter().find_map(|digest| apps.get(digest)).cloned())
+        .collect())
+}
+
+/// The subscription status behind an app: `None` when the app is gone, `Some(None)` when its
+/// subscriber has no subscription.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn subscription_status(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<Option<SubscriptionStatus>>, sqlx::Error> {
+    let row = sqlx::query_scalar!(
+        "SELECT subscription_status
+         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
+         WHERE apps.id = $1",
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|status| status.and_then(|status| status.parse().ok())))
+}

@@ -1,0 +1,88 @@
+//! A mailbox's tokens, and who may refresh them.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use crate::types::ids::CredentialId;
+
+/// Takes the right to refresh a mailbox's token until `lease_until`. `false` when somebody else holds
+/// it, or the token is no longer of `generation`, or the mailbox no longer active.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_refresh(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    generation: i64,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let claimed = sqlx::query!(
+        "UPDATE mailboxes SET refresh_lease_until = $4
+         WHERE id = $1 AND token_generation = $2 AND status = 'active'
+           AND (refresh_lease_until IS NULL OR refresh_lease_until < $3)",
+        id.0,
+        generation,
+        now,
+        lease_until,
+    )
+    .execute(connection)
+    .await?;
+    Ok(claimed.rows_affected() == 1)
+}
+
+/// Gives the right to refresh back without a new token.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn release_refresh(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    generation: i64,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET refresh_lease_until = NULL WHERE id = $1 AND token_generation = $2",
+        id.0,
+        generation,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores new tokens of an active mailbox, gives the right to refresh back, and answers the new
+/// generation; `refresh_due_at` is when the next ones are got though nobody asks. Without `refresh_token_sealed` the old one stays. With `refreshed`, the generation that
+/// was refreshed, only while that is still the stored one: `None` when the mailbox was connected anew
+/// or ended, or somebody else's refresh came first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn store_tokens(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    refreshed: Option<i64>,
+    access_token_sealed: &[u8],
+    refresh_token_sealed: Option<&[u8]>,
+    expires_at: DateTime<Utc>,
+    refresh_due_at: DateTime<Utc>,
+) -> Result<Option<i64>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "UPDATE mailboxes
+         SET access_token_sealed = $3, refresh_token_sealed = coalesce($4, refresh_token_sealed),
+             access_token_expires_at = $5, token_generation = token_generation + 1,
+             refresh_lease_until = NULL, refresh_due_at = $6
+         WHERE id = $1 AND status = 'active' AND ($2::bigint IS NULL OR token_generation = $2)
+         RETURNING token_generation",
+        id.0,
+        refreshed,
+        access_token_sealed,
+        refresh_token_sealed,
+        expires_at,
+        refresh_due_at,
+    )
+    .fetch_optional(connection)
+    .await
+}

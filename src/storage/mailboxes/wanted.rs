@@ -1,0 +1,221 @@
+//! The mailbox that a message goes out from.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Mailbox, Row};
+use crate::types::ids::AppId;
+use crate::types::plugin::Plugin;
+
+/// Which of an app's mailboxes is wanted. Of several, it is
+/// the one connected first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// The app.
+    pub app: AppId,
+    /// The end user: the app's own name for the user, or the user's key.
+    pub user: Option<String>,
+    /// The kind of provider.
+    pub plugin: Option<Plugin>,
+    /// The address in lower case.
+    pub address_lookup: Option<String>,
+}
+
+/// The active mailboxes that are wanted, in their order.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_wanted(
+    connection: &mut PgConnection,
+    wanted: &[Wanted],
+) -> Result<Vec<Option<Mailbox>>, sqlx::Error> {
+    let mut found: Vec<Option<Mailbox>> = vec![None; wanted.len()];
+    let (by_address, others): (Vec<usize>, Vec<usize>) =
+        (0..wanted.len()).partition(|place| wanted[*place].address_lookup.is_some());
+    let (of_users, of_apps): (Vec<usize>, Vec<usize>) = others
+        .into_iter()
+        .partition(|place| wanted[*place].user.is_some());
+    // Each has an index of its own, which one statement for all could not use.
+    if !by_address.is_empty() {
+        let rows = find_by_addresses(connection, &of(wanted, &by_address)).await?;
+        put(rows, &by_address, &mut found)?;
+    }
+    if !of_users.is_empty() {
+        let rows = find_of_users(connection, &of(wanted, &of_users)).await?;
+        put(rows, &of_users, &mut found)?;
+    }
+    if !of_apps.is_empty() {
+        let rows = find_of_apps(connection, &of(wanted, &of_apps)).await?;
+        put(rows, &of_apps, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn of<'a>(wanted: &'a [Wanted], places: &[usize]) -> Vec<&'a Wanted> {
+    places.iter().map(|place| &wanted[*place]).collect()
+}
+
+fn put(
+    rows: Vec<FoundRow>,
+    places: &[usize],
+    found: &mut [Option<Mailbox>],
+) -> Result<(), sqlx::Error> {
+    for row in rows {
+        let number = usize::try_from(row.place - 1).ok();
+        let place = number.and_then(|number| found.get_mut(*places.get(number)?));
+        if let Some(place) = place {
+            *place = Some(Mailbox::try_from(Row {
+                id: row.id,
+                user_key: row.user_key,
+                plugin: row.plugin,
+                email: row.email,
+                scopes: row.scopes,
+                refresh_token_sealed: row.refresh_token_sealed,
+                access_token_sealed: row.access_token_sealed,
+                access_token_expires_at: row.access_token_expires_at,
+                token_generation: row.token_generation,
+                parked_until: row.parked_until,
+            })?);
+        }
+    }
+    Ok(())
+}
+
+/// A row, and whose answer it is, from 1.
+struct FoundRow {
+    place: i64,
+    id: Uuid,
+    user_key: Uuid,
+    plugin: String,
+    email: String,
+    scopes: Vec<String>,
+    refresh_token_sealed: Option<Vec<u8>>,
+    access_token_sealed: Option<Vec<u8>>,
+    access_token_expires_at: Option<DateTime<Utc>>,
+    token_generation: i64,
+    parked_until: Option<DateTime<Utc>>,
+}
+
+async fn find_of_apps(
+    connection: &mut PgConnection,
+    wanted: &[&Wanted],
+) -> Result<Vec<FoundRow>, sqlx::Error> {
+    let apps: Vec<Uuid> = wanted.iter().map(|it| it.app.0).collect();
+    let plugins: Vec<Option<&str>> = wanted
+        .iter()
+        .map(|it| it.plugin.map(Plugin::as_str))
+        .collect();
+    sqlx::query_as!(
+        FoundRow,
+        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
+                mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
+                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until
+         FROM unnest($1::uuid[], $2::text[])
+              WITH ORDINALITY AS asked (app_id, plugin, place)
+         CROSS JOIN LATERAL (
+             SELECT * FROM mailboxes
+             WHERE app_id = asked.app_id AND status = 'active'
+               AND (asked.plugin IS NULL OR plugin = asked.plugin)
+             ORDER BY connected_at, id
+             LIMIT 1
+         ) AS mailbox"#,
+        &apps,
+        &plugins as &[Option<&str>],
+    )
+    .fetch_all(connection)
+    .await
+}
+
+async fn find_by_addresses(
+    connection: &mut PgConnection,
+    wanted: &[&Wanted],
+) -> Result<Vec<FoundRow>, sqlx::Error> {
+    let apps: Vec<Uuid> = wanted.iter().map(|it| it.app.0).collect();
+    let addresses: Vec<Option<&str>> = wanted
+        .iter()
+        .map(|it| it.address_lookup.as_deref())
+        .collect();
+    let users: Vec<Option<&str>> = wanted.iter().map(|it| it.user.as_deref()).collect();
+    let user_keys: Vec<Option<Uuid>> = wanted
+        .iter()
+        .map(|it| it.user.as_deref().and_then(|user| user.parse().ok()))
+        .collect();
+    let plugins: Vec<Option<&str>> = wanted
+        .iter()
+        .map(|it| it.plugin.map(Plugin::as_str))
+        .collect();
+    sqlx::query_as!(
+        FoundRow,
+        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
+                mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
+                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until
+         FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[])
+              WITH ORDINALITY AS asked (app_id, email_lookup, plugin, user_id, user_key, place)
+         CROSS JOIN LATERAL (
+             SELECT * FROM mailboxes
+             WHERE app_id = asked.app_id AND status = 'active'
+               AND email_lookup = asked.email_lookup
+               AND (asked.plugin IS NULL OR plugin = asked.plugin)
+               AND (asked.user_id IS NULL OR user_key IN (
+                 SELECT user_key FROM end_users
+                 WHERE app_id = asked.app_id AND user_id = asked.user_id
+                 UNION
+                 SELECT user_key FROM end_users
+                 WHERE app_id = asked.app_id AND user_key = asked.user_key
+               ))
+             ORDER BY connected_at, id
+             LIMIT 1
+         ) AS mailbox"#,
+        &apps,
+        &addresses as &[Option<&str>],
+        &plugins as &[Option<&str>],
+        &users as &[Option<&str>],
+        &user_keys as &[Option<Uuid>],
+    )
+    .fetch_all(connection)
+    .await
+}
+
+async fn find_of_users(
+    connection: &mut PgConnection,
+    wanted: &[&Wanted],
+) -> Result<Vec<FoundRow>, sqlx::Error> {
+    let apps: Vec<Uuid> = wanted.iter().map(|it| it.app.0).collect();
+    let users: Vec<Option<&str>> = wanted.iter().map(|it| it.user.as_deref()).collect();
+    let user_keys: Vec<Option<Uuid>> = wanted
+        .iter()
+        .map(|it| it.user.as_deref().and_then(|user| user.parse().ok()))
+        .collect();
+    let plugins: Vec<Option<&str>> = wanted
+        .iter()
+        .map(|it| it.plugin.map(Plugin::as_str))
+        .collect();
+    sqlx::query_as!(
+        FoundRow,
+        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
+                mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
+                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until
+         FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[])
+              WITH ORDINALITY AS asked (app_id, user_id, user_key, plugin, place)
+         CROSS JOIN LATERAL (
+             SELECT mailboxes.* FROM (
+                 SELECT user_key FROM end_users
+                 WHERE app_id = asked.app_id AND user_id = asked.user_id
+                 UNION
+                 SELECT user_key FROM end_users
+                 WHERE app_id = asked.app_id AND user_key = asked.user_key
+             ) AS users JOIN mailboxes USING (user_key)
+             WHERE status = 'active' AND (asked.plugin IS NULL OR plugin = asked.plugin)
+             ORDER BY connected_at, id
+             LIMIT 1
+         ) AS mailbox"#,
+        &apps,
+        &users as &[Option<&str>],
+        &user_keys as &[Option<Uuid>],
+        &plugins as &[Option<&str>],
+    )
+    .fetch_all(connection)
+    .await
+}
