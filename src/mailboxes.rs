@@ -1,6 +1,7 @@
 //! Floor 2: connected mailboxes. Choosing one for a send, connecting one, and the tokens that open
 //! them.
 
+mod ask;
 mod authorize;
 mod choose;
 mod complete;
@@ -28,6 +29,7 @@ use crate::types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::{ConnectedUser, Mailbox};
+pub use ask::AskError;
 pub use authorize::{BeginError, ConnectLink};
 pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};

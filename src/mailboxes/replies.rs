@@ -9,9 +9,10 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
-use super::{Mailboxes, TokenError};
+use super::{AskError, Mailboxes};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::Received;
+use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::{replies, webhook_messages};
@@ -59,9 +60,7 @@ impl Senders {
 #[derive(Debug, thiserror::Error)]
 enum LookError {
     #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Token(#[from] TokenError),
+    Ask(#[from] AskError),
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     #[error("it took longer than {} s", LONGEST.as_secs())]
@@ -173,10 +172,10 @@ impl Mailboxes {
         let usual = self.settings.replies_every;
         let wait = match error {
             None => usual,
-            Some(LookError::Read(ReadError::Forbidden(_))) => return FORBIDDEN,
-            Some(LookError::Read(ReadError::Unavailable { retry_after, .. })) => {
-                (usual * 5).max(retry_after.unwrap_or_default())
-            }
+            Some(LookError::Ask(AskError::Read(ReadError::Forbidden(_)))) => return FORBIDDEN,
+            Some(LookError::Ask(AskError::Read(ReadError::Unavailable {
+                retry_after, ..
+            }))) => (usual * 5).max(retry_after.unwrap_or_default()),
             Some(_) => usual * 5,
         };
         TimeDelta::from_std(wait).unwrap_or(FORBIDDEN)
@@ -195,9 +194,10 @@ impl Mailboxes {
             ..
         } = look;
         for _ in 0..ROUNDS {
-            let new = self
-                .ask_reader(reader, &mailbox, cursor.as_deref(), since)
-                .await?;
+            let from = cursor.as_deref();
+            let question =
+                |account: Account| async move { reader.new_mail(&account, from, since).await };
+            let new = self.ask_reader(&mailbox, question).await?;
             let more = new.more;
             cursor = Some(new.cursor.clone());
             self.tell_replies(app, &mailbox, new).await?;
@@ -206,24 +206,6 @@ impl Mailboxes {
             }
         }
         Ok(())
-    }
-
-    /// A token that the provider refuses is refreshed once.
-    async fn ask_reader(
-        &self,
-        reader: &dyn MailReader,
-        mailbox: &Mailbox,
-        cursor: Option<&str>,
-        since: DateTime<Utc>,
-    ) -> Result<NewMail, LookError> {
-        let account = self.account(mailbox, None).await?;
-        match reader.new_mail(&account, cursor, since).await {
-            Err(ReadError::TokenRefused(_)) => {
-                let account = self.account(mailbox, Some(account.generation)).await?;
-                Ok(reader.new_mail(&account, cursor, since).await?)
-            }
-            answer => Ok(answer?),
-        }
     }
 
     /// The events, what keeps them from being told again, and the place where the next look begins: in

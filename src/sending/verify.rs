@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use super::Sending;
-use crate::mailboxes::Mailbox;
+use crate::mailboxes::{AskError, Mailbox};
 use crate::providers::mail::reader::ReadError;
+use crate::providers::mail::transport::Account;
 
 /// How long a provider may take for one answer about its sent mail.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -32,33 +33,24 @@ impl Sending {
         let (Some(reader), Some(message_id)) = (reader, message_id) else {
             return Presence::Unknowable;
         };
-        let mut refused = None;
-        loop {
-            let account = match self.mailboxes.account(mailbox, refused).await {
-                Ok(account) => account,
-                Err(error) => {
-                    tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
-                    return Presence::NotNow;
-                }
-            };
-            let found = tokio::time::timeout(LONGEST, reader.find_sent(&account, message_id))
+        let question = |account: Account| async move {
+            tokio::time::timeout(LONGEST, reader.find_sent(&account, message_id))
                 .await
-                .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")));
-            let error = match found {
-                Ok(true) => return Presence::Sent,
-                Ok(false) if reader.keeps_sent_mail() => return Presence::Absent,
-                Ok(false) => return Presence::NotFound,
-                Err(ReadError::TokenRefused(_)) if refused.is_none() => {
-                    refused = Some(account.generation);
-                    continue;
-                }
-                Err(error) => error,
-            };
-            tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
-            return match error {
-                ReadError::Forbidden(_) => Presence::Unknowable,
-                ReadError::TokenRefused(_) | ReadError::Unavailable { .. } => Presence::NotNow,
-            };
+                .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")))
+        };
+        let error = match self.mailboxes.ask_reader(mailbox, question).await {
+            Ok(true) => return Presence::Sent,
+            Ok(false) if reader.keeps_sent_mail() => return Presence::Absent,
+            Ok(false) => return Presence::NotFound,
+            Err(error) => error,
+        };
+        tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
+        match error {
+            AskError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
+            AskError::Token(_)
+            | AskError::Read(ReadError::TokenRefused(_) | ReadError::Unavailable { .. }) => {
+                Presence::NotNow
+            }
         }
     }
 }

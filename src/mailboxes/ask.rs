@@ -1,0 +1,43 @@
+//! Asks the reader of a mailbox, with a token that opens it.
+
+use super::{Mailboxes, TokenError};
+use crate::providers::mail::reader::ReadError;
+use crate::providers::mail::transport::Account;
+use crate::storage::mailboxes::Mailbox;
+
+/// A question that no answer came to.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// There is no token to ask with.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The reader.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl Mailboxes {
+    /// Asks with the mailbox's token. One that the provider refuses is refreshed, once.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`].
+    pub async fn ask_reader<T, Answer>(
+        &self,
+        mailbox: &Mailbox,
+        question: impl Fn(Account) -> Answer,
+    ) -> Result<T, AskError>
+    where
+        Answer: Future<Output = Result<T, ReadError>>,
+    {
+        let account = self.account(mailbox, None).await?;
+        let generation = account.generation;
+        match question(account).await {
+            Err(ReadError::TokenRefused(_)) => {
+                let account = self.account(mailbox, Some(generation)).await?;
+                Ok(question(account).await?)
+            }
+            answer => Ok(answer?),
+        }
+    }
+}
