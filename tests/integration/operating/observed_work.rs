@@ -13,6 +13,7 @@ use super::observed::{free_port, value};
 use crate::billing::Billed;
 use crate::command_line::process::{Invocation, http_client};
 use crate::command_line::serve::replica;
+use crate::crash::database::DurablePostgres;
 use crate::support::database;
 use crate::support::gateway::Gateway;
 use crate::support::receiver::{Receiver, Reply};
@@ -57,6 +58,21 @@ async fn serve(gateway: &Gateway, billed: bool) -> (Invocation, SocketAddr) {
     (serve, metrics)
 }
 
+/// An app that is told of its own beginning.
+async fn create_app(gateway: &Gateway, http: SocketAddr, webhook_url: &str) {
+    let credentials = gateway
+        .daemon
+        .accounts
+        .app_credentials(gateway.app.id)
+        .await;
+    let secret = credentials.unwrap().unwrap().api_secret;
+    let request = http_client()
+        .post(format!("http://{http}/apps"))
+        .header("x-api-secret", secret.expose())
+        .json(&json!({ "name": "Told", "webhook_url": webhook_url }));
+    assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+}
+
 #[tokio::test]
 async fn attempts_to_deliver_are_counted_by_what_came_of_them() {
     let gateway = Gateway::start().await;
@@ -70,19 +86,8 @@ async fn attempts_to_deliver_are_counted_by_what_came_of_them() {
     ]);
     let mut serve = serve.start();
     let http = serve.ready().await.http;
-    let credentials = gateway
-        .daemon
-        .accounts
-        .app_credentials(gateway.app.id)
-        .await;
-    let secret = credentials.unwrap().unwrap().api_secret;
     for number in 1..=4 {
-        let body = json!({ "name": format!("Number {number}"), "webhook_url": receiver.url("/") });
-        let request = http_client()
-            .post(format!("http://{http}/apps"))
-            .json(&body);
-        let request = request.header("x-api-secret", secret.expose());
-        assert_eq!(request.send().await.unwrap().status().as_u16(), 201);
+        create_app(&gateway, http, &receiver.url("/")).await;
         for _ in 0..500 {
             if receiver.count() == number {
                 break;
@@ -215,6 +220,45 @@ async fn where_nobody_is_billed_its_queues_wait_for_nobody() {
     gateway.stop().await;
 }
 
+#[tokio::test]
+async fn an_attempt_that_somebody_else_took_up_meanwhile_is_counted_as_unrecorded() {
+    let gateway = Gateway::start().await;
+    let (serve, metrics) = serve(&gateway, false).await;
+    let receiver = Receiver::start().await;
+    receiver.always(Reply::Hang);
+    let mut serve = serve.set("WEBHOOKS__EXCHANGE_SECONDS", "3").start();
+    let http = serve.ready().await.http;
+    create_app(&gateway, http, &receiver.url("/")).await;
+    gateway
+        .eventually("a request", async |_| receiver.count() == 1)
+        .await;
+    let taken = "UPDATE webhook_queue SET due_at = due_at + interval '1 hour'";
+    sqlx::query(taken)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    comes_to(metrics, &[("mailgate_webhook_unrecorded_total", 1.0)]).await;
+    serve.terminate().await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_database_that_goes_and_comes_is_seen() {
+    let mut server = DurablePostgres::start().await;
+    let url = server.create_database().await;
+    let gateway = Gateway::builder().database(&url).start().await;
+    let (serve, metrics) = serve(&gateway, false).await;
+    let mut serve = serve.start();
+    serve.ready().await;
+    comes_to(metrics, &[("mailgate_database_up", 1.0)]).await;
+    server.kill().await;
+    comes_to(metrics, &[("mailgate_database_up", 0.0)]).await;
+    server.restart().await;
+    comes_to(metrics, &[("mailgate_database_up", 1.0)]).await;
+    serve.terminate().await;
+    gateway.stop().await;
+}
+
 /// Rows of which each measure has to see its own.
 const ROWS: [&str; 6] = [
     "INSERT INTO subscribers (id, label, email, api_secret_sealed, api_secret_digest, created_at)
@@ -270,7 +314,15 @@ async fn each_queue_is_measured_by_what_waits_in_it() {
     }
     let changes = email_counters::changes(&mut transaction).await.unwrap();
     assert_eq!(changes, 6);
+    let sorts = async |connection: &mut sqlx::PgConnection| -> String {
+        sqlx::query_scalar("SHOW enable_sort")
+            .fetch_one(connection)
+            .await
+            .unwrap()
+    };
+    assert_eq!(sorts(&mut transaction).await, "off");
     transaction.rollback().await.unwrap();
+    assert_eq!(sorts(&mut connection).await, "on");
     // A retry or a lease whose time has come counts too, before anybody has made it ready.
     let late =
         "UPDATE webhook_queue SET due_at = now() - interval '2 hours' WHERE state = 'leased'";
