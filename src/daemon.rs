@@ -9,6 +9,7 @@ mod warnings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use metrics_exporter_prometheus::PrometheusHandle;
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -190,6 +191,7 @@ pub async fn start_on(
     let acceptor = tls_acceptor(&settings, shutdown)?;
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
+    let metrics = collect_metrics(listeners.metrics);
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = Arc::new(MailProviders::new(
         &settings.plugins,
@@ -254,7 +256,6 @@ pub async fn start_on(
     };
     let routes = router(doors, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
-    let metrics = listeners.metrics;
     serve_metrics(metrics, http_limits, &pool, &clock, &billing, shutdown);
     let submission = Submission {
         accounts: accounts.clone(),
@@ -382,27 +383,36 @@ pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListe
         })
 }
 
+/// Collects metrics from now on, where somebody is to see them.
+fn collect_metrics(listener: Option<TcpListener>) -> Option<(TcpListener, PrometheusHandle)> {
+    let listener = listener?;
+    match telemetry::metrics::start() {
+        Ok(handle) => Some((listener, handle)),
+        Err(error) => {
+            tracing::warn!(%error, "metrics are not served");
+            None
+        }
+    }
+}
+
 fn serve_metrics(
-    listener: Option<TcpListener>,
+    collected: Option<(TcpListener, PrometheusHandle)>,
     limits: HttpLimits,
     pool: &PgPool,
     clock: &SharedClock,
     billing: &Billing,
     shutdown: &Shutdown,
 ) {
-    let Some(listener) = listener else { return };
-    match telemetry::metrics::start() {
-        Ok(handle) => {
-            shutdown.tracker.spawn(workers::measure(
-                pool.clone(),
-                Arc::clone(clock),
-                billing.is_configured(),
-                handle.clone(),
-                shutdown.soft.clone(),
-            ));
-            let router = telemetry::metrics_router(handle);
-            http::serve(listener, router, limits, shutdown);
-        }
-        Err(error) => tracing::warn!(%error, "metrics are not served"),
-    }
+    let Some((listener, handle)) = collected else {
+        return;
+    };
+    shutdown.tracker.spawn(workers::measure(
+        pool.clone(),
+        Arc::clone(clock),
+        billing.is_configured(),
+        handle.clone(),
+        shutdown.soft.clone(),
+    ));
+    let router = telemetry::metrics_router(handle);
+    http::serve(listener, router, limits, shutdown);
 }

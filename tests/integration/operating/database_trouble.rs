@@ -151,6 +151,35 @@ async fn a_statement_that_takes_too_long_is_ended_and_maintenance_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_lock_is_not_waited_for_as_long_as_a_statement_may_take() {
+    let gateway = Gateway::builder()
+        .set("DATABASE__STATEMENT_SECONDS", 60)
+        .start()
+        .await;
+    let mut other = gateway.database().await;
+    let mut holder = other.begin().await.unwrap();
+    holder
+        .execute("LOCK TABLE mailboxes IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let mut pooled = gateway.daemon.pool.acquire().await.unwrap();
+    let began = Instant::now();
+    let ended = sqlx::query("SELECT id FROM mailboxes")
+        .execute(&mut *pooled)
+        .await
+        .unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(12));
+    let code = ended
+        .as_database_error()
+        .and_then(|error| error.code().map(std::borrow::Cow::into_owned));
+    assert_eq!(code.as_deref(), Some("55P03"), "{ended}");
+    drop(pooled);
+    holder.rollback().await.unwrap();
+    sends_again(&gateway).await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_and_mends() {
     let gateway = Gateway::start().await;
     let mut other = database::connect(&gateway.database_url).await;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use mailgate::sandbox::payprov::{DeliveryMode, Fault, FaultKind};
+use mailgate::sandbox::payprov::{Fault, FaultKind};
 use mailgate::storage::webhook_queue::backlog;
 use mailgate::storage::{billing_jobs, billing_notices, email_counters, payprov_events, pool};
 use serde_json::json;
@@ -149,12 +149,13 @@ async fn billing_is_counted_by_what_came_of_it() {
     ] {
         database.execute(statement).await.unwrap();
     }
-    gateway.sandbox.payments.add_fault(Fault {
+    let added = gateway.sandbox.payments.add_fault(Fault {
         kind: FaultKind::InternalError,
         method: Some("GET".to_owned()),
         path: None,
         times: 1,
     });
+    assert!(added);
     let mut serve = serve.start();
     let http = serve.ready().await.http;
     let event =
@@ -192,19 +193,29 @@ async fn billing_is_counted_by_what_came_of_it() {
     billed.stop().await;
 }
 
+/// A notice that nobody sends yet.
+const NOTICE_AHEAD: &str = "
+    INSERT INTO billing_notices (id, subscriber_id, kind, event_id, data, created_at, due_at)
+    SELECT gen_random_uuid(), id, 'trial_will_end', 'evt_a', '{}', now(), now() + interval '1 day'
+    FROM subscribers";
+
 #[tokio::test]
 async fn where_nobody_is_billed_its_queues_wait_for_nobody() {
     let gateway = Gateway::start().await;
     let (serve, metrics) = serve(&gateway, false).await;
-    let mut serve = serve.start();
-    serve.ready().await;
+    let mut database = gateway.database().await;
     // A connection leaves one, whether anybody is billed or not.
     let jobs: i64 = sqlx::query_scalar("SELECT count(*) FROM billing_jobs")
-        .fetch_one(&mut gateway.database().await)
+        .fetch_one(&mut database)
         .await
         .unwrap();
     assert_eq!(jobs, 1);
-    comes_to(metrics, &[("mailgate_database_up", 1.0)]).await;
+    database.execute(NOTICE_AHEAD).await.unwrap();
+    let mut serve = serve.start();
+    serve.ready().await;
+    // What is measured together has been shown by the next scrape.
+    let measured = "mailgate_billing_queue_entries{queue=\"notices\"}";
+    comes_to(metrics, &[(measured, 1.0)]).await;
     comes_to(
         metrics,
         &[

@@ -126,30 +126,56 @@ async fn nobody_else_can_claim_an_address() {
     gateway.stop().await;
 }
 
+/// A wrong key with somebody's word on the client; whether that was slowed down.
+async fn fails_slowly(gateway: &Gateway, client: &str) -> bool {
+    let began = std::time::Instant::now();
+    let request = gateway.http.get(format!("{}/me", gateway.daemon.base_url));
+    let request = request
+        .header("x-api-secret", "wrong")
+        .header("x-forwarded-for", client);
+    assert_eq!(request.send().await.unwrap().status().as_u16(), 401);
+    began.elapsed() > Duration::from_secs(2)
+}
+
+/// Failures are slowed after two a minute from one address.
+fn slow_after_two() -> Builder {
+    Gateway::builder().set("LIMITS__AUTHENTICATION_FAILURES_PER_MINUTE", 2)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxys_word_on_the_client_counts_for_rest() {
-    // Failures are slowed after two a minute from one address.
-    let gateway = Gateway::builder()
-        .set("LIMITS__AUTHENTICATION_FAILURES_PER_MINUTE", 2)
+    let gateway = slow_after_two()
         .set("HTTP__TRUSTED_PROXIES", "127.0.0.1")
         .start()
         .await;
-    let fail = async |client: &str| {
-        let began = std::time::Instant::now();
-        let request = gateway.http.get(format!("{}/me", gateway.daemon.base_url));
-        let request = request
-            .header("x-api-secret", "wrong")
-            .header("x-forwarded-for", client);
-        assert_eq!(request.send().await.unwrap().status().as_u16(), 401);
-        began.elapsed() > Duration::from_secs(2)
-    };
     for _ in 0..2 {
-        assert!(!fail("1.2.3.4, 192.0.2.1").await);
+        assert!(!fails_slowly(&gateway, "1.2.3.4, 192.0.2.1").await);
     }
     assert!(
-        fail("5.6.7.8, 192.0.2.1").await,
+        fails_slowly(&gateway, "5.6.7.8, 192.0.2.1").await,
         "the third of one client is slowed down"
     );
-    assert!(!fail("192.0.2.2").await, "another one isn't");
+    assert!(
+        !fails_slowly(&gateway, "192.0.2.2").await,
+        "another one isn't"
+    );
     gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_elses_word_on_the_client_counts_for_rest() {
+    for proxies in ["", "192.0.2.0/24"] {
+        let gateway = slow_after_two()
+            .set("HTTP__TRUSTED_PROXIES", proxies)
+            .start()
+            .await;
+        for client in ["192.0.2.1", "192.0.2.2"] {
+            assert!(!fails_slowly(&gateway, client).await);
+        }
+        assert!(
+            fails_slowly(&gateway, "192.0.2.3").await,
+            "all come from one address"
+        );
+        gateway.stop().await;
+    }
 }

@@ -1,6 +1,7 @@
 //! `mailgate reseal` beside gateways that run.
 
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
+use mailgate::types::plugin::Plugin;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _};
 
@@ -125,6 +126,9 @@ async fn keys_are_rotated_while_mail_goes_on() {
     let api_secret = credentials.api_secret.expose();
     configure_webhook(&gateway, api_secret).await;
     assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
+    // Nobody sends from this one, so nothing but the command changes its tokens.
+    let idle = "idle@sandbox.example";
+    gateway.connect(None, Plugin::B, idle).await;
     let link = format!(
         "{}/connect/{}?plugin=plugin_a",
         gateway.daemon.base_url,
