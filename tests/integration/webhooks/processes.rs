@@ -9,7 +9,7 @@ use mailgate::types::ids::WebhookMessageId;
 use super::{SECRET, configure, connected, deliveries, gateway, happen, queued};
 use crate::command_line::serve;
 use crate::support::gateway::Gateway;
-use crate::support::receiver::Receiver;
+use crate::support::receiver::{Receiver, Reply};
 
 const DUE: usize = 10_000;
 
@@ -193,5 +193,46 @@ async fn a_lease_that_has_run_out_is_taken_up_by_somebody() {
         })
         .await;
     assert_eq!(receiver.count(), 2);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_its_turn_is_given_back_at_the_end() {
+    let gateway = gateway()
+        .set("WEBHOOKS__ENDPOINT_CONCURRENCY", 1)
+        .set("WEBHOOKS__EXCHANGE_SECONDS", 3)
+        .start()
+        .await;
+    let receiver = Receiver::start().await;
+    let app = gateway.app.id;
+    configure(
+        &gateway,
+        app,
+        &receiver.url("/"),
+        &["user.connected"],
+        SECRET,
+    )
+    .await;
+    // A quick receiver, for which much is taken up ahead, stands still.
+    let many: Vec<_> = (0..50).map(|_| connected(app)).collect();
+    happen(&gateway, &many).await;
+    gateway
+        .eventually("all is delivered", async |gateway| {
+            queued(gateway).await.is_empty()
+        })
+        .await;
+    receiver.always(Reply::Hang);
+    happen(&gateway, &many[..20]).await;
+    gateway
+        .eventually("several are taken up", async |gateway| {
+            let queued = queued(gateway).await;
+            queued
+                .iter()
+                .any(|(state, count)| state == "leased" && *count > 1)
+        })
+        .await;
+    gateway.stop_daemon().await;
+    let left = [("ready".to_owned(), 19), ("waiting".to_owned(), 1)];
+    assert_eq!(queued(&gateway).await, left);
     gateway.stop().await;
 }
