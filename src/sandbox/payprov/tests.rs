@@ -1,12 +1,13 @@
-//! The provider by itself: its API's shapes, and what time and payments bring.
+//! The provider by itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod lifecycle;
+mod shapes;
 
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use chrono::TimeDelta;
-use serde_json::json;
 use tower::ServiceExt;
 
 use super::*;

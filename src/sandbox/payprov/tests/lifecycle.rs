@@ -1,6 +1,7 @@
 //! What time and payments bring.
 
 use chrono::TimeDelta;
+use serde_json::json;
 
 use super::*;
 
