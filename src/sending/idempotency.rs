@@ -217,10 +217,23 @@ impl Sending {
                 answer: Some(answer),
                 log,
                 ..
-            } => read(answer).ok_or_else(|| {
-                tracing::error!(log_id = %log, "a stored answer can't be read");
-                SendError::Unknown
-            }),
+            } => {
+                let is_bound = idempotency_keys::is_bound(&answer);
+                let outcome = read(answer).ok_or_else(|| {
+                    tracing::error!(log_id = %log, "a stored answer can't be read");
+                    SendError::Unknown
+                });
+                // Whoever stored the message may not have heard so, and be about to take it back.
+                let may_go = matches!(outcome, Ok(Outcome::Queued { .. })) && !is_bound;
+                if may_go
+                    && !idempotency_keys::bind(&mut connection, app, &key.key, log)
+                        .await
+                        .map_err(unreadable)?
+                {
+                    return Ok(None);
+                }
+                outcome
+            }
             Known { in_spool: true, .. } => Err(SendError::InFlight),
             // Its process died before it had answered; the log says what became of it.
             Known { log, .. } => email_logs::ending(&mut connection, log)
@@ -317,6 +330,11 @@ mod tests {
                 may_have_arrived: false,
             },
         ] {
+            let mut bound = stored(&outcome);
+            assert!(!idempotency_keys::is_bound(&bound));
+            bound["bound"] = Value::Bool(true);
+            assert!(idempotency_keys::is_bound(&bound));
+            assert_eq!(read(bound), Some(outcome.clone()));
             assert_eq!(read(stored(&outcome)), Some(outcome));
         }
         assert_eq!(read(Value::Null), None);

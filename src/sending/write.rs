@@ -151,7 +151,7 @@ impl Sending {
 
     /// Takes back what may have been written of a message whose sender was told to keep it: a commit
     /// whose answer was lost may have succeeded. It is held meanwhile, so that this process doesn't try
-    /// it.
+    /// it. It stays where its sender has asked again under its key, and was told that it is queued.
     pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
         let sending = self.clone();
         let hold = self.held.hold(id);
@@ -192,8 +192,11 @@ impl Sending {
         let Some(deferred) = spool::withdraw(&mut transaction, id).await? else {
             return Ok(!spool::is_there(&mut transaction, id).await?);
         };
-        if let Some(key) = key {
-            idempotency_keys::withdraw(&mut transaction, app, key, id).await?;
+        if let Some(key) = key
+            && !idempotency_keys::withdraw(&mut transaction, app, key, id).await?
+        {
+            tracing::info!(log_id = %id, "a message is not taken back: its sender asked again, and was told that it is queued");
+            return Ok(true);
         }
         if !deferred.is_first {
             webhook_messages::withdraw(&mut transaction, app, id).await?;

@@ -97,7 +97,8 @@ pub async fn answer(
     Ok(())
 }
 
-/// Sets a key free again whose message was never taken.
+/// Sets a key free again whose message was never taken; `false` where somebody who asked again was told its
+/// answer ([`bind`]), which stands then.
 ///
 /// # Errors
 ///
@@ -107,7 +108,20 @@ pub async fn withdraw(
     app: AppId,
     key: &str,
     log: LogId,
-) -> Result<(), sqlx::Error> {
+) -> Result<bool, sqlx::Error> {
+    // A bound key is locked all the same, so that whoever binds it this very moment is waited for.
+    let bound = sqlx::query_scalar!(
+        r#"SELECT coalesce(answer ? 'bound', false) AS "bound!" FROM idempotency_keys
+           WHERE app_id = $1 AND key = $2 AND log_id = $3 FOR UPDATE"#,
+        app.0,
+        key,
+        log.0,
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    if bound == Some(true) {
+        return Ok(false);
+    }
     sqlx::query!(
         "DELETE FROM idempotency_keys WHERE app_id = $1 AND key = $2 AND log_id = $3",
         app.0,
@@ -116,7 +130,37 @@ pub async fn withdraw(
     )
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(true)
+}
+
+/// Whether an answer was told to somebody who asked again.
+#[must_use]
+pub fn is_bound(answer: &Value) -> bool {
+    answer.get("bound").is_some()
+}
+
+/// Says that the answer under a key is being told to somebody who asked again: whoever stored its message and
+/// has not heard of it may not take it back any more. `false` where that has happened already.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn bind(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: &str,
+    log: LogId,
+) -> Result<bool, sqlx::Error> {
+    let bound = sqlx::query!(
+        r#"UPDATE idempotency_keys SET answer = answer || '{"bound": true}'
+           WHERE app_id = $1 AND key = $2 AND log_id = $3 AND answer IS NOT NULL"#,
+        app.0,
+        key,
+        log.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(bound.rows_affected() > 0)
 }
 
 /// What a key stands for.

@@ -5,25 +5,28 @@
 //! `MAILGATE_CRASH_KILLS=200,20,30` says how often the gateway is killed, Postgres is killed, and
 //! answers of Postgres are lost; `MAILGATE_CRASH_SEED` repeats the moments and the traffic of an earlier run.
 
-mod check;
-mod clients;
+pub mod check;
+pub mod clients;
 pub mod database;
-mod database_line;
-mod ledger;
-mod program;
-mod provider;
-mod rest;
-mod smtp;
-mod tables;
+pub mod database_line;
+pub mod ledger;
+pub mod program;
+pub mod provider;
+pub mod rest;
+pub mod smtp;
+pub mod tables;
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use mailgate::types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
+use crate::command_line::process::Invocation;
+use crate::command_line::serve;
 use crate::support::gateway::{Gateway, MAILBOX, connect, create_app};
-use clients::Clients;
+use clients::{Account, Clients};
 use database::DurablePostgres;
 use database_line::DatabaseLine;
 use ledger::{Ledger, Told};
@@ -31,7 +34,7 @@ use program::Program;
 use provider::{Arrivals, UnsteadyLine};
 
 /// The second mailbox, at `plugin_b`; its provider is reached over an unsteady line.
-const SECOND_MAILBOX: &str = "bea@sandbox.example";
+pub const SECOND_MAILBOX: &str = "bea@sandbox.example";
 
 /// The moment of a kill, in milliseconds after the gateway or the database has begun to answer.
 const MOMENT: std::ops::RangeInclusive<u64> = 5..=400;
@@ -42,6 +45,12 @@ const DEAF: std::ops::RangeInclusive<u64> = 1..=60;
 /// How long a cut line stays away at most, in milliseconds: longer than the gateway tries to store a
 /// message while its sender waits.
 const OUTAGE: u64 = 5_000;
+
+/// What fails four times waits to the end of the test.
+const PATIENT: &str = "1,1,2,900";
+
+/// What fails four times has failed.
+const IMPATIENT: &str = "1,1,2";
 
 /// Longest that a message which nobody holds any more may wait to be taken up, and to be ended.
 const SETTLED: Duration = Duration::from_mins(2);
@@ -85,10 +94,18 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let line = UnsteadyLine::start(&gateway, seed).await;
     let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
     let database_line = DatabaseLine::start(postgres.socket());
-    let mut program = Program::start(&gateway, &database_line.url(), &line, seed).await;
+    let invocation = invocation(&gateway, &line).set("DATABASE__URL", database_line.url());
+    let mut program =
+        Program::start(&invocation, Ipv4Addr::LOCALHOST, &format!("crash-{seed}")).await;
     let ledger = Ledger::default();
-    let apps = [&gateway.app, &unheard];
-    let clients = Clients::start(&gateway, apps, &program, &ledger, seed);
+    let account = Account {
+        base_url: format!("http://{}", program.http),
+        starttls: program.starttls,
+        tls: program.tls,
+        ..Account::of(&gateway)
+    };
+    let accounts = [account.clone(), account.for_app(&unheard)];
+    let clients = Clients::start(&accounts, &ledger, seed, u32::MAX);
 
     let began = Instant::now();
     for kill in 1..=gateway_kills {
@@ -102,7 +119,7 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
         tell_progress("gateway killed", kill, gateway_kills, began, &ledger);
     }
     program.kill().await;
-    program.set_impatient();
+    program.set("SENDING__RETRY_SECONDS", IMPATIENT);
     program.restart().await;
     ledger.set_lives_on();
 
@@ -139,7 +156,13 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let tables = tables::read(&mut gateway.database().await).await;
     program.terminate().await;
     ledger.tell(&tables, &arrived);
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, apps);
+    let mut wrong = check::wrong(
+        &ledger.all(),
+        &arrived,
+        &tables,
+        gateway.app.id,
+        Some(unheard.id),
+    );
     wrong.extend(left);
     wrong.extend(unanswered);
     assert!(
@@ -162,7 +185,16 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     gateway.stop().await;
 }
 
-fn seed() -> u64 {
+/// A gateway on the database of `gateway`, whose second provider is reached over `line`.
+pub fn invocation(gateway: &Gateway, line: &UnsteadyLine) -> Invocation {
+    serve::replica(gateway)
+        .set("PLUGINS__PLUGIN_B__SMTP_PORT", line.port().to_string())
+        .set("LIMITS__REQUESTS_PER_SECOND", "100000")
+        .set("LIMITS__REQUESTS_BURST", "100000")
+        .set("SENDING__RETRY_SECONDS", PATIENT)
+}
+
+pub fn seed() -> u64 {
     match std::env::var("MAILGATE_CRASH_SEED") {
         Ok(seed) => seed.parse().expect("MAILGATE_CRASH_SEED is a number"),
         Err(_) => rand::random_range(0..1_000_000_000),
@@ -207,7 +239,7 @@ async fn sends_again(ledger: &Ledger, program: &mut Program, seed: u64) {
 }
 
 /// Waits until nobody holds a message any more and none is due soon; answers what is left.
-async fn settle(gateway: &Gateway, patience: Duration) -> Vec<String> {
+pub async fn settle(gateway: &Gateway, patience: Duration) -> Vec<String> {
     let began = Instant::now();
     loop {
         let left: Vec<(String, i32)> = sqlx::query_as(

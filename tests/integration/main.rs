@@ -26,6 +26,7 @@ mod payprov_sandbox;
 mod peers;
 mod peers_end_to_end;
 mod readme;
+mod replicas;
 mod replies;
 mod reports;
 mod rest_send;

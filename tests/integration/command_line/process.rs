@@ -319,12 +319,21 @@ pub fn certificates() -> (TempDir, CertificateFiles) {
 }
 
 pub fn http_client() -> reqwest::Client {
+    http_client_builder().build().unwrap()
+}
+
+/// One that trusts this authority, where TLS is asked for.
+pub fn http_client_trusting(ca_file: &Path) -> reqwest::Client {
+    let authority = reqwest::Certificate::from_pem(&std::fs::read(ca_file).unwrap()).unwrap();
+    let builder = http_client_builder().tls_certs_only([authority]);
+    builder.build().unwrap()
+}
+
+fn http_client_builder() -> reqwest::ClientBuilder {
     drop(rustls::crypto::ring::default_provider().install_default());
     reqwest::Client::builder()
         .no_proxy()
         .timeout(Duration::from_mins(1))
-        .build()
-        .unwrap()
 }
 
 /// Runs another program to its end, for a minute at most; answers what it wrote, or panics when it fails.

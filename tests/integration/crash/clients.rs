@@ -2,6 +2,7 @@
 //! key until they have an answer; the others never send a message twice.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::ledger::{Ledger, Message, Told};
-use super::program::Program;
 use super::rest::RestClient;
-use super::smtp::SmtpSender;
+use super::smtp::{Port, SmtpSender};
 use crate::support::gateway::Gateway;
 
 /// Clients of each door.
@@ -36,12 +36,38 @@ const ASK_AGAIN: Duration = Duration::from_secs(4);
 /// What a client has to know of the gateway.
 #[derive(Debug, Clone)]
 pub struct Account {
-    pub http: std::net::SocketAddr,
-    pub tls: std::net::SocketAddr,
+    pub base_url: String,
+    pub starttls: SocketAddr,
+    pub tls: SocketAddr,
     pub ca_file: PathBuf,
     pub slug: String,
     pub pushable_key: String,
     pub send_key: String,
+}
+
+impl Account {
+    /// The app of a gateway, at the gateway's own addresses.
+    pub fn of(gateway: &Gateway) -> Self {
+        Self {
+            base_url: gateway.daemon.base_url.clone(),
+            starttls: gateway.starttls_address(),
+            tls: gateway.tls_address(),
+            ca_file: gateway.ca_file.clone(),
+            slug: gateway.app.slug.clone(),
+            pushable_key: gateway.app.pushable_key.expose().to_owned(),
+            send_key: gateway.app.send_key.expose().to_owned(),
+        }
+    }
+
+    /// Another app's.
+    pub fn for_app(self, app: &CreatedApp) -> Self {
+        Self {
+            slug: app.slug.clone(),
+            pushable_key: app.pushable_key.expose().to_owned(),
+            send_key: app.send_key.expose().to_owned(),
+            ..self
+        }
+    }
 }
 
 /// The message did not reach the gateway: nothing of it was said.
@@ -60,6 +86,7 @@ struct Client {
     has_keys: bool,
     random: StdRng,
     count: u32,
+    most: u32,
     /// Messages that have no answer yet, and when they are asked for again.
     unanswered: VecDeque<(Instant, Message)>,
     ledger: Ledger,
@@ -73,22 +100,8 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Half of them send for each app.
-    pub fn start(
-        gateway: &Gateway,
-        apps: [&CreatedApp; 2],
-        program: &Program,
-        ledger: &Ledger,
-        seed: u64,
-    ) -> Self {
-        let accounts = apps.map(|app| Account {
-            http: program.http,
-            tls: program.tls,
-            ca_file: gateway.ca_file.clone(),
-            slug: app.slug.clone(),
-            pushable_key: app.pushable_key.expose().to_owned(),
-            send_key: app.send_key.expose().to_owned(),
-        });
+    /// They send for these apps by turns. Each begins `most` messages at most.
+    pub fn start(accounts: &[Account], ledger: &Ledger, seed: u64, most: u32) -> Self {
         let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
         let mut running = JoinSet::new();
         for (number, account) in (0..2 * CLIENTS).zip(accounts.iter().cycle()) {
@@ -96,7 +109,12 @@ impl Clients {
                 let client = RestClient::new(account.clone());
                 (Door::Rest(Box::new(client)), format!("rest-{number}"))
             } else {
-                let client = SmtpSender::new(account.clone());
+                let port = if number % 2 == 0 {
+                    Port::Tls
+                } else {
+                    Port::StartTls
+                };
+                let client = SmtpSender::new(account.clone(), port);
                 (Door::Smtp(Box::new(client)), format!("smtp-{number}"))
             };
             let client = Client {
@@ -105,6 +123,7 @@ impl Clients {
                 has_keys: number % 3 == 0,
                 random: StdRng::seed_from_u64(seed + 2 + number),
                 count: 0,
+                most,
                 unanswered: VecDeque::new(),
                 ledger: ledger.clone(),
             };
@@ -189,7 +208,7 @@ impl Client {
         if let Some((_, message)) = due.and_then(|due| self.unanswered.remove(due)) {
             return Some(message);
         }
-        (!stop.is_cancelled()).then(|| self.compose())
+        (!stop.is_cancelled() && self.count < self.most).then(|| self.compose())
     }
 
     fn compose(&mut self) -> Message {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use memchr::memmem;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
@@ -22,6 +23,8 @@ enum State {
     Deaf,
     /// Every connection is cut at once.
     Closed,
+    /// The answer to the next commit that stores a message is lost, and the line closes.
+    LosesStored,
 }
 
 /// A line through which every connection of the gateway goes.
@@ -38,13 +41,14 @@ impl DatabaseLine {
         let folder = TempDir::new().unwrap();
         let listener = UnixListener::bind(folder.path().join(SOCKET)).unwrap();
         let (state, watched) = watch::channel((0, State::Open));
+        let changed = state.clone();
         let mut connections = JoinSet::new();
         connections.spawn(async move {
             let mut open = JoinSet::new();
             while let Ok((near, _)) = listener.accept().await {
                 while open.try_join_next().is_some() {}
                 if watched.borrow().1 != State::Closed {
-                    open.spawn(carry(near, server.join(SOCKET), watched.clone()));
+                    open.spawn(carry(near, server.join(SOCKET), changed.clone()));
                 }
             }
         });
@@ -71,16 +75,32 @@ impl DatabaseLine {
         self.change(|(cuts, _)| (cuts, State::Open));
     }
 
+    /// From now on the first commit that stores a message is done, and nobody hears of it: the line is closed then.
+    /// Waits for that moment.
+    pub async fn lose_stored(&self) {
+        self.change(|(cuts, _)| (cuts, State::LosesStored));
+        let mut state = self.state.subscribe();
+        let closed = state.wait_for(|(_, state)| *state == State::Closed).await;
+        closed.expect("the line is there");
+    }
+
+    /// Opens a line that was closed.
+    pub fn open(&self) {
+        self.change(|(cuts, _)| (cuts, State::Open));
+    }
+
     fn change(&self, to: impl FnOnce((u32, State)) -> (u32, State)) {
         self.state.send_modify(|state| *state = to(*state));
     }
 }
 
-async fn carry(mut near: UnixStream, server: PathBuf, mut state: watch::Receiver<(u32, State)>) {
+async fn carry(mut near: UnixStream, server: PathBuf, line: watch::Sender<(u32, State)>) {
+    let mut state = line.subscribe();
     let Ok(mut far) = UnixStream::connect(server).await else {
         return;
     };
     let cuts = state.borrow().0;
+    let mut stores = false;
     let (mut said, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         tokio::select! {
@@ -100,6 +120,16 @@ async fn carry(mut near: UnixStream, server: PathBuf, mut state: watch::Receiver
             read = near.read(&mut said) => {
                 let count = read.unwrap_or(0);
                 if count == 0 || far.write_all(&said[..count]).await.is_err() {
+                    return;
+                }
+                // A statement's text is said once, when it is prepared.
+                stores |= memmem::find(&said[..count], b"INSERT INTO spool_chunks").is_some();
+                if stores
+                    && state.borrow().1 == State::LosesStored
+                    && memmem::find(&said[..count], b"COMMIT").is_some()
+                {
+                    drop(far.read(&mut answered).await);
+                    line.send_modify(|state| *state = (state.0 + 1, State::Closed));
                     return;
                 }
             }

@@ -1,25 +1,16 @@
-//! `mailgate serve` as a child process that is killed and started again at the same addresses.
+//! `mailgate serve` as a child process that is killed or ended, and started again at the same addresses.
 
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 
-use super::provider::UnsteadyLine;
-use crate::command_line::process::{Invocation, Running, START};
-use crate::command_line::serve;
-use crate::support::gateway::Gateway;
+use crate::command_line::process::{END, Invocation, Running, START};
 
 /// How often it is asked whether it answers.
 const POLL: Duration = Duration::from_millis(5);
-
-/// What fails four times waits to the end of the test.
-const PATIENT: &str = "1,1,2,900";
-
-/// What fails four times has failed.
-const IMPATIENT: &str = "1,1,2";
 
 /// The child, and where it is reached.
 pub struct Program {
@@ -27,29 +18,36 @@ pub struct Program {
     running: Running,
     log: PathBuf,
     pub http: SocketAddr,
+    pub starttls: SocketAddr,
     pub tls: SocketAddr,
 }
 
 impl Program {
-    /// Starts it on the database at `url`, which is that of `gateway`, and waits until it answers.
-    pub async fn start(gateway: &Gateway, url: &str, line: &UnsteadyLine, seed: u64) -> Self {
-        let [http, starttls, tls] = free_addresses();
-        let invocation = serve::replica(gateway)
-            .set("DATABASE__URL", url)
+    /// Starts it on free ports of `host`, and waits until it answers. What it logs is kept under `name`.
+    pub async fn start(invocation: &Invocation, host: Ipv4Addr, name: &str) -> Self {
+        Self::start_at(invocation, host, free_ports(host), name).await
+    }
+
+    /// The same on these ports: REST, STARTTLS and implicit TLS.
+    pub async fn start_at(
+        invocation: &Invocation,
+        host: Ipv4Addr,
+        ports: [u16; 3],
+        name: &str,
+    ) -> Self {
+        let [http, starttls, tls] = ports.map(|port| SocketAddr::from((host, port)));
+        let invocation = (invocation.clone())
             .set("HTTP__LISTEN", http.to_string())
             .set("SMTP__STARTTLS_LISTEN", starttls.to_string())
-            .set("SMTP__TLS_LISTEN", tls.to_string())
-            .set("PLUGINS__PLUGIN_B__SMTP_PORT", line.port().to_string())
-            .set("LIMITS__REQUESTS_PER_SECOND", "100000")
-            .set("LIMITS__REQUESTS_BURST", "100000")
-            .set("SENDING__RETRY_SECONDS", PATIENT);
-        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{seed}.log"));
+            .set("SMTP__TLS_LISTEN", tls.to_string());
+        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.log"));
         drop(std::fs::remove_file(&log));
         let mut program = Self {
             running: invocation.clone().start(),
             invocation,
             log,
             http,
+            starttls,
             tls,
         };
         program.answers().await;
@@ -65,15 +63,14 @@ impl Program {
         std::fs::remove_file(&self.log).unwrap();
     }
 
-    /// From its next life on, the fourth failure is the end.
-    pub fn set_impatient(&mut self) {
-        let invocation = self.invocation.clone();
-        self.invocation = invocation.set("SENDING__RETRY_SECONDS", IMPATIENT);
+    /// Changes a setting from its next life on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.invocation = self.invocation.clone().set(name, value);
     }
 
     /// SIGKILL.
     pub async fn kill(&mut self) {
-        self.running.signal("KILL").await;
+        self.signal("KILL").await;
         self.running.end(START).await;
         self.keep_log();
     }
@@ -84,9 +81,21 @@ impl Program {
         self.answers().await;
     }
 
+    /// Sends a signal, by its name without `SIG`.
+    pub async fn signal(&self, name: &str) {
+        self.running.signal(name).await;
+    }
+
     /// Ends it in order.
     pub async fn terminate(&mut self) {
-        self.running.terminate().await;
+        self.signal("TERM").await;
+        self.ended().await;
+    }
+
+    /// Waits for the end that it was asked for, with exit code 0.
+    pub async fn ended(&mut self) {
+        let status = self.running.end(END).await;
+        assert_eq!(status.code(), Some(0), "{}", self.running.stderr());
         self.keep_log();
     }
 
@@ -119,15 +128,14 @@ impl Program {
     }
 }
 
-/// Addresses that no connection takes as its own while the program is down: below the ports that
-/// Linux gives out by itself (`ip_local_port_range`).
-fn free_addresses() -> [SocketAddr; 3] {
-    [(); 3].map(|()| {
+/// Ports that no connection takes as its own while the program is down: below those that Linux gives out by
+/// itself (`ip_local_port_range`).
+pub fn free_ports<const COUNT: usize>(host: Ipv4Addr) -> [u16; COUNT] {
+    [(); COUNT].map(|()| {
         loop {
             let port = rand::random_range(20_000..32_000);
-            let address = SocketAddr::from(([127, 0, 0, 1], port));
-            if std::net::TcpListener::bind(address).is_ok() {
-                return address;
+            if std::net::TcpListener::bind((host, port)).is_ok() {
+                return port;
             }
         }
     })

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::clients::{Account, Unreached};
 use super::ledger::{Message, Told};
-use crate::command_line::process::http_client;
+use crate::command_line::process::http_client_trusting;
 
 /// Keeps its connection as long as it lasts.
 pub struct RestClient {
@@ -16,8 +16,8 @@ pub struct RestClient {
 impl RestClient {
     pub fn new(account: Account) -> Self {
         Self {
+            http: http_client_trusting(&account.ca_file),
             account,
-            http: http_client(),
         }
     }
 
@@ -31,7 +31,7 @@ impl RestClient {
         });
         let mut request = self
             .http
-            .post(format!("http://{}/send", self.account.http))
+            .post(format!("{}/send", self.account.base_url))
             .header("x-send-key", &self.account.send_key)
             .json(&body);
         if let Some(key) = &message.key {

@@ -1,5 +1,5 @@
-//! A client of the SMTP door, under TLS from the first byte. It keeps its connection as long as it
-//! lasts, and fails where the client of the other tests would panic.
+//! A client of the SMTP door. It keeps its connection as long as it lasts, and fails where the client of the
+//! other tests would panic.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use mailgate::providers::tls;
 use mailgate::types::ids::LogId;
 use mailgate::types::plugin::Plugin;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -25,18 +25,27 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 type Connection = BufReader<TlsStream<TcpStream>>;
 
+/// How a client comes to TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Port {
+    StartTls,
+    Tls,
+}
+
 /// One client.
 pub struct SmtpSender {
     account: Account,
+    port: Port,
     connector: TlsConnector,
     connection: Option<Connection>,
 }
 
 impl SmtpSender {
-    pub fn new(account: Account) -> Self {
+    pub fn new(account: Account, port: Port) -> Self {
         let settings = tls::client(Some(&account.ca_file)).expect("the CA is good");
         Self {
             account,
+            port,
             connector: TlsConnector::from(settings),
             connection: None,
         }
@@ -58,15 +67,29 @@ impl SmtpSender {
         Ok(told(&reply).unwrap_or(Told::Other(reply)))
     }
 
+    /// Says good-bye; the next message goes over a new connection.
+    pub async fn leave(&mut self) {
+        if let Some(mut connection) = self.connection.take()
+            && write(&mut connection, "QUIT\r\n").await.is_ok()
+        {
+            drop(reply(&mut connection).await);
+        }
+    }
+
     async fn connect(&self) -> io::Result<Connection> {
         let connecting = async {
-            let stream = TcpStream::connect(self.account.tls).await?;
+            let stream = match self.port {
+                Port::Tls => TcpStream::connect(self.account.tls).await?,
+                Port::StartTls => self.begin_tls().await?,
+            };
             stream.set_nodelay(true)?;
             let name = ServerName::try_from("localhost").expect("a name");
             self.connector.connect(name, stream).await
         };
         let mut connection = BufReader::new(tokio::time::timeout(PATIENCE, connecting).await??);
-        expect(&reply(&mut connection).await?, "220 ")?;
+        if self.port == Port::Tls {
+            expect(&reply(&mut connection).await?, "220 ")?;
+        }
         let account = &self.account;
         let plain = STANDARD.encode(format!("\0{}\0{}", account.slug, account.send_key));
         for (line, expected) in [
@@ -77,6 +100,17 @@ impl SmtpSender {
             expect(&reply(&mut connection).await?, expected)?;
         }
         Ok(connection)
+    }
+
+    /// A connection whose other end waits for the handshake.
+    async fn begin_tls(&self) -> io::Result<TcpStream> {
+        let mut clear = BufReader::new(TcpStream::connect(self.account.starttls).await?);
+        expect(&reply(&mut clear).await?, "220 ")?;
+        for (line, expected) in [("EHLO client.example", "250"), ("STARTTLS", "220 ")] {
+            write(&mut clear, &format!("{line}\r\n")).await?;
+            expect(&reply(&mut clear).await?, expected)?;
+        }
+        Ok(clear.into_inner())
     }
 
     async fn envelope(&self, connection: &mut Connection, message: &Message) -> io::Result<()> {
@@ -129,7 +163,7 @@ fn told(reply: &str) -> Option<Told> {
     }
 }
 
-async fn write(connection: &mut Connection, text: &str) -> io::Result<()> {
+async fn write(connection: &mut (impl AsyncWrite + Unpin), text: &str) -> io::Result<()> {
     let writing = async {
         connection.write_all(text.as_bytes()).await?;
         connection.flush().await
@@ -138,7 +172,7 @@ async fn write(connection: &mut Connection, text: &str) -> io::Result<()> {
 }
 
 /// The last line of the next reply.
-async fn reply(connection: &mut Connection) -> io::Result<String> {
+async fn reply(connection: &mut (impl AsyncBufRead + Unpin)) -> io::Result<String> {
     loop {
         let mut line = String::new();
         tokio::time::timeout(PATIENCE, connection.read_line(&mut line)).await??;

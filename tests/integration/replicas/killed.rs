@@ -1,0 +1,173 @@
+//! One of three gateways is killed and another one restarted, while clients send at both doors and the way to one
+//! of the two providers is unsteady.
+
+use std::time::{Duration, Instant};
+
+use chrono::{TimeDelta, Utc};
+use mailgate::types::plugin::Plugin;
+use tokio::task::JoinHandle;
+
+use super::balancer::Balancer;
+use super::fleet::{Fleet, HOSTS};
+use super::{tell, told_all};
+use crate::crash::clients::{Account, Clients};
+use crate::crash::ledger::{Ledger, Message, Told};
+use crate::crash::provider::{Arrivals, UnsteadyLine};
+use crate::crash::rest::RestClient;
+use crate::crash::{SECOND_MAILBOX, check, invocation, seed, settle, tables};
+use crate::support::gateway::Gateway;
+use crate::support::receiver::Receiver;
+
+/// Messages that one of twelve clients begins at most.
+const MOST: u32 = 400;
+
+/// Longest that anything may take that is waited for.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const POLL: Duration = Duration::from_millis(100);
+
+/// How long a message, or a webhook, is held without a word from its process, and how often a process that lives says one.
+const LEASE: TimeDelta = TimeDelta::seconds(60);
+const SAID: TimeDelta = TimeDelta::seconds(17);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
+    let seed = seed();
+    println!("MAILGATE_CRASH_SEED={seed}");
+    let gateway = Gateway::start().await;
+    let receiver = Receiver::start().await;
+    gateway.connect(None, Plugin::B, SECOND_MAILBOX).await;
+    tell(&gateway, &receiver).await;
+    gateway.stop_daemon().await;
+    let line = UnsteadyLine::start(&gateway, seed).await;
+    let invocation = invocation(&gateway, &line)
+        .set("SENDING__RETRY_SECONDS", "1,1,1,1,1,1,1,1,1,1")
+        .set("WEBHOOKS__ALLOW_PRIVATE", "true");
+    let mut fleet = Fleet::start(&invocation, &HOSTS, "killed").await;
+    let balancer = Balancer::start(&gateway, &fleet).await;
+    let account = balancer.account(&gateway);
+    let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
+    let ledger = Ledger::default();
+    let clients = Clients::start(std::slice::from_ref(&account), &ledger, seed, MOST);
+    sends_on(&ledger).await;
+
+    // A message that the first one has in hand for certain, and the provider takes two seconds for.
+    let direct = Account {
+        base_url: format!("http://{}", fleet.replicas[0].http),
+        ..account.clone()
+    };
+    let slow = slow(direct, account);
+    is_in_hand(&gateway).await;
+    let killed_at = Utc::now();
+    fleet.replicas[0].kill().await;
+    sends_on(&ledger).await;
+    // Only the third one is left meanwhile.
+    fleet.terminate(1).await;
+    sends_on(&ledger).await;
+    fleet.replicas[1].restart().await;
+    balancer.sees(1, "UP").await;
+    sends_on(&ledger).await;
+    let lapsed = lapse(&gateway, killed_at).await;
+    fleet.replicas[0].restart().await;
+    balancer.sees(0, "UP").await;
+
+    let unanswered = clients.finish(PATIENCE).await;
+    let (message, told) = slow.await.unwrap();
+    println!("of the message that was in hand its client was told {told:?}");
+    ledger.add(message, told);
+    let left = settle(&gateway, PATIENCE).await;
+    let arrived = arrivals.all().await;
+    let tables = tables::read(&mut gateway.database().await).await;
+    let twice = told_all(&gateway, &receiver, &tables).await;
+    fleet.end().await;
+    ledger.tell(&tables, &arrived);
+    println!("the dead one held {lapsed} messages; {twice} events came twice");
+    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, gateway.app.id, None);
+    wrong.extend(left);
+    wrong.extend(unanswered);
+    assert!(
+        wrong.is_empty(),
+        "{} things are wrong; the logs are {}\n{}",
+        wrong.len(),
+        fleet.logs(),
+        wrong[..wrong.len().min(40)].join("\n")
+    );
+    assert!(lapsed > 0, "the dead one held nothing");
+    fleet.forget_logs();
+    gateway.stop().await;
+}
+
+/// A keyed message that is sent to one gateway, and asked for at another address until there is an answer.
+fn slow(direct: Account, balanced: Account) -> JoinHandle<(Message, Told)> {
+    let message = Message {
+        marker: format!("in-hand-{:08x}", rand::random::<u32>()),
+        plugin: Plugin::A,
+        recipient: "slow@example.com".to_owned(),
+        key: Some("in hand".to_owned()),
+        lines: 3,
+        in_a_long_life: false,
+    };
+    tokio::spawn(async move {
+        let first = RestClient::new(direct).send(&message).await;
+        assert_eq!(first.ok(), Some(Told::Nothing), "its gateway is killed");
+        let client = RestClient::new(balanced);
+        let began = Instant::now();
+        loop {
+            match client.send(&message).await {
+                Ok(Told::InFlight | Told::NotTaken | Told::Nothing) | Err(_)
+                    if began.elapsed() < PATIENCE =>
+                {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                told => return (message, told.unwrap_or(Told::Nothing)),
+            }
+        }
+    })
+}
+
+/// Waits until the message of [`slow`] is in the spool.
+async fn is_in_hand(gateway: &Gateway) {
+    gateway
+        .eventually("the message is in hand", async |gateway| {
+            let there: bool = sqlx::query_scalar(
+                "SELECT EXISTS (SELECT FROM spool WHERE subject LIKE 'in-hand-%')",
+            )
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+            there
+        })
+        .await;
+}
+
+/// Waits until every gateway that lives has said what it holds, then lets the leases of the others lapse, on messages
+/// and on webhooks, which would do so by themselves within the minute. Answers how many messages there were.
+async fn lapse(gateway: &Gateway, killed_at: chrono::DateTime<Utc>) -> u64 {
+    while Utc::now() < killed_at + SAID {
+        tokio::time::sleep(POLL).await;
+    }
+    let mut database = gateway.database().await;
+    sqlx::query("UPDATE webhook_queue SET due_at = now() WHERE state = 'leased' AND due_at <= $1")
+        .bind(killed_at + LEASE)
+        .execute(&mut database)
+        .await
+        .unwrap();
+    let lapsed = sqlx::query(
+        "UPDATE spool SET lease_until = now() - interval '1 second'
+         WHERE state = 'open' AND lease_until <= $1",
+    )
+    .bind(killed_at + LEASE)
+    .execute(&mut database)
+    .await
+    .unwrap();
+    lapsed.rows_affected()
+}
+
+/// Waits until further messages have been answered as sent.
+async fn sends_on(ledger: &Ledger) {
+    let (before, began) = (ledger.count("sent"), Instant::now());
+    while ledger.count("sent") < before + 20 {
+        assert!(began.elapsed() < PATIENCE, "{}", ledger.summary());
+        tokio::time::sleep(POLL).await;
+    }
+}
