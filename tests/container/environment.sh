@@ -4,14 +4,15 @@
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 home=$repository/target/container
-mkdir -p "$home/tmp"
+mkdir -p "$home"
 
 export CONTAINERS_CONF=$home/containers.conf
 export CONTAINERS_STORAGE_CONF=$home/storage.conf
 export CONTAINERS_REGISTRIES_CONF=$home/registries.conf
 export TMPDIR=$home/tmp
+export CONTAINER_TEST_BEGAN=${CONTAINER_TEST_BEGAN:-$EPOCHSECONDS}
 
-say() { printf 'container: [%3d s] %s\n' "$SECONDS" "$*"; }
+say() { printf 'container: [%3d s] %s\n' $((EPOCHSECONDS - CONTAINER_TEST_BEGAN)) "$*"; }
 fail() {
     printf 'container: %s\n' "$@" >&2
     exit 1
@@ -30,19 +31,21 @@ storage_driver() {
     printf '%s' "$driver"
 }
 
-# Written once: storage keeps the driver that it began with.
-if [[ ! -f $CONTAINERS_STORAGE_CONF ]]; then
-    cat >"$CONTAINERS_STORAGE_CONF" <<EOF
+# Writes the files of settings that the variables above name, and clears away what a killed run left.
+configure() {
+    rm -rf "$home/tmp"
+    mkdir "$home/tmp"
+    cat >"$CONTAINERS_STORAGE_CONF" <<END
 [storage]
 driver = "$(storage_driver)"
 graphroot = "$home/storage"
-runroot = "$home/run"
-EOF
-fi
-# Limits below the machine's own, which a container without CAP_SYS_RESOURCE can't raise; no systemd,
-# so cgroups by their files, and events in a file.
-cat >"$CONTAINERS_CONF" <<EOF
+runroot = "/run/containers/storage"
+END
+    # Limits below the machine's own, which a container without CAP_SYS_RESOURCE can't raise; no systemd,
+    # so cgroups by their files, and events in a file.
+    cat >"$CONTAINERS_CONF" <<END
 [containers]
+cgroups = "no-conmon"
 default_ulimits = ["nofile=16384:16384", "nproc=16384:16384"]
 log_driver = "k8s-file"
 [network]
@@ -52,6 +55,7 @@ network_config_dir = "$home/networks"
 runtime = "runc"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
-EOF
-# No registry is ever asked: every image is made here.
-echo 'unqualified-search-registries = []' >"$CONTAINERS_REGISTRIES_CONF"
+END
+    # No registry is ever asked: every image is made here.
+    echo 'unqualified-search-registries = []' >"$CONTAINERS_REGISTRIES_CONF"
+}

@@ -11,8 +11,19 @@ from collections import Counter
 SMTP_CLIENTS = 3
 REST_CLIENTS = 4
 
-# Some are still being submitted when the end comes, and some wait in the spool.
-RECIPIENTS = ["bob@example.com"] * 8 + ["slow@example.com", "tempfail@example.com"]
+# For a connection, and for an answer.
+CONNECT_SECONDS = 10
+ANSWER_SECONDS = 60
+
+
+def recipient(number):
+    """Whose message takes the provider two seconds, so that some are being submitted at any time, and
+    whose waits in the spool; the others' is through at once."""
+    if number % 40 == 7:
+        return "slow@example.com"
+    if number % 10 == 9:
+        return "tempfail@example.com"
+    return "bob@example.com"
 
 
 class Load:
@@ -74,7 +85,7 @@ class Load:
             number = len(self.told)
             subject = f"{kind}-{number}"
             self.told[subject] = "unknown"
-        return subject, RECIPIENTS[number % len(RECIPIENTS)]
+        return subject, recipient(number)
 
     def _end(self, subject, kind, is_accepted):
         with self._lock:
@@ -82,35 +93,37 @@ class Load:
             self.answers[kind if is_accepted else f"{kind} refused"] += 1
 
     def _starttls(self):
-        with smtplib.SMTP("localhost", 587, timeout=60) as client:
+        with smtplib.SMTP("localhost", 587, timeout=CONNECT_SECONDS) as client:
             client.starttls(context=self._tls)
             self._submit(client, "587")
 
     def _implicit_tls(self):
-        with smtplib.SMTP_SSL("localhost", 465, timeout=60, context=self._tls) as client:
+        with smtplib.SMTP_SSL("localhost", 465, timeout=CONNECT_SECONDS, context=self._tls) as client:
             self._submit(client, "465")
 
     def _submit(self, client, kind):
+        client.sock.settimeout(ANSWER_SECONDS)
         client.login(self.app["app_id"], self.app["send_key"])
         while not self._stopping.is_set():
-            subject, recipient = self._begin(kind)
-            message = f"From: ada@sandbox.example\r\nTo: {recipient}\r\nSubject: {subject}\r\n\r\nHello\r\n"
+            subject, to = self._begin(kind)
+            message = f"From: ada@sandbox.example\r\nTo: {to}\r\nSubject: {subject}\r\n\r\nHello\r\n"
             try:
-                client.sendmail("ada@sandbox.example", [recipient], message)
+                client.sendmail("ada@sandbox.example", [to], message)
             except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused, smtplib.SMTPRecipientsRefused):
                 self._end(subject, kind, False)
                 raise ConnectionError("refused") from None
             self._end(subject, kind, True)
 
     def _rest(self):
-        connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", 8080, timeout=CONNECT_SECONDS)
         headers = {"X-Send-Key": self.app["send_key"], "Content-Type": "application/json"}
         try:
             while not self._stopping.is_set():
                 if connection.sock is None:
                     connection.connect()
-                subject, recipient = self._begin("rest")
-                body = {"pk": self.app["pushable_key"], "to": recipient, "subject": subject, "body": "Hello"}
+                    connection.sock.settimeout(ANSWER_SECONDS)
+                subject, to = self._begin("rest")
+                body = {"pk": self.app["pushable_key"], "to": to, "subject": subject, "body": "Hello"}
                 connection.request("POST", "/send", json.dumps(body), headers)
                 answer = connection.getresponse()
                 answer.read()

@@ -1,6 +1,7 @@
 """The services of docker-compose.yml on podman, and the sandbox's mail provider beside them."""
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -11,7 +12,8 @@ START = 120
 
 
 def say(words):
-    print(f"container: {words}", flush=True)
+    seconds = time.time() - int(os.environ["CONTAINER_TEST_BEGAN"])
+    print(f"container: [{seconds:3.0f} s] {words}", flush=True)
 
 
 def run(*command, timeout=300, check=True, input=None):
@@ -122,6 +124,29 @@ class Stack:
             print(run("podman", "logs", "provider", check=False).stderr, flush=True)
             raise
         return run("podman", "port", "provider", "8025/tcp").strip()
+
+    def make_newer_image(self):
+        """Gives the image's name to another one, which differs by a label, and answers its id. The next
+        build gives it back."""
+        container = run("buildah", "from", "--pull-never", "localhost/mailgate:latest").strip()
+        run("buildah", "config", "--label", "newer=yes", container)
+        run("buildah", "commit", "--quiet", "--rm", "--format", "docker", container, "localhost/mailgate:latest")
+        return json.loads(run("podman", "image", "inspect", "localhost/mailgate:latest"))[0]["Id"]
+
+    def start_bare_copy(self, name):
+        """The gateway once more, as compose made it, but without ports, shells, and the temporary file
+        systems that podman gives to a read-only container (Docker gives none)."""
+        created = iter(self.inspect("gateway")["Config"]["CreateCommand"][2:])
+        options = []
+        for option in created:
+            if option in ("-p", "--restart", "--label"):
+                next(created)
+            elif option != "-d" and not option.startswith("--name="):
+                options.append(option)
+        nothing = self.folder / "nothing"
+        nothing.touch(0o644)
+        shells = [f"--volume={nothing}:/usr/bin/{shell}:ro" for shell in ("bash", "dash")]
+        run("podman", "run", "--detach", "--name", name, "--read-only-tmpfs=false", *shells, *options)
 
     def remove(self):
         """Everything of this and of an earlier run."""
