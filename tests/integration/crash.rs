@@ -19,6 +19,7 @@ pub mod tables;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use mailgate::accounts::CreatedApp;
 use mailgate::types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -71,24 +72,7 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let mut postgres = DurablePostgres::start().await;
     let url = postgres.create_database().await;
     let gateway = Gateway::builder().database(&url).start().await;
-    gateway.connect(None, Plugin::B, SECOND_MAILBOX).await;
-    // An endpoint listens to this one, and to the other nobody does.
-    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
-        .execute(&mut gateway.database().await)
-        .await
-        .unwrap();
-    let (_, unheard) = create_app(&gateway.daemon, "Unheard").await;
-    for (plugin, mailbox) in [(Plugin::A, MAILBOX), (Plugin::B, SECOND_MAILBOX)] {
-        connect(
-            &gateway.daemon,
-            &gateway.sandbox,
-            unheard.id,
-            None,
-            plugin,
-            mailbox,
-        )
-        .await;
-    }
+    let unheard = two_apps(&gateway).await;
     gateway.stop_daemon().await;
 
     let line = UnsteadyLine::start(&gateway, seed).await;
@@ -192,6 +176,21 @@ pub fn invocation(gateway: &Gateway, line: &UnsteadyLine) -> Invocation {
         .set("LIMITS__REQUESTS_PER_SECOND", "100000")
         .set("LIMITS__REQUESTS_BURST", "100000")
         .set("SENDING__RETRY_SECONDS", PATIENT)
+}
+
+/// An endpoint listens to the gateway's own app, and nobody to the one that this answers.
+async fn two_apps(gateway: &Gateway) -> CreatedApp {
+    gateway.connect(None, Plugin::B, SECOND_MAILBOX).await;
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let (_, unheard) = create_app(&gateway.daemon, "Unheard").await;
+    for (plugin, mailbox) in [(Plugin::A, MAILBOX), (Plugin::B, SECOND_MAILBOX)] {
+        let (daemon, sandbox) = (&gateway.daemon, &gateway.sandbox);
+        connect(daemon, sandbox, unheard.id, None, plugin, mailbox).await;
+    }
+    unheard
 }
 
 pub fn seed() -> u64 {
