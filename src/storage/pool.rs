@@ -123,7 +123,8 @@ fn bounds(statement: u64, lock: u64) -> String {
 
 /// Until the end of its transaction a connection goes by indexes in their order, and by nothing that reads
 /// all of a table first. The planner thinks of a queue as it was when it was last looked at, and a queue
-/// may have grown to millions since.
+/// may have grown to millions since. Where there is no index all looks expensive to it, and would be
+/// compiled.
 ///
 /// # Errors
 ///
@@ -132,7 +133,7 @@ pub async fn go_by_indexes(connection: &mut PgConnection) -> Result<(), sqlx::Er
     connection
         .execute(
             "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
-             SET LOCAL enable_sort = off",
+             SET LOCAL enable_sort = off; SET LOCAL jit = off",
         )
         .await?;
     Ok(())

@@ -106,7 +106,7 @@ impl Recorder {
     }
 }
 
-/// Nobody will know of them.
+/// They were made, and nothing says so.
 fn note_lost(attempts: usize) {
     metrics::counter!("mailgate_webhook_unrecorded_total").increment(attempts as u64);
 }
