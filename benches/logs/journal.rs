@@ -22,20 +22,22 @@ const BATCH: usize = 64;
 const TURN: Duration = Duration::from_millis(500);
 const TURNS: usize = 12;
 
-/// What counting and the indexes may take.
+/// What is left of the journal's rate when it keeps the counters.
 const AT_LEAST: f64 = 0.9;
 
-/// Takes away what the reports need: nothing is counted, and the log's index is the plain one that
-/// deleting an app needs.
-const WITHOUT: &str = "
+/// Takes the counters away.
+const UNCOUNTED: &str = "
     CREATE TABLE nowhere (nothing integer);
     CREATE RULE uncounted AS ON INSERT TO email_counter_changes
-        DO INSTEAD INSERT INTO nowhere SELECT 1 WHERE false;
+        DO INSTEAD INSERT INTO nowhere SELECT 1 WHERE false;";
+
+/// Takes the reports' indexes away as well: the log's index is the plain one that deleting an app needs.
+const UNINDEXED: &str = "
     DROP INDEX email_logs_by_subscriber;
     DROP INDEX email_logs_by_app;
     CREATE INDEX email_logs_by_app ON email_logs (app_id, id);";
 
-/// And brings it back, as the migration has it.
+/// And brings all back, as the migration has it.
 const WITH: &str = "
     DROP RULE uncounted ON email_counter_changes;
     DROP TABLE nowhere;
@@ -46,21 +48,24 @@ const WITH: &str = "
 pub async fn run(log: &Log) -> Outcome<()> {
     println!();
     for (name, apps) in [("one app", 1), ("200 apps", log.apps.len())] {
-        let (mut with, mut without) = (Vec::new(), Vec::new());
+        let apps = &log.apps[..apps];
+        let (mut with, mut uncounted, mut unindexed) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TURNS {
-            with.push(rate(log, &log.apps[..apps], true).await?);
-            change(&log.pool, WITHOUT).await?;
-            without.push(rate(log, &log.apps[..apps], false).await?);
+            with.push(rate(log, apps, true).await?);
+            change(&log.pool, UNCOUNTED).await?;
+            uncounted.push(rate(log, apps, false).await?);
+            change(&log.pool, UNINDEXED).await?;
+            unindexed.push(rate(log, apps, false).await?);
             change(&log.pool, WITH).await?;
         }
-        let (with, without) = (best(&with), best(&without));
+        let (with, uncounted, unindexed) = (best(&with), best(&uncounted), best(&unindexed));
         println!(
-            "the journal, {BATCH} messages of {name} a commit: {:.0} messages/s, {:.1} us of CPU each; without counters and indexes {:.0}, {:.1}",
-            with.rate, with.cpu, without.rate, without.cpu
+            "the journal, {BATCH} messages of {name} a commit: {:.0} messages/s, {:.1} us of CPU each; without counters {:.0}, {:.1}; without the reports' indexes either {:.0}, {:.1}",
+            with.rate, with.cpu, uncounted.rate, uncounted.cpu, unindexed.rate, unindexed.cpu
         );
-        let part = with.rate / without.rate;
+        let part = with.rate / uncounted.rate;
         target(
-            &format!("{name}: {part:.3} of the rate without"),
+            &format!("{name}: {part:.3} of the rate without counters"),
             &format!("at least {AT_LEAST}"),
             part >= AT_LEAST,
         );
