@@ -168,7 +168,6 @@ impl<'a> Batch<'a> {
 }
 
 /// What came of a batch that was committed.
-#[derive(Default)]
 struct Written {
     /// Openings whose keys stand for other messages.
     twins: HashSet<LogId>,

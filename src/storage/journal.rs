@@ -163,7 +163,11 @@ pub async fn write_sent(
     openings: &[&Opening],
     closings: &[&Closing],
 ) -> Result<Vec<LogId>, sqlx::Error> {
-    let (opening, closing) = (Openings::of(openings), Closings::of(closings));
+    let opening = Openings::of(openings);
+    let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
+    let message_ids: Vec<Option<&str>> = (closings.iter())
+        .map(|closing| closing.message_id.as_deref())
+        .collect();
     let written = with_openings!(
         opening,
         "), closing AS (
@@ -193,8 +197,8 @@ pub async fn write_sent(
              GROUP BY app_id, hour, plugin
          )
          SELECT id FROM taken",
-        &closing.ids,
-        &closing.message_ids as &[Option<&str>],
+        &ids,
+        &message_ids as &[Option<&str>],
     )
     .fetch_all(connection)
     .await?;
