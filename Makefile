@@ -1,7 +1,7 @@
 # make dev       brings up the whole gateway on this machine, with a sandbox to send to
-# make test      every test, against Postfix, Dovecot and the other peers too, and the container
-#                (Debian 12, as root)
-# make container the container alone: image and compose file on podman (Debian 12, as root)
+# make test      every test, against Postfix, Dovecot and the other peers too (Debian 12, as root)
+# make container image and compose file on podman (Debian 12, as root)
+# make crash     the crash test at the length that a release wants
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
@@ -15,19 +15,22 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container bench bench-logs check sqlx advisories compiler postgres clients
+.PHONY: dev test container crash bench bench-logs check sqlx advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
 	@exec cargo run --quiet --locked -- dev $(ARGS)
 
+# The peers are fetched while the tests are compiled.
 test: compiler postgres
-	@tests/peers/install
-	cargo test --locked
-	tests/container/run
+	@tests/peers/install & peers=$$!; cargo test --locked --no-run; wait $$peers
+	cargo test --locked --quiet
 
 container: compiler
 	tests/container/run
+
+crash: compiler postgres
+	MAILGATE_CRASH_KILLS=$${MAILGATE_CRASH_KILLS:-200,20,30} cargo test --locked --test integration crash:: -- --nocapture
 
 bench: compiler postgres
 	@tools/debian-packages dovecot-core postfix

@@ -13,4 +13,5 @@ pub mod pages;
 pub mod payprov;
 pub mod postgres;
 pub mod provider;
+pub mod slow;
 mod smtp;

@@ -13,6 +13,7 @@ use super::inbox::Inbox;
 use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
+use super::slow::SlowMail;
 use super::smtp::SandboxMail;
 use crate::config::SandboxSettings;
 use crate::daemon::http::{self, HttpLimits, connectable};
@@ -67,6 +68,8 @@ pub struct SandboxProvider {
     pub authorization: Authorization,
     /// What arrived.
     pub inbox: Inbox,
+    /// How long mail to `slow@…` takes.
+    pub slow: SlowMail,
     /// Who bills. Nobody is told what happens there before it is said who wants to be.
     pub payments: PaymentProvider,
     /// Where its page, its OAuth server and its JSON interface are.
@@ -107,9 +110,11 @@ pub async fn start(
         clock: Arc::clone(&clock),
     })?;
     payments.spawn(shutdown);
+    let slow = SlowMail::default();
     let mail = SandboxMail {
         authorization: authorization.clone(),
         inbox: inbox.clone(),
+        slow: slow.clone(),
         clock,
     };
     let router = authorization
@@ -139,6 +144,7 @@ pub async fn start(
     Ok(SandboxProvider {
         authorization,
         inbox,
+        slow,
         payments,
         address,
         smtp_address,

@@ -3,7 +3,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use secrecy::ExposeSecret;
@@ -12,6 +11,7 @@ use subtle::ConstantTimeEq;
 use super::inbox::{ArrivedMessage, Arriving, Inbox};
 use super::oauth::Authorization;
 use super::provider::{RELAY_ACCOUNT, RELAY_PASSWORD};
+use super::slow::SlowMail;
 use crate::smtp::connection::{Backend, Delivered};
 use crate::smtp::protocol::authentication::Credentials;
 use crate::smtp::protocol::reply::Reply;
@@ -19,14 +19,12 @@ use crate::smtp::protocol::session::Envelope;
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
 
-/// What `slow@` takes.
-const SLOW: Duration = Duration::from_secs(2);
-
 /// The sandbox behind its SMTP sessions.
 #[derive(Debug, Clone)]
 pub(super) struct SandboxMail {
     pub(super) authorization: Authorization,
     pub(super) inbox: Inbox,
+    pub(super) slow: SlowMail,
     pub(super) clock: SharedClock,
 }
 
@@ -120,7 +118,7 @@ impl Backend for SandboxMail {
                 .any(|recipient| fault(recipient) == word)
         };
         if asks_for("slow") {
-            tokio::time::sleep(SLOW).await;
+            self.slow.pause().await;
         }
         let recipients: Vec<String> = envelope
             .recipients

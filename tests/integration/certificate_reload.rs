@@ -18,9 +18,8 @@ use mailgate::workers;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use crate::support::patience::{self, PATIENCE};
 use crate::support::smtp_client::SmtpClient;
-
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A listener with STARTTLS, the files of its certificate, and another set of files.
 struct Server {
@@ -94,12 +93,10 @@ async fn new_connections_see_a_renewed_certificate_and_open_ones_go_on() {
         let former = server.certificate.shown();
         fs::copy(&server.renewed.certificate, &server.files.certificate).unwrap();
         fs::copy(&server.renewed.key, &server.files.key).unwrap();
-        let seen = async {
-            while Arc::ptr_eq(&former, &server.certificate.shown()) {
-                tokio::time::sleep(every).await;
-            }
-        };
-        timeout(PATIENCE, seen).await.expect("the worker looks");
+        patience::until("look of the worker", async || {
+            !Arc::ptr_eq(&former, &server.certificate.shown())
+        })
+        .await;
         server.session(&server.renewed.ca).await;
         assert!(greets(&mut open).await);
         server.shutdown.soft.cancel();

@@ -17,9 +17,11 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::support::gateway::Gateway;
+use crate::support::patience;
+use crate::support::ports;
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = patience::PATIENCE;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: gateway.example\r\n\r\n";
 
@@ -218,7 +220,11 @@ async fn the_hard_end_cuts_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_closes_idle_connections_and_waits_for_a_request() {
-    let gateway = Gateway::start().await;
+    // A port that nobody takes once the gateway has left it.
+    let gateway = Gateway::builder()
+        .set("HTTP__LISTEN", ports::local_address())
+        .start()
+        .await;
     let address = gateway.daemon.http_address;
     let inbox = gateway.sandbox.inbox.clone();
     let mut silent = Client::connect(address).await;
@@ -227,6 +233,7 @@ async fn the_end_closes_idle_connections_and_waits_for_a_request() {
         .await;
     assert!(idle.answer().await.unwrap().starts_with("HTTP/1.1 200 "));
     let mut busy = Client::connect(address).await;
+    let hold = gateway.sandbox.slow.hold();
     let body = json!({
         "pk": gateway.app.pushable_key.expose(),
         "to": "slow@sandbox.example",
@@ -262,6 +269,7 @@ async fn the_end_closes_idle_connections_and_waits_for_a_request() {
             () = early => {}
         }
         assert!(TcpStream::connect(address).await.is_err(), "it listens");
+        drop(hold);
         late.await;
     };
     tokio::join!(gateway.stop(), order);

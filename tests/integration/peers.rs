@@ -20,6 +20,8 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::support::patience::PATIENCE;
+use crate::support::ports;
 pub use dovecot::APP_PASSWORD;
 use oidc_provider::OidcProvider;
 use process::Household;
@@ -28,7 +30,7 @@ use process::Household;
 const ACCESS_TOKEN_LIFETIME: Duration = Duration::from_hours(1);
 
 /// Longest that delivered mail may take to show up in the inbox.
-const DELIVERY_TIME: Duration = Duration::from_secs(15);
+const DELIVERY_TIME: Duration = PATIENCE;
 
 /// The scopes of [`Provider::grant`], and all that the provider knows.
 pub const SCOPES: &str = "openid email offline_access mail.send";
@@ -90,7 +92,7 @@ impl Provider {
         require_installed();
         let household = Household::new();
         let certificate = certificate::create(household.folder());
-        let [starttls_port, tls_port, imaps_port, sasl_port] = process::free_ports();
+        let [starttls_port, tls_port, imaps_port, sasl_port] = ports::reserve();
 
         let oauth = OidcProvider::start(&household, redirect_uri, access_token_lifetime).await;
         let introspection_url = oauth.introspection_url();
@@ -156,7 +158,7 @@ impl Provider {
     ///
     /// # Panics
     ///
-    /// When there are fewer after 15 seconds; the message shows Postfix's log.
+    /// When there are fewer after some minutes; the message shows Postfix's log.
     pub async fn wait_for_messages(&self, account: &str, count: usize) -> Vec<Vec<u8>> {
         let messages = inbox::read(self, account, count, DELIVERY_TIME).await;
         assert!(

@@ -4,11 +4,14 @@
 pub mod caller;
 pub mod database;
 pub mod described;
+pub mod failure;
 pub mod gateway;
 pub mod gmail_stand_in;
 pub mod graph_stand_in;
 pub mod log_guard;
+pub mod patience;
 pub mod payprov_proxy;
+pub mod ports;
 pub mod receiver;
 pub mod smtp_client;
 pub mod stand_in;

@@ -1,13 +1,12 @@
 //! Access tokens that lapse, grants that die, and refreshes that race: with the sandbox where it can
 //! do it, with the stand-in where no honest provider would.
 
-use std::time::Duration;
-
 use chrono::TimeDelta;
 use mailgate::types::plugin::Plugin;
 use serde_json::{Value, json};
 use sqlx::Row;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::smtp_client::SmtpClient;
@@ -275,7 +274,7 @@ async fn a_slow_token_endpoint_is_not_waited_for_without_end() {
     let builder = Gateway::builder().set("SENDING__OAUTH_SECONDS", 1);
     let (stand_in, gateway) = StandIn::with(builder).await;
     gateway.clock.advance(LAPSED);
-    let late = TokenAnswer::error(400, "invalid_grant").delayed(Duration::from_mins(1));
+    let late = TokenAnswer::error(400, "invalid_grant").held(&CancellationToken::new());
     stand_in.tokens.queue(late);
     let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
     assert_eq!(status, 202, "{answer}");
@@ -292,7 +291,8 @@ async fn a_caller_that_goes_away_loses_no_rotated_token() {
     let rotated = json!({
         "access_token": "late-access", "refresh_token": "late-refresh", "expires_in": 3_600,
     });
-    let answer = TokenAnswer::json(200, &rotated).delayed(Duration::from_millis(300));
+    let release = CancellationToken::new();
+    let answer = TokenAnswer::json(200, &rotated).held(&release);
     stand_in.tokens.queue(answer);
     {
         let asked = gateway.eventually("the refresh", async |_| {
@@ -306,6 +306,7 @@ async fn a_caller_that_goes_away_loses_no_rotated_token() {
             () = asked => {}
         }
     }
+    release.cancel();
     gateway
         .eventually("the message", async |_| {
             !stand_in.submission.messages().is_empty()
@@ -329,7 +330,8 @@ async fn a_refresh_goes_on_when_nobody_waits_for_it() {
     let (stand_in, gateway) = StandIn::with_gateway().await;
     gateway.clock.advance(LAPSED);
     let rotated = json!({ "access_token": "late-access", "refresh_token": "late-refresh" });
-    let answer = TokenAnswer::json(200, &rotated).delayed(Duration::from_millis(300));
+    let release = CancellationToken::new();
+    let answer = TokenAnswer::json(200, &rotated).held(&release);
     stand_in.tokens.queue(answer);
     let mailboxes = &gateway.daemon.mailboxes;
     let mailbox = mailboxes.for_user(gateway.app.id, None, Some(Plugin::B));
@@ -341,6 +343,7 @@ async fn a_refresh_goes_on_when_nobody_waits_for_it() {
         account = mailboxes.account(&mailbox, None) => panic!("too early: {account:?}"),
         () = asked => {}
     }
+    release.cancel();
     gateway
         .eventually("the new token", async |_| {
             let mailbox = mailboxes.active(mailbox.id).await.unwrap().unwrap();

@@ -121,7 +121,6 @@ struct DeliveryRow {
     attempt_number: i32,
     http_status: Option<i32>,
     response_body: String,
-    duration_ms: i64,
     success: bool,
     error_message: Option<String>,
 }

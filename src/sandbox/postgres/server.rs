@@ -182,7 +182,9 @@ fn launch(
         command
             .arg("-F")
             .args(["-c", "synchronous_commit=off"])
-            .args(["-c", "full_page_writes=off"]);
+            .args(["-c", "full_page_writes=off"])
+            // Tests leave hundreds of databases, each of which would be looked at every minute.
+            .args(["-c", "autovacuum_naptime=1h"]);
     }
     let mut child = log.spawn(&mut command)?;
     if let Err(reason) = await_ready(&mut child, &cluster, ready) {

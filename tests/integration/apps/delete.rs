@@ -100,7 +100,7 @@ async fn its_sessions_end_on_every_replica_and_no_others_do() {
     caller.delete(&path(app)).await.success(200);
     for client in &mut its {
         // Told, not found out by looking every half a minute.
-        let reply = tokio::time::timeout(Duration::from_secs(10), client.reply()).await;
+        let reply = tokio::time::timeout(Duration::from_secs(20), client.reply()).await;
         let reply = reply.expect("the session ends soon");
         assert!(reply.starts_with("421 4.7.0"), "{reply}");
         assert_eq!(client.next_reply().await, None);
@@ -126,6 +126,7 @@ async fn its_sessions_end_on_every_replica_and_no_others_do() {
 async fn a_message_on_its_way_is_answered_and_leaves_nothing() {
     let gateway = Gateway::start().await;
     let caller = Caller::owner(&gateway).await;
+    let hold = gateway.sandbox.slow.hold();
     let ((status, answer), ()) = tokio::join!(gateway.send_to("slow@example.com"), async {
         gateway
             .eventually("a send under way", async |gateway| {
@@ -133,6 +134,7 @@ async fn a_message_on_its_way_is_answered_and_leaves_nothing() {
             })
             .await;
         caller.delete(&path(&gateway.app)).await.success(200);
+        drop(hold);
     });
     assert_eq!(status, 200, "{answer}");
     assert_eq!(gateway.sandbox.inbox.count(), 1);

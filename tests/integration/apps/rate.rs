@@ -124,9 +124,17 @@ async fn who_keeps_failing_is_slowed_down_at_both_doors() {
             let (_, reply) = authenticate(&gateway, &gateway.app.slug, &wrong_key).await;
             assert!(reply.starts_with("535 "), "{reply}");
         }),
-        timed(async {
-            owner.get("/me").await.success(200);
-        }),
+        async {
+            // The owner isn't: of ten, some take less than a slowed answer does.
+            let mut good = HOLD;
+            for _ in 0..10 {
+                let took = timed(async {
+                    owner.get("/me").await.success(200);
+                });
+                good = good.min(took.await);
+            }
+            good
+        },
     );
     for slowed in [by_secret, by_key, by_smtp] {
         assert!(slowed >= HOLD, "{slowed:?}");

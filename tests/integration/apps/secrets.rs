@@ -12,6 +12,7 @@ use super::{Caller, text, tokens};
 use crate::command_line::process::{Running, http_client};
 use crate::command_line::serve::{authenticated, replica};
 use crate::support::gateway::{Gateway, MAILBOX, SEAL_KEY};
+use crate::support::ports;
 use crate::support::smtp_client::SmtpClient;
 
 const OPERATOR_TOKEN: &str = "operator-token-3f9c1d7a5b2e8064-never-logged";
@@ -25,7 +26,7 @@ const WRONG_KEY: &str = "sek_mistyped2222222222222222222222222222222222222";
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_is_ever_written() {
     let gateway = Gateway::start().await;
-    let metrics = free_port();
+    let metrics = ports::local_address();
     let mut child = replica(&gateway)
         .set("DATABASE__URL", with_password(&gateway.database_url))
         .set("HTTP__OPERATOR_TOKEN", OPERATOR_TOKEN)
@@ -120,12 +121,6 @@ fn with_password(url: &str) -> String {
     let mut url = url::Url::parse(url).expect("an address");
     url.set_password(Some(DATABASE_PASSWORD)).expect("a host");
     url.to_string()
-}
-
-/// Free when it was asked for.
-fn free_port() -> SocketAddr {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
 }
 
 /// Sends that succeed, fail now, fail for good, and are wrong.

@@ -9,9 +9,10 @@ use mailgate::types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use super::Billed;
-use crate::peers::process::{Household, free_ports};
+use crate::peers::process::Household;
 use crate::support::gateway::Gateway;
 use crate::support::payprov_proxy::PayprovProxy;
+use crate::support::{patience, ports};
 
 const KEY: &str = "sk_test_local";
 const SECRET: &str = "whsec_local";
@@ -32,7 +33,7 @@ impl Localstripe {
             program.display()
         );
         let household = Household::new();
-        let [port] = free_ports();
+        let [port] = ports::reserve();
         let mut command = Command::new(program);
         command.args(["--port", &port.to_string(), "--from-scratch"]);
         household.add("localstripe", &mut command);
@@ -187,7 +188,12 @@ async fn an_independent_provider_bills_the_same() {
         (402, Some("payment_declined")),
         "{body}"
     );
-    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    // What it makes within one second has no order, and its clock is the machine's.
+    let second = chrono::Utc::now().timestamp();
+    patience::until("next second", async || {
+        chrono::Utc::now().timestamp() > second
+    })
+    .await;
     stripe.attach(&customer, "pm_card_visa").await;
     let (status, body) = billed.reactivate().await;
     assert_eq!(

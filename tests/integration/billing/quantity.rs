@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use mailgate::sandbox::payprov::{Action, Fault, FaultKind, SECRET_KEY};
+use mailgate::types::clock::Clock as _;
 use mailgate::types::plugin::Plugin;
 use serde_json::json;
 
@@ -96,7 +97,16 @@ async fn an_hour_without_the_provider_loses_nothing() {
     let ids = billed.connect_more(&["bea", "cyd", "dan"]).await;
     for _ in 0..12 {
         billed.gateway.clock.advance(TimeDelta::minutes(5));
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let now = billed.gateway.clock.now();
+        let due = "SELECT count(*) FROM billing_jobs WHERE due_at <= $1";
+        // Each attempt puts itself off.
+        billed
+            .gateway
+            .eventually("attempt", async |gateway| {
+                let due = sqlx::query_scalar::<_, i64>(due).bind(now);
+                due.fetch_one(&mut gateway.database().await).await.unwrap() == 0
+            })
+            .await;
     }
     billed.disconnect(&ids[1]).await;
     // What asks the provider says so; what doesn't goes on.

@@ -14,6 +14,7 @@ use super::process::{
     END, Invocation, Running, http_client, is_alive, postgres_pid, run, state, text,
 };
 use crate::support::database;
+use crate::support::patience;
 use crate::support::smtp_client::SmtpClient;
 
 /// A `dev` and what it announced.
@@ -62,17 +63,15 @@ impl Dev {
     pub async fn trial(&self) -> String {
         let url = format!("{}/payprov/subscription", self.text("/base_url"));
         let secret = self.text("/subscriber/api_secret");
-        for _ in 0..300 {
+        patience::found("subscription of the demo subscriber", async || {
             let request = self.http.get(&url).header("x-api-secret", secret);
             let answer: Value = request.send().await.unwrap().json().await.unwrap();
             let subscription = &answer["subscription"];
-            if let Some(id) = subscription["payprov_subscription_id"].as_str() {
-                assert_eq!(subscription["status"], "trialing", "{answer}");
-                return id.to_owned();
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("the demo subscriber is not billed");
+            let id = subscription["payprov_subscription_id"].as_str()?;
+            assert_eq!(subscription["status"], "trialing", "{answer}");
+            Some(id.to_owned())
+        })
+        .await
     }
 
     /// What the sandbox's payment provider knows.

@@ -11,13 +11,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use crate::support::failure;
 use crate::support::gateway::SEAL_KEY;
+use crate::support::patience::PATIENCE;
+use crate::support::ports;
 
-/// Longest that a child may take to be ready; two busy cores make a cluster slowly.
-pub const START: Duration = Duration::from_mins(1);
+/// Longest that a child may take to be ready: it may have to make a cluster.
+pub const START: Duration = Duration::from_mins(2);
 
 /// Longest that a child may take to end when nothing is in hand.
-pub const END: Duration = Duration::from_secs(15);
+pub const END: Duration = PATIENCE;
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -62,10 +65,12 @@ impl Invocation {
         .listening_anywhere()
     }
 
+    /// On ports that stay its own: once it has ended, nobody listens there.
     fn listening_anywhere(self) -> Self {
-        self.set("HTTP__LISTEN", "127.0.0.1:0")
-            .set("SMTP__STARTTLS_LISTEN", "127.0.0.1:0")
-            .set("SMTP__TLS_LISTEN", "127.0.0.1:0")
+        let [http, starttls, tls] = ports::reserve().map(|port| format!("127.0.0.1:{port}"));
+        self.set("HTTP__LISTEN", http)
+            .set("SMTP__STARTTLS_LISTEN", starttls)
+            .set("SMTP__TLS_LISTEN", tls)
             .set("LOG__FORMAT", "json")
     }
 
@@ -93,6 +98,7 @@ impl Invocation {
     }
 
     pub fn start(self) -> Running {
+        failure::explain();
         // What a killed child leaves in its temporary folder goes with ours.
         let output = folder(0o755);
         let file = |name: &str| std::fs::File::create(output.path().join(name)).unwrap();
@@ -268,6 +274,15 @@ impl Running {
         let response = http_client().get(url).send().await.expect("it answers");
         assert_eq!(response.status().as_u16(), 200);
         announcement
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (stdout, stderr) = (self.stdout(), self.stderr());
+            eprintln!("---- a mailgate that the test ran\n{stdout}{stderr}");
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::peers::Provider;
 use crate::peers::browser::{Browser, Step};
 use crate::peers_end_to_end::{ADA, Encryption, plugins};
 use crate::support::gateway::Gateway;
+use crate::support::ports;
 
 /// The app that users come from and go back to; ends with the set.
 async fn app_page(servers: &mut JoinSet<()>) -> String {
@@ -97,7 +98,7 @@ async fn through_the_sandbox_without_scripts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn through_oidc_provider() {
     let mut servers = JoinSet::new();
-    let port = super::provider::free_port();
+    let [port] = ports::reserve();
     let provider = Provider::start(&format!("http://127.0.0.1:{port}/oauth/callback")).await;
     let gateway = Gateway::builder()
         .plugins(plugins(&provider, Encryption::StartTls))

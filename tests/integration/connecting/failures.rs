@@ -1,8 +1,7 @@
 //! Ways that end without a mailbox: what is told, and what becomes of the grant.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
@@ -203,12 +202,16 @@ async fn a_browser_that_goes_away_leaves_nothing_half_done() {
     let stand_in = StandIn::start().await;
     let gateway = Gateway::builder().plugins(stand_in.plugins()).start().await;
     let answer = json!({ "access_token": "a", "refresh_token": "r", "expires_in": 60 });
-    stand_in
-        .tokens
-        .queue(Answer::json(200, &answer).delayed(Duration::from_millis(500)));
+    let release = CancellationToken::new();
+    let held = Answer::json(200, &answer).held(&release);
+    stand_in.tokens.queue(held);
     let url = callback(&gateway, "code=c").await;
-    let gone = gateway.http.get(url).timeout(Duration::from_millis(100));
-    assert!(gone.send().await.unwrap_err().is_timeout());
+    tokio::select! {
+        // Its connection is closed when this ends.
+        page = gateway.http.get(url).send() => panic!("answered before the provider: {page:?}"),
+        () = gateway.eventually("the exchange", async |_| stand_in.tokens.calls_so_far() > 0) => {}
+    }
+    release.cancel();
     gateway
         .eventually("the mailbox", async |gateway| {
             active(gateway, &gateway.app).await.len() == 2
@@ -229,15 +232,14 @@ async fn a_key_renewed_during_the_exchange_ends_the_way() {
         )
         .await;
         let answer = json!({ "access_token": "a", "refresh_token": "r", "expires_in": 60 });
+        let release = CancellationToken::new();
         stand_in
             .tokens
-            .queue(Answer::json(200, &answer).delayed(Duration::from_secs(1)));
+            .queue(Answer::json(200, &answer).held(&release));
         let url = callback(&gateway, "code=c").await;
         let (page, ()) = tokio::join!(Visit::to(url), async {
             gateway
-                .eventually("a way that has begun", async |gateway| {
-                    super::states(gateway).await == 0
-                })
+                .eventually("the exchange", async |_| stand_in.tokens.calls_so_far() > 0)
                 .await;
             let app = gateway.app.id;
             if delete {
@@ -250,6 +252,7 @@ async fn a_key_renewed_during_the_exchange_ends_the_way() {
                     .await
                     .unwrap();
             }
+            release.cancel();
         });
         page.is_failure(410, "link_expired");
         let emails: Vec<String> = sqlx::query_scalar("SELECT email FROM mailboxes")

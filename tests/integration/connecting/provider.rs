@@ -7,14 +7,9 @@ use super::{Visit, connected, disconnected, events, execute, link, rows};
 use crate::peers::Provider;
 use crate::peers_end_to_end::{Encryption, plugins};
 use crate::support::gateway::Gateway;
+use crate::support::ports;
 
 const ADA: &str = "ada@provider.test";
-
-/// A port that is free now, so that the provider can be told of it before the gateway is there.
-pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
 
 /// The whole way of a user's browser; answers the address at its end.
 async fn connect(provider: &Provider, gateway: &Gateway, hint: &str) -> Visit {
@@ -26,7 +21,7 @@ async fn connect(provider: &Provider, gateway: &Gateway, hint: &str) -> Visit {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connected_withdrawn_and_connected_again() {
-    let port = free_port();
+    let [port] = ports::reserve();
     let provider = Provider::start(&format!("http://127.0.0.1:{port}/oauth/callback")).await;
     let gateway = Gateway::builder()
         .plugins(plugins(&provider, Encryption::StartTls))

@@ -6,6 +6,7 @@ use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
 use tempfile::TempDir;
 
 use crate::command_line::process;
+use crate::support::patience;
 
 /// The database that the gateways use.
 pub const NAME: &str = "mailgate";
@@ -56,9 +57,7 @@ impl DurablePostgres {
         signal("KILL", &pids).await;
         server.died().await;
         for pid in pids {
-            while process::is_alive(pid) {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
+            patience::until("end of Postgres", async || !process::is_alive(pid)).await;
         }
     }
 

@@ -3,14 +3,12 @@
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
 
 use crate::command_line::process::{END, Invocation, Running, START};
-
-/// How often it is asked whether it answers.
-const POLL: Duration = Duration::from_millis(5);
+use crate::support::patience;
+use crate::support::ports;
 
 /// The child, and where it is reached.
 pub struct Program {
@@ -25,7 +23,7 @@ pub struct Program {
 impl Program {
     /// Starts it on free ports of `host`, and waits until it answers. What it logs is kept under `name`.
     pub async fn start(invocation: &Invocation, host: Ipv4Addr, name: &str) -> Self {
-        Self::start_at(invocation, host, free_ports(host), name).await
+        Self::start_at(invocation, host, ports::reserve(), name).await
     }
 
     /// The same on these ports: REST, STARTTLS and implicit TLS.
@@ -106,16 +104,11 @@ impl Program {
     }
 
     async fn answers(&mut self) {
-        let began = Instant::now();
-        while TcpStream::connect(self.http).await.is_err() {
+        patience::until("answer", async || {
             self.must_live();
-            assert!(
-                began.elapsed() < START,
-                "it does not answer within {START:?}:\n{}",
-                self.running.stderr()
-            );
-            tokio::time::sleep(POLL).await;
-        }
+            TcpStream::connect(self.http).await.is_ok()
+        })
+        .await;
     }
 
     fn keep_log(&self) {
@@ -126,17 +119,4 @@ impl Program {
             .unwrap();
         log.write_all(text.as_bytes()).unwrap();
     }
-}
-
-/// Ports that no connection takes as its own while the program is down: below those that Linux gives out by
-/// itself (`ip_local_port_range`).
-pub fn free_ports<const COUNT: usize>(host: Ipv4Addr) -> [u16; COUNT] {
-    [(); COUNT].map(|()| {
-        loop {
-            let port = rand::random_range(20_000..32_000);
-            if std::net::TcpListener::bind((host, port)).is_ok() {
-                return port;
-            }
-        }
-    })
 }

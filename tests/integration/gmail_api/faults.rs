@@ -1,7 +1,5 @@
 //! What Gmail's failures come to, by the stand-in.
 
-use std::time::Duration;
-
 use chrono::{DateTime, TimeDelta, Utc};
 use mailgate::types::clock::Clock;
 use serde_json::{Value, json};
@@ -9,6 +7,7 @@ use serde_json::{Value, json};
 use super::{large, submit};
 use crate::support::gateway::Gateway;
 use crate::support::gmail_stand_in::{FULL_SCOPE, Fault, GmailStandIn, SEND_SCOPE, error, refusal};
+use crate::support::patience;
 use crate::support::stand_in;
 
 /// Seconds until the next attempt that an answer names.
@@ -227,9 +226,7 @@ async fn a_mailbox_has_no_more_submissions_under_way_than_it_may() {
     stand_in.fail_once(Fault::Silence);
     let first = stand_in::send(&gateway, "bob@example.com");
     let second = async {
-        while stand_in.asked().is_empty() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        patience::until("first submission", async || !stand_in.asked().is_empty()).await;
         stand_in::send(&gateway, "carol@example.com").await
     };
     let (first, second) = tokio::join!(first, second);

@@ -1,12 +1,12 @@
 //! Metrics: what is named is there, what is there is named, and the figures are right.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
-use std::time::Duration;
 
 use crate::command_line::process::{Addresses, http_client, run};
 use crate::command_line::serve::{authenticated, replica};
 use crate::support::gateway::Gateway;
+use crate::support::patience;
+use crate::support::ports;
 use crate::support::smtp_client::SmtpClient;
 
 const README: &str = include_str!("../../../README.md");
@@ -54,13 +54,6 @@ pub(super) fn value(scrape: &str, sample: &str) -> f64 {
     let line = scrape.lines().find_map(|line| line.strip_prefix(sample));
     let line = line.unwrap_or_else(|| panic!("{sample} in\n{scrape}"));
     line.trim().parse().unwrap()
-}
-
-pub(super) fn free_port() -> SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
 }
 
 /// What a scrape says after [`traffic`], exactly.
@@ -132,7 +125,7 @@ fn same_names_everywhere(there: &BTreeSet<String>) {
 #[tokio::test]
 async fn every_metric_is_named_and_every_named_one_is_there() {
     let gateway = Gateway::start().await;
-    let metrics = free_port();
+    let metrics = ports::local_address();
     let mut serve = replica(&gateway)
         .set("METRICS__LISTEN", metrics.to_string())
         .start();
@@ -157,12 +150,10 @@ async fn every_metric_is_named_and_every_named_one_is_there() {
     same_names_everywhere(&there);
     // What has to be asked for comes within 15 seconds.
     let waiting = "mailgate_spool_messages{state=\"deferred\"}";
-    let shown = tokio::time::timeout(Duration::from_secs(30), async {
-        while value(&scrape().await, waiting) < 1.0 {
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
-    });
-    assert!(shown.await.is_ok(), "the stored message doesn't show");
+    patience::until("stored message among the metrics", async || {
+        value(&scrape().await, waiting) >= 1.0
+    })
+    .await;
     drop(client);
     serve.terminate().await;
     gateway.stop().await;

@@ -1,7 +1,6 @@
 //! Metrics of what is done behind the doors: webhooks, billing, notices, and the queues of all of them.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use mailgate::sandbox::payprov::{Fault, FaultKind};
 use mailgate::storage::webhook_queue::backlog;
@@ -9,13 +8,15 @@ use mailgate::storage::{billing_jobs, billing_notices, email_counters, payprov_e
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _};
 
-use super::observed::{free_port, value};
+use super::observed::value;
 use crate::billing::Billed;
 use crate::command_line::process::{Invocation, http_client};
 use crate::command_line::serve::replica;
 use crate::crash::database::DurablePostgres;
 use crate::support::database;
 use crate::support::gateway::Gateway;
+use crate::support::patience;
+use crate::support::ports;
 use crate::support::receiver::{Receiver, Reply};
 
 async fn scrape(metrics: SocketAddr) -> String {
@@ -25,24 +26,19 @@ async fn scrape(metrics: SocketAddr) -> String {
 
 /// Waits until all of these are there, for longer than the gauges take.
 async fn comes_to(metrics: SocketAddr, expected: &[(&str, f64)]) {
-    let mut last = Vec::new();
-    for _ in 0..200 {
+    patience::until(&format!("{expected:?}"), async || {
         let scraped = scrape(metrics).await;
-        let found = expected.iter().map(|(sample, _)| value(&scraped, sample));
-        last = found.collect();
-        let mut pairs = last.iter().zip(expected);
-        if pairs.all(|(found, (_, expected))| (found - expected).abs() < 1e-9) {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    panic!("{expected:?}: {last:?}");
+        let is_there =
+            |(sample, expected): &(&str, f64)| (value(&scraped, sample) - expected).abs() < 1e-9;
+        expected.iter().all(is_there)
+    })
+    .await;
 }
 
 /// A `serve` on the database of a gateway that has stopped, billed as it was.
 async fn serve(gateway: &Gateway, billed: bool) -> (Invocation, SocketAddr) {
     gateway.stop_daemon().await;
-    let metrics = free_port();
+    let metrics = ports::local_address();
     let mut serve = replica(gateway)
         .set("METRICS__LISTEN", metrics.to_string())
         .set("WEBHOOKS__ALLOW_PRIVATE", "true")
@@ -88,12 +84,7 @@ async fn attempts_to_deliver_are_counted_by_what_came_of_them() {
     let http = serve.ready().await.http;
     for number in 1..=4 {
         create_app(&gateway, http, &receiver.url("/")).await;
-        for _ in 0..500 {
-            if receiver.count() == number {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        patience::until("delivery", async || receiver.count() >= number).await;
         assert_eq!(receiver.count(), number);
     }
     comes_to(

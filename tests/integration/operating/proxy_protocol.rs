@@ -8,6 +8,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::support::gateway::{Builder, Gateway};
+use crate::support::patience::PATIENCE;
 use crate::support::smtp_client::SmtpClient;
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -26,7 +27,7 @@ fn balanced() -> Builder {
 /// Whether the other side has closed, without a word.
 async fn closed_in_silence(socket: &mut TcpStream) -> bool {
     let mut bytes = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(15), socket.read_to_end(&mut bytes));
+    let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut bytes));
     drop(read.await.expect("it ends"));
     bytes.is_empty()
 }

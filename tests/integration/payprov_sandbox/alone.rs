@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::Alone;
+use crate::support::patience;
 
 /// Takes events, or doesn't.
 #[derive(Clone, Default)]
@@ -65,13 +66,8 @@ impl Receiver {
     }
 
     async fn wait_for(&self, count: usize) {
-        for _ in 0..300 {
-            if self.taken.lock().unwrap().len() >= count {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        panic!("only {:?} came", self.kinds());
+        let what = format!("{count} events");
+        patience::until(&what, async || self.taken.lock().unwrap().len() >= count).await;
     }
 }
 

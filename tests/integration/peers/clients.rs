@@ -7,9 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::process;
+use crate::support::patience::PATIENCE;
 
 /// Longest that one submission may take.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = PATIENCE;
 
 /// A program that submits mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use super::certificate::Certificate;
 use super::process::{self, Household, OwnProcessGroup as _};
+use crate::support::patience::PATIENCE;
 
 /// What PLAIN and LOGIN take for every mailbox, as large providers do with "app passwords". So the
 /// server offers more than XOAUTH2, and programs that know only passwords can be tried against it.
@@ -34,7 +34,7 @@ pub async fn doveadm(household: &Household, arguments: &[&str]) -> String {
         .arg("-c")
         .arg(configuration_file(household))
         .args(arguments);
-    let output = process::run(command, b"", Duration::from_secs(30)).await;
+    let output = process::run(command, b"", PATIENCE).await;
     assert!(
         output.status.success(),
         "doveadm {arguments:?}: {}",

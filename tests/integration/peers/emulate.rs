@@ -17,7 +17,9 @@ use reqwest::header::LOCATION;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::process::{self, Household, OwnProcessGroup as _};
+use super::process::{Household, OwnProcessGroup as _};
+use crate::support::patience::PATIENCE;
+use crate::support::ports;
 
 /// A user of both services; Gmail has a `testuser@gmail.com` beside.
 pub const ACCOUNT: &str = "ada@provider.test";
@@ -26,7 +28,7 @@ pub const ACCOUNT: &str = "ada@provider.test";
 const READER_TOKEN: &str = "reads-back-for-the-tests";
 
 /// Longest that it may take to answer one request.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = PATIENCE;
 
 /// The application that both services know.
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +66,7 @@ impl Emulate {
         // Fails when another test installed it before; either way it is there.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let household = Household::new();
-        let ports: [u16; 2] = process::free_ports();
+        let ports: [u16; 2] = ports::reserve();
         let [google, microsoft] = ports.map(|port| format!("http://127.0.0.1:{port}"));
         let seed_file = household.folder().join("emulate.json");
         let service = |port: u16, base_url: &str| {

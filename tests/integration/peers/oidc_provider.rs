@@ -14,6 +14,7 @@ use url::Url;
 
 use super::Tokens;
 use super::process::{Household, OwnProcessGroup as _};
+use crate::support::patience::PATIENCE;
 
 pub const CLIENT_ID: &str = "mailgate-tests";
 pub const CLIENT_SECRET: &str = "mailgate-tests-secret";
@@ -23,7 +24,7 @@ const RESOURCE_ID: &str = "mail-server";
 const RESOURCE_SECRET: &str = "mail-server-secret";
 
 /// Longest that it may take to start and to answer one request.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = PATIENCE;
 
 /// More redirects than a login and a consent take.
 const REDIRECTS: usize = 20;

@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use super::certificate::Certificate;
 use super::process::{self, Household};
+use crate::support::patience::PATIENCE;
 
 /// Recipients that are refused, by the local part of their address.
 const REFUSED_RECIPIENTS: &str = "\
@@ -166,7 +166,7 @@ postlog   unix-dgram n - n -     1 postlogd
 async fn run_postfix(program: &str, configuration: &Path, arguments: &[&str]) -> (bool, String) {
     let mut command = Command::new(process::find(program).unwrap());
     command.arg("-c").arg(configuration).args(arguments);
-    let output = process::run(command, b"", Duration::from_secs(20)).await;
+    let output = process::run(command, b"", PATIENCE).await;
     let text = [output.stdout, output.stderr].concat();
     (
         output.status.success(),

@@ -3,20 +3,21 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use crate::support::failure;
+use crate::support::patience::PATIENCE;
 use tokio::io::AsyncWriteExt as _;
 
 /// Longest that a program may take until it answers on its port.
-const START_TIME: Duration = Duration::from_secs(15);
+const START_TIME: Duration = PATIENCE;
 
 /// Longest that all programs together may take to end; the keeper kills what is left after 5 s.
-const END_TIME: Duration = Duration::from_secs(8);
+const END_TIME: Duration = Duration::from_mins(1);
 
 /// Waits for its standard input to close, which happens when the test process ends in any way. Ends
 /// then the programs named in pids/ and removes the folder.
@@ -41,6 +42,7 @@ pub struct Household {
 
 impl Household {
     pub fn new() -> Self {
+        failure::explain();
         // The programs' own users must reach into it. The keeper removes it.
         let folder = tempfile::Builder::new()
             .prefix("mailgate-peers-")
@@ -140,6 +142,9 @@ impl Household {
 
 impl Drop for Household {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.logs());
+        }
         let keeper = self.keeper.get_mut().unwrap();
         let members = self.members.get_mut().unwrap();
         drop(keeper.stdin.take());
@@ -165,13 +170,6 @@ impl OwnProcessGroup for Command {
     fn process_group_of_its_own(&mut self) -> &mut Self {
         std::os::unix::process::CommandExt::process_group(self, 0)
     }
-}
-
-/// Ports of 127.0.0.1 that were free a moment ago, each a different one.
-pub fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
-    let listeners: [TcpListener; COUNT] =
-        std::array::from_fn(|_| TcpListener::bind(("127.0.0.1", 0)).unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
 }
 
 /// Runs a program to its end, and kills it when that takes longer than `limit`.

@@ -5,7 +5,7 @@ mod emulate;
 
 use std::process::Command;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,14 +18,13 @@ use tokio_rustls::client::TlsStream;
 
 use super::clients::{self, Client, Door, Mechanism, Submission};
 use super::{APP_PASSWORD, Provider, Tokens, process};
+use crate::support::patience::PATIENCE;
 
 const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
 
 #[tokio::test]
 async fn mail_goes_from_one_mailbox_to_another_on_both_ports() {
-    let began = Instant::now();
     let provider = Provider::start(REDIRECT_URI).await;
-    eprintln!("the provider started in {:?}", began.elapsed());
     let tokens = provider.grant("ada@provider.test").await;
     assert_eq!(tokens.expires_in, 3600);
     assert_eq!(tokens.scope, super::SCOPES);
@@ -48,7 +47,6 @@ async fn mail_goes_from_one_mailbox_to_another_on_both_ports() {
         assert!(delivered.ends_with(&message), "{delivered:?}");
     }
     assert!(provider.messages("nobody@provider.test").await.is_empty());
-    eprintln!("all of it took {:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -81,7 +79,6 @@ async fn a_bad_token_is_a_challenge_before_it_is_refused() {
         ("ada", "no-such-token"),
         ("eve@provider.test", good.as_str()),
     ] {
-        let began = Instant::now();
         let challenge = exchange(&mut stream, &xoauth2(user, token)).await;
         let json = challenge.strip_prefix("334 ").unwrap().trim_end();
         let json: serde_json::Value =
@@ -89,11 +86,6 @@ async fn a_bad_token_is_a_challenge_before_it_is_refused() {
         assert!(json["status"].is_string(), "{json}");
         let answer = exchange(&mut stream, "").await;
         assert!(answer.starts_with("535 5.7.8"), "{answer}");
-        assert!(
-            began.elapsed() < Duration::from_secs(3),
-            "{:?}",
-            began.elapsed()
-        );
     }
     let accepted = exchange(&mut stream, &xoauth2("ada@provider.test", &good)).await;
     assert!(accepted.starts_with("235"), "{accepted}");
@@ -270,7 +262,7 @@ async fn submit(
         .args(["--login-options", "AUTH=XOAUTH2"])
         .args(["--mail-from", from, "--mail-rcpt", to])
         .args(["--upload-file", "-"]);
-    let output = process::run(command, message.as_bytes(), Duration::from_secs(30)).await;
+    let output = process::run(command, message.as_bytes(), PATIENCE).await;
     (
         output.status.success(),
         String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -309,7 +301,7 @@ async fn exchange(stream: &mut BufStream<TlsStream<TcpStream>>, line: &str) -> S
     loop {
         let start = reply.len();
         let reading = stream.read_line(&mut reply);
-        let read = tokio::time::timeout(Duration::from_secs(20), reading).await;
+        let read = tokio::time::timeout(PATIENCE, reading).await;
         assert_ne!(read.unwrap().unwrap(), 0, "closed after {reply:?}");
         if reply.as_bytes().get(start + 3) != Some(&b'-') {
             return reply;

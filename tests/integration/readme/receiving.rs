@@ -3,7 +3,6 @@
 
 use std::fs::OpenOptions;
 use std::process::Stdio;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +15,9 @@ use tokio::process::{Child, Command};
 
 use super::languages::{Environment, Language, Program};
 use super::{Use, sample};
-use crate::peers::process::free_ports;
 use crate::support::gateway::Gateway;
+use crate::support::patience;
+use crate::support::ports;
 use crate::support::receiver::Receiver;
 
 /// A secret of the standard's form.
@@ -25,9 +25,6 @@ const STANDARD_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// One of a customer's own, not of ASCII alone.
 const OWN_SECRET: &str = "korrektes Pferd, Büroklammer";
-
-/// Longest that a receiver may take until it listens.
-const START: Duration = Duration::from_secs(30);
 
 /// A receiver that runs. Dropping it kills it.
 pub struct Running {
@@ -38,7 +35,7 @@ pub struct Running {
 
 impl Running {
     async fn start(program: &Program, secret: &str) -> Self {
-        let [port] = free_ports();
+        let [port] = ports::reserve();
         Self::start_at(program, secret, port).await
     }
 
@@ -67,22 +64,14 @@ impl Running {
             url: format!("http://127.0.0.1:{port}/"),
             output,
         };
-        let listens = async {
-            while tokio::net::TcpStream::connect(("127.0.0.1", port))
+        patience::until("receiver that listens", async || {
+            let has_ended = running.child.try_wait().unwrap().is_some();
+            assert!(!has_ended, "{}", running.said());
+            tokio::net::TcpStream::connect(("127.0.0.1", port))
                 .await
-                .is_err()
-            {
-                assert!(
-                    running.child.try_wait().unwrap().is_none(),
-                    "{}",
-                    running.said()
-                );
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(START, listens)
-            .await
-            .expect("it listens");
+                .is_ok()
+        })
+        .await;
         running
     }
 

@@ -4,15 +4,16 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
 use super::fleet::{Fleet, HOSTS};
 use crate::crash::clients::Account;
-use crate::peers::process::{Household, find, free_ports};
+use crate::peers::process::{Household, find};
 use crate::support::gateway::Gateway;
+use crate::support::patience;
+use crate::support::ports;
 
 const CONFIGURATION: &str = include_str!("../../../config/haproxy/haproxy.cfg");
 
@@ -30,14 +31,9 @@ const SERVERS: [(&str, &str); 3] = [
     ("three", "10.0.0.13"),
 ];
 
-/// Longest that it may take to see a gateway come or go.
-const SEEN: Duration = Duration::from_secs(15);
-
-const POLL: Duration = Duration::from_millis(50);
-
 /// Ends when it is dropped.
 pub struct Balancer {
-    household: Household,
+    _household: Household,
     socket: PathBuf,
     ports: [u16; 3],
 }
@@ -55,7 +51,7 @@ impl Balancer {
         let pem = [&files.certificate, &files.key].map(|path| fs::read_to_string(path).unwrap());
         let certificate = folder.join("gateway.pem");
         fs::write(&certificate, pem.concat()).unwrap();
-        let ports = free_ports();
+        let ports = ports::reserve();
 
         let mut text = CONFIGURATION.to_owned();
         let mut replace = |from: &str, to: &str| {
@@ -89,7 +85,7 @@ impl Balancer {
         household.add("haproxy", command.arg("-db").arg("-f").arg(path));
         household.wait_for_ports("haproxy", &ports).await;
         let balancer = Self {
-            household,
+            _household: household,
             socket,
             ports,
         };
@@ -113,37 +109,20 @@ impl Balancer {
 
     /// Waits until a gateway is `UP`, or `DOWN`, at all doors.
     pub async fn sees(&self, number: usize, status: &str) {
-        let began = Instant::now();
-        loop {
+        patience::until(&format!("gateway {number} that is {status}"), async || {
             let seen = self.statistics(number).await;
-            if seen.iter().all(|(seen, _)| seen == status) {
-                return;
-            }
-            assert!(
-                began.elapsed() < SEEN,
-                "gateway {number} is {seen:?}, not {status}, after {SEEN:?}\n{}",
-                self.household.logs()
-            );
-            tokio::time::sleep(POLL).await;
-        }
+            seen.iter().all(|(seen, _)| seen == status)
+        })
+        .await;
     }
 
     /// What it answers to its administrator, once it listens to one: it takes connections a moment before.
     async fn ask(&self, command: &str) -> String {
-        let began = Instant::now();
-        let mut socket = loop {
-            match UnixStream::connect(&self.socket).await {
-                Ok(socket) => break socket,
-                Err(error) if began.elapsed() > SEEN => {
-                    panic!(
-                        "{}: {error}\n{}",
-                        self.socket.display(),
-                        self.household.logs()
-                    )
-                }
-                Err(_) => tokio::time::sleep(POLL).await,
-            }
-        };
+        let mut socket =
+            patience::found("balancer that listens to its administrator", async || {
+                UnixStream::connect(&self.socket).await.ok()
+            })
+            .await;
         socket.write_all(command.as_bytes()).await.unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).await.unwrap();

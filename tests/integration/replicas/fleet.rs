@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use crate::command_line::process::Invocation;
-use crate::crash::program::{Program, free_ports};
+use crate::crash::program::Program;
+use crate::support::ports;
 
 /// Where they listen.
 pub const HOSTS: [Ipv4Addr; 3] = [
@@ -36,7 +37,7 @@ impl Fleet {
             .set("HTTP__TRUSTED_PROXIES", "127.0.0.1")
             .set("SHUTDOWN__ANNOUNCE_SECONDS", ANNOUNCED.to_string())
             .set("SHUTDOWN__SECONDS", DEADLINE.to_string());
-        let ports = free_ports(hosts[0]);
+        let ports = ports::reserve();
         let mut replicas = Vec::new();
         for (number, host) in (1..).zip(hosts) {
             let name = format!("{name}-{number}");

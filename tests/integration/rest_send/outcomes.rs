@@ -155,6 +155,7 @@ async fn a_caller_that_leaves_leaves_one_message_and_a_whole_log_row() {
         .await
         .unwrap();
     let request = raw_request(&gateway, "slow@example.com");
+    let hold = gateway.sandbox.slow.hold();
     caller.write_all(&request).await.unwrap();
     gateway
         .eventually("the message is in hand", async |gateway| {
@@ -162,6 +163,7 @@ async fn a_caller_that_leaves_leaves_one_message_and_a_whole_log_row() {
         })
         .await;
     drop(caller);
+    drop(hold);
     gateway
         .eventually("the log row is written", async |gateway| {
             gateway.logged().await == [("sent".to_owned(), None)]

@@ -138,6 +138,7 @@ async fn an_unknown_end_is_told_as_such_and_nothing_is_sent_twice() {
 async fn a_client_that_leaves_after_its_message_leaves_a_whole_log_row() {
     let gateway = Gateway::start().await;
     let mut client = SmtpClient::authenticated(&gateway).await;
+    let hold = gateway.sandbox.slow.hold();
     client.begin_data("slow@example.com").await;
     client.write(&message("left alone")).await;
     client.write(b"\r\n.\r\n").await;
@@ -147,6 +148,7 @@ async fn a_client_that_leaves_after_its_message_leaves_a_whole_log_row() {
         })
         .await;
     drop(client);
+    drop(hold);
     gateway
         .eventually("the log row is written", async |gateway| {
             gateway.logged().await == [("sent".to_owned(), None)]

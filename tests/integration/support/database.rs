@@ -1,20 +1,25 @@
 //! One private Postgres for the whole test process, and a database of its own for each test.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mailgate::config::DatabaseSettings;
 use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate::storage::pool;
+use mailgate::types::clock::{MovedClock, SharedClock};
+use mailgate::workers;
 use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
 use tokio::sync::OnceCell;
+
+use super::failure;
 
 const TEMPLATE: &str = "mailgate_template";
 
 /// Ends with the process: the server's parent-death signal sees to that.
 static SERVER: OnceCell<PrivatePostgres> = OnceCell::const_new();
 
-/// A database with this program's tables and nothing in them; answers its address.
+/// A database with this program's tables, the log's next partitions, and nothing in them; answers its address.
 pub async fn create() -> String {
     create_from(TEMPLATE).await
 }
@@ -25,6 +30,7 @@ pub async fn create_empty() -> String {
 }
 
 async fn create_from(template: &str) -> String {
+    failure::explain();
     let server = SERVER.get_or_init(start).await;
     let name = format!("test_{}", uuid::Uuid::new_v4().simple());
     let mut connection = connect(&server.url("postgres")).await;
@@ -101,6 +107,9 @@ async fn start() -> PrivatePostgres {
     .await
     .expect("the template can be reached");
     pool::migrate(&pool).await.expect("the migrations run");
+    let clock: SharedClock = Arc::new(MovedClock::default());
+    let partitions = workers::ensure_partitions(&pool, &clock).await;
+    partitions.expect("the first partitions can be made");
     pool.close().await;
     server
 }

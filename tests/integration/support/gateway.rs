@@ -17,11 +17,12 @@ use mailgate::telemetry;
 use mailgate::types::clock::{Clock, MovedClock, SharedClock};
 use mailgate::types::ids::{AppId, SubscriberId};
 use mailgate::types::plugin::Plugin;
-use sqlx::PgConnection;
+use sqlx::postgres::PgPoolOptions;
+use sqlx::{PgConnection, PgPool};
 use tempfile::TempDir;
 use toml::{Table, Value};
 
-use super::{database, described, log_guard};
+use super::{database, described, failure, log_guard, patience};
 
 /// The sealing key of every gateway.
 pub const SEAL_KEY: &str = "test:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -43,6 +44,8 @@ pub struct Gateway {
     pub http: reqwest::Client,
     shutdown: Shutdown,
     sandbox_shutdown: Shutdown,
+    /// Connections that look into the database.
+    looks: PgPool,
     _folder: TempDir,
 }
 
@@ -92,6 +95,7 @@ impl Builder {
 
     /// Starts it, with a demo app. The app's mailbox is connected at the sandbox.
     pub async fn start(self) -> Gateway {
+        failure::explain();
         drop(rustls::crypto::ring::default_provider().install_default());
         // Whoever wants to read the lines names a filter, and nobody guards them then.
         match std::env::var("MAILGATE_TEST_LOG") {
@@ -148,6 +152,10 @@ impl Builder {
             let webhook = format!("http://{}/payprov/webhook", daemon.http_address);
             sandbox.payments.tell(&webhook);
         }
+        let looks = PgPoolOptions::new()
+            .max_connections(2)
+            .connect_lazy(&database_url)
+            .expect("the address can be read");
         let (subscriber, app) = create_app(&daemon, "Demo").await;
         let mailbox = connect(&daemon, &sandbox, app.id, None, Plugin::A, MAILBOX).await;
         Gateway {
@@ -165,6 +173,7 @@ impl Builder {
                 .expect("an HTTP client can be made"),
             shutdown,
             sandbox_shutdown,
+            looks,
             _folder: folder,
         }
     }
@@ -252,7 +261,7 @@ impl Gateway {
     /// The log rows as `(status, error_message)`, oldest first.
     pub async fn logged(&self) -> Vec<(String, Option<String>)> {
         sqlx::query_as("SELECT status, error_message FROM email_logs ORDER BY id")
-            .fetch_all(&mut self.database().await)
+            .fetch_all(&self.looks)
             .await
             .expect("the log can be read")
     }
@@ -260,20 +269,14 @@ impl Gateway {
     /// Messages in the spool.
     pub async fn spooled(&self) -> i64 {
         sqlx::query_scalar("SELECT count(*) FROM spool")
-            .fetch_one(&mut self.database().await)
+            .fetch_one(&self.looks)
             .await
             .expect("the spool can be read")
     }
 
-    /// Waits until `done` says so, for 15 seconds at most: for what a worker does in its own time.
-    pub async fn eventually(&self, what: &str, mut done: impl AsyncFnMut(&Self) -> bool) {
-        for _ in 0..300 {
-            if done(self).await {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        panic!("{what} did not happen within 15 seconds");
+    /// Waits until it `is_so`: for what a worker does in its own time.
+    pub async fn eventually(&self, what: &str, mut is_so: impl AsyncFnMut(&Self) -> bool) {
+        patience::until(what, async || is_so(self).await).await;
     }
 
     /// Ends the gateway in order; the sandbox goes on.

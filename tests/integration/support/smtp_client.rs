@@ -13,8 +13,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::gateway::{Gateway, MAILBOX};
+use crate::support::patience;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = patience::PATIENCE;
 
 pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}

@@ -1,7 +1,5 @@
 //! Test deliveries: sent at once and signed as any other, to receivers of every kind.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::{arrived, builder, create, hook, is_signed, post};
@@ -172,7 +170,6 @@ async fn one_at_a_time_for_an_app() {
     gateway
         .eventually("a free place", async |_| {
             let answer = post(&caller, &path(&other)).await;
-            tokio::time::sleep(Duration::from_millis(1)).await;
             answer.status == 200
         })
         .await;

@@ -178,13 +178,16 @@ async fn whoever_begins_to_listen_is_told_of_what_is_just_being_sent() {
     // Nobody listens.
     let (_, first) = gateway.send_to("bob@example.com").await;
     assert_eq!(first["status"], "sent");
-    // Begins while a message is with its provider, which takes two seconds.
+    // Begins while a message is with its provider.
+    let hold = gateway.sandbox.slow.hold();
     let sending = gateway.send_to("slow@example.com");
     let listening = async {
         while count(&gateway, "SELECT count(*) FROM spool").await == 0 {
             tokio::task::yield_now().await;
         }
-        configure(&gateway, app, &receiver.url("/"), &["email.sent"], SECRET).await
+        let config = configure(&gateway, app, &receiver.url("/"), &["email.sent"], SECRET).await;
+        drop(hold);
+        config
     };
     let ((_, second), config) = tokio::join!(sending, listening);
     assert_eq!(second["status"], "sent");

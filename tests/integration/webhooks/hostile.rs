@@ -1,7 +1,5 @@
 //! What strangers' addresses and receivers may try.
 
-use std::time::Duration;
-
 use super::{attempted, configure, connected, gateway, happen, queued};
 use crate::support::gateway::Gateway;
 use crate::support::receiver::{Receiver, Reply};
@@ -58,23 +56,24 @@ async fn addresses_that_strangers_have_no_business_at() {
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_without_an_end() {
     let gateway = gateway().set("WEBHOOKS__EXCHANGE_SECONDS", 2).start().await;
-    for (reply, status, success, longest, body) in [
-        (Reply::Endless, Some(200), true, 2_000, 16_384),
-        (Reply::Drip, Some(200), true, 2_500, 30),
-        (Reply::Hang, None, false, 2_500, 0),
+    for (reply, status, success, most, least) in [
+        (Reply::Endless, Some(200), true, 16_384, 8_192),
+        // As much as comes within the time.
+        (Reply::Drip, Some(200), true, 30, 1),
+        (Reply::Hang, None, false, 0, 0),
         (
             Reply::Bytes(500, vec![0xff; 100_000]),
             Some(500),
             false,
-            2_000,
             16_383,
+            8_191,
         ),
         (
             Reply::Bytes(400, b"\0\x1b[31m\0".to_vec()),
             Some(400),
             false,
-            2_000,
             11,
+            5,
         ),
     ] {
         let receiver = Receiver::start().await;
@@ -95,9 +94,8 @@ async fn answers_without_an_end() {
             (status, success),
             "{reply:?}"
         );
-        assert!(delivery.duration_ms <= longest, "{reply:?}: {delivery:?}");
-        assert!(delivery.response_body.len() <= body, "{reply:?}");
-        assert!(delivery.response_body.len() * 2 >= body, "{reply:?}");
+        let kept = delivery.response_body.len();
+        assert!((least..=most).contains(&kept), "{reply:?}: {kept}");
     }
     gateway.stop().await;
 }
@@ -117,9 +115,7 @@ async fn an_endless_head() {
                     .write_all(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")
                     .await
                     .is_ok()
-                {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
+                {}
             });
         }
     });
@@ -127,6 +123,5 @@ async fn an_endless_head() {
     happen(&gateway, &[connected(gateway.app.id)]).await;
     let delivery = attempted(&gateway, 1).await.pop().unwrap();
     assert!(!delivery.success && delivery.http_status.is_none());
-    assert!(delivery.duration_ms < 2_500);
     gateway.stop().await;
 }

@@ -1,7 +1,7 @@
 //! Several processes on one database, and what becomes of the deliveries of one that ends.
 
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use mailgate::types::ids::WebhookMessageId;
@@ -9,6 +9,7 @@ use mailgate::types::ids::WebhookMessageId;
 use super::{SECRET, configure, connected, deliveries, gateway, happen, queued};
 use crate::command_line::serve;
 use crate::support::gateway::Gateway;
+use crate::support::patience;
 use crate::support::receiver::{Receiver, Reply};
 
 const DUE: usize = 10_000;
@@ -69,22 +70,13 @@ async fn a_process_that_is_killed_leaves_nothing_untold() {
 
     // In the middle of it.
     let told = || receivers.iter().map(Receiver::count).sum::<usize>();
-    let begun = Instant::now();
-    while told() < DUE / 10 {
-        assert!(
-            begun.elapsed() < Duration::from_secs(30),
-            "nothing is delivered"
-        );
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    patience::until("tenth of the deliveries", async || told() >= DUE / 10).await;
     first.signal("KILL").await;
     assert!(told() < DUE, "it was killed too late");
-    let begun = Instant::now();
-    while !queued(&gateway).await.is_empty() {
-        let left = queued(&gateway).await;
-        assert!(begun.elapsed() < Duration::from_mins(2), "{left:?}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    patience::until("end of the queue", async || {
+        queued(&gateway).await.is_empty()
+    })
+    .await;
 
     // Each message at each receiver, and one attempt for each, under the number 1.
     let all: HashSet<String> = receivers[0]

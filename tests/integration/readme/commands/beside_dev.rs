@@ -1,7 +1,6 @@
 //! What the README lets somebody type beside `make dev`.
 
 use std::fs;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -13,7 +12,8 @@ use super::type_in;
 use crate::command_line::dev::Dev;
 use crate::command_line::process::Invocation;
 use crate::payprov_sandbox::walk::choose_card;
-use crate::peers::process;
+use crate::support::patience;
+use crate::support::ports;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_typed_beside_make_dev_works() {
@@ -88,7 +88,7 @@ async fn what_is_typed_beside_make_dev_works() {
     assert_eq!(to_bob(&dev).await, 3);
 
     // A receiver hears of the next message.
-    let [port] = process::free_ports();
+    let [port] = ports::reserve();
     let hook = next().replace("127.0.0.1:9000", &format!("127.0.0.1:{port}"));
     let script = format!("{hook}\necho\nprintf %s \"$MAILGATE_WEBHOOK_SECRET\"");
     let printed = type_in(folder.path(), &script, &environment).await;
@@ -96,17 +96,7 @@ async fn what_is_typed_beside_make_dev_works() {
     let receiver = Program::of(Language::Python, &sample(Use::Receive(Language::Python))).await;
     let receiver = Running::start_at(&receiver, secret, port).await;
     assert_eq!(dev.send("bob@example.com").await.0, 200);
-    for _ in 0..300 {
-        if receiver.said().contains("email.sent") {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert!(
-        receiver.said().contains("email.sent"),
-        "{}",
-        receiver.said()
-    );
+    patience::until("event", async || receiver.said().contains("email.sent")).await;
     assert!(blocks.next().is_none(), "a block that isn't typed here");
     dev.child.terminate().await;
 }
@@ -121,17 +111,14 @@ async fn to_bob(dev: &Dev) -> usize {
 }
 
 async fn status_is(dev: &Dev, status: &str) {
-    for _ in 0..300 {
-        let url = format!("{}/payprov/status", dev.text("/base_url"));
+    let url = format!("{}/payprov/status", dev.text("/base_url"));
+    patience::until(&format!("status {status}"), async || {
         let request = dev
             .http
-            .get(url)
+            .get(&url)
             .header("x-api-secret", dev.text("/subscriber/api_secret"));
         let answer: Value = request.send().await.unwrap().json().await.unwrap();
-        if answer["status"] == status {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the subscription isn't {status}");
+        answer["status"] == status
+    })
+    .await;
 }

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,7 +21,8 @@ pub struct Answer {
     status: u16,
     body: String,
     location: Option<String>,
-    delay: Duration,
+    /// It is kept back until then.
+    release: Option<CancellationToken>,
 }
 
 impl Answer {
@@ -31,7 +31,7 @@ impl Answer {
             status,
             body: body.to_owned(),
             location: None,
-            delay: Duration::ZERO,
+            release: None,
         }
     }
 
@@ -52,14 +52,19 @@ impl Answer {
         }
     }
 
-    pub fn delayed(self, delay: Duration) -> Self {
-        Self { delay, ..self }
+    /// Kept back until `release` is cancelled.
+    pub fn held(self, release: &CancellationToken) -> Self {
+        Self {
+            release: Some(release.clone()),
+            ..self
+        }
     }
 }
 
 #[derive(Default)]
 struct Calls {
     queued: VecDeque<Answer>,
+    received: usize,
     refresh_tokens: Vec<String>,
     issued: u32,
 }
@@ -109,6 +114,11 @@ impl TokenEndpoint {
         self.calls().refresh_tokens.clone()
     }
 
+    /// How many calls have come.
+    pub fn calls_so_far(&self) -> usize {
+        self.calls().received
+    }
+
     /// From now on nobody listens at the address.
     pub fn close(&self) {
         self.shared.closed.cancel();
@@ -125,6 +135,7 @@ async fn token(
 ) -> Response {
     let answer = {
         let mut calls = shared.calls.lock().expect("nobody panics with it");
+        calls.received += 1;
         if let Some(token) = form.get("refresh_token") {
             calls.refresh_tokens.push(token.clone());
         }
@@ -144,7 +155,9 @@ async fn token(
             )
         }
     };
-    tokio::time::sleep(answer.delay).await;
+    if let Some(release) = answer.release {
+        release.cancelled().await;
+    }
     let status = StatusCode::from_u16(answer.status).expect("a status");
     let headers = answer.location.map(|location| [("location", location)]);
     match headers {

@@ -1,0 +1,45 @@
+//! How long the sandbox takes over mail to `slow@…`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+/// Unless it is held.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Two seconds, or for as long as it is held.
+#[derive(Debug, Clone, Default)]
+pub struct SlowMail {
+    /// How many hold it.
+    holders: Arc<watch::Sender<usize>>,
+}
+
+impl SlowMail {
+    /// Mail to `slow@…` that comes from now on isn't taken before the answer is dropped.
+    #[must_use]
+    pub fn hold(&self) -> Hold {
+        self.holders.send_modify(|holders| *holders += 1);
+        Hold(self.clone())
+    }
+
+    pub(super) async fn pause(&self) {
+        let mut holders = self.holders.subscribe();
+        if *holders.borrow_and_update() == 0 {
+            tokio::time::sleep(PAUSE).await;
+        } else {
+            // The sender is this value's own.
+            drop(holders.wait_for(|holders| *holders == 0).await);
+        }
+    }
+}
+
+/// Holds mail to `slow@…` until it is dropped.
+#[derive(Debug)]
+pub struct Hold(SlowMail);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.holders.send_modify(|holders| *holders -= 1);
+    }
+}
