@@ -1,7 +1,7 @@
 # make dev       brings up the whole gateway on this machine, with a sandbox to send to
-# make test      every test, against Postfix, Dovecot and the other peers too, and the container
-#                (Debian 12, as root)
-# make container the container alone: image and compose file on podman (Debian 12, as root)
+# make test      every test but the container's, against Postfix, Dovecot and the other peers too (Debian 12, as root)
+# make container image and compose file on podman (Debian 12, as root); MAILGATE_CONTAINER_PROFILE=release
+#                before a release: the image that operators build, which takes twenty minutes
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
@@ -24,7 +24,6 @@ dev: compiler postgres clients
 test: compiler postgres
 	@tests/peers/install
 	cargo test --locked
-	tests/container/run
 
 container: compiler
 	tests/container/run
