@@ -1,6 +1,7 @@
 # make dev       brings up the whole gateway on this machine, with a sandbox to send to
-# make test      every test, against Postfix, Dovecot and the other peers too (Debian 12, as root)
-# make container image and compose file on podman (Debian 12, as root)
+# make test      every test but the container's, against Postfix, Dovecot and the other peers too (Debian 12, as root)
+# make container image and compose file on podman (Debian 12, as root); MAILGATE_CONTAINER_PROFILE=release
+#                before a release: the image that operators build, which takes twenty minutes
 # make crash     the crash test at the length that a release wants
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
@@ -41,8 +42,7 @@ bench-logs: compiler postgres
 
 check: compiler postgres
 	cargo fmt --check
-	cargo clippy --locked --all-targets --quiet
-	tools/sqlx-offline --check
+	tools/sqlx-offline --check cargo clippy --locked --all-targets --quiet
 	"$$(tools/cargo-deny)" check bans licenses sources
 
 sqlx: compiler postgres

@@ -12,13 +12,13 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
-from load import Load
-from stack import Stack, eventually, run, say
+from load import ANSWER_SECONDS, Load
+from stack import COMMAND_SECONDS, Stack, eventually, run, say
 
 REST = "http://127.0.0.1:8080"
+# What the image adds to its base, the binary included where it is a release; and without the binary.
 IMAGE_MEGABYTES = 60
-# What the gateway promises, and a little for podman.
-STOP_SECONDS = 35
+OTHER_MEGABYTES = 15
 
 
 def request(method, url, body=None, **headers):
@@ -27,16 +27,18 @@ def request(method, url, body=None, **headers):
     if data:
         headers["Content-Type"] = "application/json"
     asked = urllib.request.Request(url, data, headers, method=method)
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    with urllib.request.urlopen(asked, timeout=ANSWER_SECONDS) as answer:
         return answer.read().decode()
 
 
-def check_image():
+def check_image(binary, profile):
     image = json.loads(run("podman", "image", "inspect", "localhost/mailgate:latest"))[0]
     base = json.loads(run("podman", "image", "inspect", "localhost/debian:bookworm-slim"))[0]
     added = (image["Size"] - base["Size"]) / 1e6
+    other = added - binary.stat().st_size / 1e6
     config = image["Config"]
-    assert added <= IMAGE_MEGABYTES, f"the image is {added:.1f} MB over its base"
+    assert other <= OTHER_MEGABYTES, f"the image is {other:.1f} MB over its base and the binary"
+    assert added <= IMAGE_MEGABYTES or profile != "release", f"the image is {added:.1f} MB over its base"
     assert config["User"] == "10001:10001", config
     assert set(config["ExposedPorts"]) == {"587/tcp", "465/tcp", "8080/tcp", "9090/tcp"}, config
     assert image["Healthcheck"]["Test"] == [
@@ -44,12 +46,14 @@ def check_image():
     ]
     assert config["StopSignal"] == "SIGTERM", config
     assert config["Labels"]["org.opencontainers.image.title"] == "Mailgate", config
-    say(f"the image is {added:.1f} MB over its base")
+    say(f"the image is {added:.1f} MB over its base, {other:.1f} without the binary")
 
 
 def check_binary(binary):
     sections = run("readelf", "--section-headers", "--wide", binary)
-    assert ".text" in sections and ".debug_" not in sections, "the binary has debug information"
+    # Without optimisation rustc adds a name for gdb, in memory, which isn't stripped.
+    debug = re.findall(r"\.z?debug_(?!gdb_scripts)\w+", sections)
+    assert ".text" in sections and not debug, f"the binary has debug information: {debug}"
 
 
 def prepare(stack):
@@ -127,10 +131,10 @@ def check_confinement(stack):
 def check_doors(stack):
     """All of them are open by the time that the gateway is healthy."""
     tls = ssl.create_default_context(cafile=stack.private / "etc/tls/fullchain.pem")
-    with smtplib.SMTP("localhost", 587, timeout=10) as client:
+    with smtplib.SMTP("localhost", 587, timeout=ANSWER_SECONDS) as client:
         client.starttls(context=tls)
         client.noop()
-    with smtplib.SMTP_SSL("localhost", 465, timeout=10, context=tls) as client:
+    with smtplib.SMTP_SSL("localhost", 465, timeout=ANSWER_SECONDS, context=tls) as client:
         client.noop()
     request("GET", f"{REST}/readyz")
 
@@ -180,9 +184,9 @@ def stop_under_load(stack, address, app):
     took = time.monotonic() - began
     load.finish()
     state = stack.inspect("gateway")["State"]
-    assert state["ExitCode"] == 0, f"exit {state['ExitCode']}\n{stack.logs('gateway')}"
-    assert took < STOP_SECONDS, f"it took {took:.1f} s to stop"
-    assert "the deadline has passed" not in stack.logs("gateway"), stack.logs("gateway")
+    # Not killed after the time that the compose file allows, and within the gateway's own.
+    assert state["ExitCode"] == 0, f"exit {state['ExitCode']}"
+    assert "the deadline has passed" not in stack.logs("gateway"), "it wasn't done by the deadline"
     say(f"stopped in {took:.1f} s, exit 0")
     in_spool = spooled(stack)
     left_open = [subject for subject, state in in_spool.items() if state == "open"]
@@ -234,7 +238,7 @@ def check_backup(stack):
     with dump.open("wb") as out:
         subprocess.run(
             ["podman", "exec", name, "pg_dump", "--username=mailgate", "--format=custom", "mailgate"],
-            stdout=out, check=True, timeout=120,
+            stdout=out, check=True, timeout=COMMAND_SECONDS,
         )
     spool = spooled(stack)
     stack.compose("down", "--volumes")
@@ -244,7 +248,7 @@ def check_backup(stack):
         subprocess.run(
             ["podman", "exec", "--interactive", name, "pg_restore", "--username=mailgate", "--dbname=mailgate",
              "--exit-on-error"],
-            stdin=backup, check=True, timeout=120,
+            stdin=backup, check=True, timeout=COMMAND_SECONDS,
         )
     stack.up()
     assert spooled(stack).keys() == spool.keys(), "the spool came back otherwise"
@@ -258,8 +262,7 @@ def send(app, subject):
 
 
 def main():
-    repository, home = map(Path, sys.argv[1:])
-    check_image()
+    repository, home = map(Path, sys.argv[1:3])
     stack = Stack(repository, home)
     stack.remove()
     passed = 0
@@ -269,6 +272,7 @@ def main():
         stack.await_healthy("database")
         say("the database is healthy")
         address = stack.start_provider()
+        check_image(stack.binary, sys.argv[3])
         check_binary(stack.binary)
         use_provider(stack, address)
         stack.up()
@@ -288,8 +292,7 @@ def main():
         passed = 1
     finally:
         if not passed:
-            for service in ("database", "gateway"):
-                print(stack.logs(service)[-6000:], file=sys.stderr)
+            stack.show_logs(home / "logs")
         stack.remove()
     say("passed")
 

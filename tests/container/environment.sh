@@ -1,5 +1,6 @@
 # Sourced: where the container test keeps its images, and how podman, buildah and podman-compose run
-# here. Everything lies in target/container; nothing of the machine's own containers is touched.
+# here. Everything lies in target/container, but for what clones share (cache.sh); nothing of the machine's
+# own containers is touched.
 # shellcheck shell=bash
 
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -17,6 +18,10 @@ fail() {
     printf 'container: %s\n' "$@" >&2
     exit 1
 }
+
+# Cargo's profile of the gateway in the image: `dev` takes a minute, `release` is what operators build.
+profile=${MAILGATE_CONTAINER_PROFILE:-dev}
+[[ $profile == dev || $profile == release ]] || fail "MAILGATE_CONTAINER_PROFILE is dev or release, not $profile"
 
 # overlayfs, unless the folder lies on a file system (such as another overlay) that can't carry it.
 storage_driver() {

@@ -4,11 +4,14 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 PROJECT = "mailgate"
-START = 120
+# Long enough for a machine that does something else besides.
+START = 300
+COMMAND_SECONDS = 600
 
 
 def say(words):
@@ -16,7 +19,7 @@ def say(words):
     print(f"container: [{seconds:3.0f} s] {words}", flush=True)
 
 
-def run(*command, timeout=300, check=True, input=None):
+def run(*command, timeout=COMMAND_SECONDS, check=True, input=None):
     """Runs a program; answers its standard output, and shows all of it when it fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, input=input)
     if check and done.returncode != 0:
@@ -32,6 +35,11 @@ def eventually(what, condition, limit=START):
             return found
         assert time.monotonic() < end, f"no {what} within {limit} s"
         time.sleep(0.25)
+
+
+def logs_of(container):
+    done = run("podman", "logs", container, check=False)
+    return done.stdout + done.stderr
 
 
 class Stack:
@@ -73,21 +81,24 @@ class Stack:
     def await_healthy(self, service):
         def healthy():
             state = self.inspect(service)["State"]
-            assert state["Running"] or service != "database", self.logs(service)
+            assert state["Running"] or service != "database", "the database has ended"
             return self.is_healthy(service)
 
-        try:
-            eventually(f"healthy {service}", healthy)
-        except AssertionError:
-            print(self.logs(service), flush=True)
-            raise
+        eventually(f"healthy {service}", healthy)
 
     def inspect(self, service):
         return json.loads(run("podman", "inspect", self.container(service)))[0]
 
     def logs(self, service):
-        done = run("podman", "logs", self.container(service), check=False)
-        return done.stdout + done.stderr
+        return logs_of(self.container(service))
+
+    def show_logs(self, folder):
+        """Keeps the log of every container in a folder, and prints the ends of them."""
+        print(run("podman", "ps", "--all", check=False).stdout, file=sys.stderr)
+        for name in run("podman", "ps", "--all", "--format", "{{.Names}}").split():
+            path = folder / f"{name}.log"
+            path.write_text(logs_of(name))
+            print(f"--- {name} (all of it in {path})", path.read_text()[-4000:], sep="\n", file=sys.stderr)
 
     def mailgate(self, *arguments):
         """A command of the program in the gateway's container."""
@@ -118,11 +129,7 @@ class Stack:
             "--env", "MAILGATE__SANDBOX__SMTP_LISTEN=0.0.0.0:2525",
             "localhost/postgres:17", "dev", "--dir", "/provider",
         )
-        try:
-            eventually("provider", lambda: (self.provider_folder / "dev.json").exists())
-        except AssertionError:
-            print(run("podman", "logs", "provider", check=False).stderr, flush=True)
-            raise
+        eventually("provider", lambda: (self.provider_folder / "dev.json").exists())
         return run("podman", "port", "provider", "8025/tcp").strip()
 
     def make_newer_image(self):
