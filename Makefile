@@ -22,10 +22,10 @@ dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
 	@exec cargo run --quiet --locked -- dev $(ARGS)
 
-# The peers are fetched while the tests are compiled.
+# The peers are fetched while the tests are compiled. Tests wait a lot, so more of them run than there are cores.
 test: compiler postgres
 	@tests/peers/install & peers=$$!; cargo test --locked --no-run; wait $$peers
-	cargo test --locked --quiet
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-$$(($$(nproc) * 2))} cargo test --locked --quiet
 
 container: compiler
 	tests/container/run
