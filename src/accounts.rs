@@ -1,5 +1,6 @@
 //! Floor 2: who is calling. Subscribers, apps and their keys.
 
+pub mod audit;
 mod authenticate;
 mod create;
 mod own;

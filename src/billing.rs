@@ -24,9 +24,12 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use self::lifecycle::{NoTransition, State};
+use crate::accounts::audit::commit_change;
 use crate::config::PayprovSettings;
 use crate::providers::payprov::{PayprovClient, PayprovClientError, PayprovError};
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::clock::SharedClock;
+use crate::types::ids::SubscriberId;
 
 pub use crate::storage::billing_jobs::Job;
 pub use crate::storage::payprov_events::StoredEvent;
@@ -141,6 +144,19 @@ impl Billing {
 
     fn payprov(&self) -> Result<&Payprov, BillingError> {
         self.payprov.as_deref().ok_or(BillingError::NotConfigured)
+    }
+
+    /// Records what the provider has just done for a subscriber: that can't be undone, so nothing that may
+    /// still fail comes first.
+    async fn record(
+        &self,
+        subscriber: SubscriberId,
+        action: AuditAction,
+        author: Author,
+    ) -> Result<(), sqlx::Error> {
+        let transaction = self.pool.begin().await?;
+        let entry = AuditEntry::of_subscriber(action, subscriber);
+        commit_change(transaction, author, self.clock.now(), entry).await
     }
 
     /// Has the work looked for at once.

@@ -5,6 +5,7 @@
 mod database;
 mod layers;
 mod limits;
+mod log;
 mod mailboxes;
 mod operator;
 mod payprov;
@@ -27,6 +28,7 @@ use toml::Table;
 
 pub use database::DatabaseSettings;
 pub use limits::Limits;
+pub use log::{LogAddresses, LogFormat, LogSettings};
 pub use mailboxes::MailboxSettings;
 pub use operator::{OperatorSettings, load_operator};
 pub use payprov::PayprovSettings;
@@ -80,24 +82,6 @@ impl Default for ShutdownSettings {
     }
 }
 
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Pretty,
-    /// For machines.
-    Json,
-}
-
-/// How mail addresses stand in log lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogAddresses {
-    /// As they are.
-    Plain,
-    /// Hashed under a key that comes of the first sealing key.
-    Hashed,
-}
-
 /// What `mailgate dev` adds.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
@@ -140,12 +124,8 @@ pub struct Settings {
     pub smtp: SmtpSettings,
     /// Address of the metrics.
     pub metrics_listen: Option<SocketAddr>,
-    /// How log lines look.
-    pub log_format: LogFormat,
-    /// How mail addresses stand there.
-    pub log_addresses: LogAddresses,
-    /// What is logged.
-    pub log_filter: String,
+    /// Log lines.
+    pub log: LogSettings,
     /// Bounds.
     pub limits: Limits,
     /// How mail leaves.
@@ -271,21 +251,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let certificate = reader.required("tls.certificate", "a PEM file with the chain");
     let key = reader.required("tls.key", "a PEM file with the private key");
     let http_listen = reader.required_listen_address("http.listen");
-    let log_format = reader.choice(
-        "log.format",
-        &[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)],
-    );
-    let log_addresses = reader.choice(
-        "log.addresses",
-        &[
-            ("plain", LogAddresses::Plain),
-            ("hashed", LogAddresses::Hashed),
-        ],
-    );
-    let log_filter = reader.text("log.filter");
-    if let Err(error) = tracing_subscriber::EnvFilter::try_new(&log_filter) {
-        reader.problem("log.filter", error.to_string());
-    }
+    let log = log::read(reader);
     let sending = sending::read(reader);
     let plugins = read_plugins(reader);
     let sandbox_listen = reader.required_listen_address("sandbox.listen");
@@ -312,7 +278,6 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
             proxy_protocol_from: reader.trusted_peers("smtp.proxy_protocol_from"),
         },
         metrics_listen: reader.listen_address("metrics.listen"),
-        log_filter,
         limits: limits::read(reader),
         mailboxes: mailboxes::read(reader),
         plugins,
@@ -320,8 +285,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         relay: relay::read(reader),
         seal_keys: seal_keys?,
         http_listen: http_listen?,
-        log_format: log_format?,
-        log_addresses: log_addresses?,
+        log: log?,
         sending: sending?,
         sandbox: SandboxSettings {
             listen: sandbox_listen?,

@@ -14,6 +14,8 @@ use crate::config::{self, ConfigError};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::storage::pool::{self, PoolError};
+use crate::telemetry;
+use crate::types::audit::Author;
 use crate::types::clock::{SharedClock, SystemClock};
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::SubscriberId;
@@ -94,6 +96,7 @@ pub async fn run(
     file: Option<&Path>,
 ) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
     let clock: SharedClock = Arc::new(SystemClock);
@@ -105,6 +108,7 @@ pub async fn run(
         &settings.limits,
         settings.payprov.as_ref(),
     );
+    let author = Author::operator(None);
     match action {
         SubscriberAction::Create { label, email } => {
             let email = EmailAddress::parse(email).map_err(|_| {
@@ -116,13 +120,13 @@ pub async fn run(
                     "--label: must have 1 to 255 characters, none of them a control character";
                 return Err(OperatorError::Argument(text.to_owned()));
             }
-            let created = accounts.sign_up(label, &email).await?;
+            let created = accounts.sign_up(label, &email, author).await?;
             print_secret(json, created.id, created.api_secret.expose());
         }
         SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
         SubscriberAction::ResetSecret { subscriber_id } => {
             let id = parse_id(subscriber_id)?;
-            match accounts.renew_api_secret(id, None).await {
+            match accounts.renew_api_secret(id, None, author).await {
                 Ok(secret) => print_secret(json, id, secret.expose()),
                 Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
                 Err(error) => return Err(error.into()),
@@ -147,11 +151,11 @@ pub async fn run(
             );
             // Each app the way its subscriber would delete it, so that its grants are revoked.
             for app in accounts.apps(id, None, 0).await? {
-                mailboxes.delete_app(app.id).await?;
+                mailboxes.delete_app(app.id, author).await?;
             }
             tracker.close();
             tracker.wait().await;
-            if !accounts.delete_subscriber(id).await? {
+            if !accounts.delete_subscriber(id, author).await? {
                 return Err(OperatorError::NotFound(id));
             }
             if json {

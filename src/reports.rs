@@ -5,6 +5,7 @@
 //! counters of months, days and hours, and goes to the log only for the hours that a filter cuts
 //! through and for the rows that it shows: that costs the same however many rows there are.
 
+mod audit;
 mod calendar;
 mod counters;
 mod email_stats;
@@ -24,10 +25,12 @@ use crate::types::clock::SharedClock;
 use crate::types::ids::{AppId, Owner, SubscriberId};
 use crate::types::log_status::LogStatus;
 
+pub use crate::storage::audit_entries::StoredEntry;
 pub use crate::storage::email_attempts::LoggedAttempt;
 pub use crate::storage::email_counters::Counts as MessageCounts;
 pub use crate::storage::email_logs::{Details, LogRow};
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
+pub use audit::{AuditFilter, AuditPage};
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
 pub use log_detail::LogDetail;
 pub use log_list::{Filter, LogPage};

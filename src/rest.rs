@@ -3,11 +3,13 @@
 mod app_fields;
 mod app_views;
 mod apps;
+mod audit;
 mod authority;
 mod connect;
 mod connect_failure;
 mod connect_pages;
 mod credentials;
+mod date;
 mod document;
 mod field;
 mod health;

@@ -2,6 +2,7 @@
 //! on floor 2.
 
 pub mod apps;
+pub mod audit_entries;
 pub mod billing_jobs;
 pub mod billing_notices;
 pub mod deleted_apps;

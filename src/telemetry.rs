@@ -1,6 +1,7 @@
 //! Log lines and metrics.
 
 pub mod addresses;
+pub mod lines;
 pub mod metrics;
 
 use std::io::IsTerminal;
@@ -12,18 +13,19 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 use self::addresses::Hashing;
-use crate::config::{LogAddresses, LogFormat, Settings};
-use crate::types::seal::AddressHash;
+use self::lines::SingleLines;
+use crate::config::{LogAddresses, LogFormat, LogSettings};
+use crate::types::seal::{AddressHash, SealKeys};
 
-/// Sends log lines to standard error, so that standard output stays a command's own. Addresses in them are
-/// hashed where there is a hash for them.
+/// Sends log lines to standard error, one for each event, so that standard output stays a command's own.
+/// Addresses in them are hashed where there is a hash for them.
 ///
 /// The first call of a process counts; tests may call it as often as they like.
 pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressHash>) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let writer = match addresses {
-        None => BoxMakeWriter::new(std::io::stderr),
-        Some(hash) => BoxMakeWriter::new(Hashing::new(std::io::stderr, hash)),
+        None => BoxMakeWriter::new(SingleLines(std::io::stderr)),
+        Some(hash) => BoxMakeWriter::new(SingleLines(Hashing::new(std::io::stderr, hash))),
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -37,13 +39,13 @@ pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressH
     drop(started);
 }
 
-/// What log lines are written with, by the settings.
-pub fn start_logging_by(settings: &Settings) {
-    let hash = match settings.log_addresses {
+/// As [`start_logging`], by the settings; the sealing keys are what addresses are hashed under.
+pub fn start_logging_by(settings: &LogSettings, seal_keys: &SealKeys) {
+    let hash = match settings.addresses {
         LogAddresses::Plain => None,
-        LogAddresses::Hashed => Some(settings.seal_keys.address_hash()),
+        LogAddresses::Hashed => Some(seal_keys.address_hash()),
     };
-    start_logging(settings.log_format, &settings.log_filter, hash);
+    start_logging(settings.format, &settings.filter, hash);
 }
 
 /// `GET /metrics` in Prometheus's text form.

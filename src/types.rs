@@ -1,5 +1,6 @@
 //! Floor 0: the words that every other floor speaks. No I/O lives here.
 
+pub mod audit;
 pub mod clock;
 pub mod email_address;
 pub mod event;

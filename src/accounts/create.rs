@@ -1,11 +1,14 @@
 //! Creates subscribers and apps.
 
+use serde_json::json;
 use sqlx::PgConnection;
 
 use super::Accounts;
+use super::audit::commit_change;
 use super::show::{api_secret_context, send_key_context};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::{apps, subscribers, webhook_messages};
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::email_address::EmailAddress;
 use crate::types::event::{AppEvent, Emission, Event};
 use crate::types::ids::{AppId, SubscriberId, uuid_at};
@@ -136,12 +139,14 @@ impl Accounts {
         &self,
         label: &str,
         email: &EmailAddress,
+        author: Author,
     ) -> Result<CreatedSubscriber, CreateError> {
         let mut transaction = self.pool.begin().await?;
         let created = self
             .create_subscriber(&mut transaction, label, email.as_str())
             .await?;
-        transaction.commit().await?;
+        let entry = AuditEntry::of_subscriber(AuditAction::SubscriberCreated, created.id);
+        commit_change(transaction, author, self.clock.now(), entry).await?;
         Ok(created)
     }
 
@@ -154,12 +159,15 @@ impl Accounts {
         &self,
         subscriber: SubscriberId,
         fields: &AppFields,
+        author: Author,
     ) -> Result<CreatedApp, CreateError> {
         let mut transaction = self.pool.begin().await?;
         let created = self
             .create_app(&mut transaction, subscriber, fields)
             .await?;
-        transaction.commit().await?;
+        let entry = AuditEntry::of_app(AuditAction::AppCreated, created.id)
+            .with(json!({ "name": fields.name, "webhook_url": fields.webhook_url }));
+        commit_change(transaction, author, self.clock.now(), entry).await?;
         Ok(created)
     }
 

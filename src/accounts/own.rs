@@ -1,11 +1,16 @@
 //! A subscriber's own apps.
 
 use super::Accounts;
+use super::audit::{Trail, commit_change};
 use crate::storage::apps::{self, App, Change};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::{self, Subscriber, billing};
-use crate::storage::{deleted_apps, email_counters, mailboxes};
+use crate::storage::{audit_entries, deleted_apps, email_counters, mailboxes};
+use crate::types::audit::{AuditAction, AuditEntry, Author, changed};
 use crate::types::ids::{AppId, Owner, SubscriberId};
+
+/// Entries of the audit trail that are removed together.
+const BATCH: i64 = 1_000;
 
 /// A change that was not made.
 #[derive(Debug, thiserror::Error)]
@@ -56,11 +61,16 @@ impl Accounts {
     /// # Errors
     ///
     /// [`ChangeError`]; nothing is changed then.
-    pub async fn change_app(&self, app: AppId, change: &Change) -> Result<(), ChangeError> {
+    pub async fn change_app(
+        &self,
+        app: AppId,
+        change: &Change,
+        author: Author,
+    ) -> Result<(), ChangeError> {
         let mut transaction = self.pool.begin().await?;
-        if apps::lock(&mut transaction, app).await?.is_none() {
-            return Err(ChangeError::Gone);
-        }
+        let before = apps::lock_fields(&mut transaction, app)
+            .await?
+            .ok_or(ChangeError::Gone)?;
         if change.multiuser == Some(false)
             && mailboxes::has_named_users(&mut transaction, app).await?
         {
@@ -72,8 +82,12 @@ impl Accounts {
             return Err(ChangeError::WouldOrphan("multilink"));
         }
         apps::update(&mut transaction, app, change).await?;
-        transaction.commit().await?;
-        Ok(())
+        let mut trail = Trail::new(author, self.clock.now());
+        if let Some(changed) = changed(&before, change) {
+            let entry = AuditEntry::of_app(AuditAction::AppChanged, app).with(changed);
+            trail.record(&mut transaction, entry).await?;
+        }
+        Ok(trail.commit(transaction).await?)
     }
 
     /// All subscribers, the oldest first.
@@ -86,27 +100,36 @@ impl Accounts {
         subscribers::list(&mut connection).await
     }
 
-    /// Removes a subscriber with its apps; `false` when there was none. What they left in the log is
-    /// removed later, and where it is billed, a worker ends its subscription.
+    /// Removes a subscriber with its apps and its audit trail; `false` when there was none. What they left
+    /// in the log is removed later, and where it is billed, a worker ends its subscription.
     ///
     /// # Errors
     ///
     /// What the database said.
-    pub async fn delete_subscriber(&self, id: SubscriberId) -> Result<bool, sqlx::Error> {
+    pub async fn delete_subscriber(
+        &self,
+        id: SubscriberId,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
         let account = billing::find(&mut transaction, id).await?;
         let now = self.clock.now();
         deleted_apps::insert_all_of(&mut transaction, id, now).await?;
         email_counters::lock(&mut transaction).await?;
         email_counters::remove(&mut transaction, Owner::Subscriber(id)).await?;
-        let deleted = subscribers::delete(&mut transaction, id).await?;
+        if !subscribers::delete(&mut transaction, id).await? {
+            return Ok(false);
+        }
         // After the subscriber: whoever connects a mailbox holds an app while it waits for these.
         billing_jobs::forget(&mut transaction, id).await?;
         if let Some(customer) = account.and_then(|account| account.customer_id) {
             let kind = JobKind::End;
             billing_jobs::enqueue(&mut transaction, id, kind, Some(&customer), now).await?;
         }
-        transaction.commit().await?;
-        Ok(deleted)
+        let entry = AuditEntry::of_subscriber(AuditAction::SubscriberDeleted, id);
+        commit_change(transaction, author, now, entry).await?;
+        let mut connection = self.pool.acquire().await?;
+        while audit_entries::remove_of(&mut connection, id, BATCH).await? > 0 {}
+        Ok(true)
     }
 }

@@ -2,9 +2,11 @@
 //! database about each key that is presented.
 
 use super::Accounts;
+use super::audit::commit_change;
 use super::authenticate::PresentedKey;
 use super::show::{api_secret_context, send_key_context};
 use crate::storage::{apps, subscribers, webhook_messages};
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::seal::SealError;
@@ -37,6 +39,7 @@ impl Accounts {
         &self,
         subscriber: SubscriberId,
         presented: Option<&PresentedKey>,
+        author: Author,
     ) -> Result<ApiSecret, RenewError> {
         let secret = ApiSecret::generate()?;
         let sealed = self
@@ -44,16 +47,21 @@ impl Accounts {
             .seal(&api_secret_context(subscriber), secret.expose())?;
         let digest = self.seal_keys.lookup_digest(secret.expose());
         let presented = presented.map(|key| key.digests.as_slice());
-        let mut connection = self.pool.acquire().await?;
+        let mut transaction = self.pool.begin().await?;
         let replaced = subscribers::replace_api_secret(
-            &mut connection,
+            &mut transaction,
             subscriber,
             presented,
             &sealed,
             &digest,
         )
         .await?;
-        replaced.then_some(secret).ok_or(RenewError::Gone)
+        if !replaced {
+            return Err(RenewError::Gone);
+        }
+        let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(secret)
     }
 
     /// A new send key; the app's endpoints are told.
@@ -61,7 +69,7 @@ impl Accounts {
     /// # Errors
     ///
     /// [`RenewError`].
-    pub async fn renew_send_key(&self, app: AppId) -> Result<SendKey, RenewError> {
+    pub async fn renew_send_key(&self, app: AppId, author: Author) -> Result<SendKey, RenewError> {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
         let digest = self.seal_keys.lookup_digest(key.expose());
@@ -70,8 +78,10 @@ impl Accounts {
             return Err(RenewError::Gone);
         }
         let renewed = Emission::of(app, Event::SendKeyRenewed { app_id: app });
-        webhook_messages::emit(&mut transaction, &[renewed], self.clock.now()).await?;
-        transaction.commit().await?;
+        let now = self.clock.now();
+        webhook_messages::emit(&mut transaction, &[renewed], now).await?;
+        let entry = AuditEntry::of_app(AuditAction::SendKeyRenewed, app);
+        commit_change(transaction, author, now, entry).await?;
         Ok(key)
     }
 
@@ -80,10 +90,18 @@ impl Accounts {
     /// # Errors
     ///
     /// [`RenewError`].
-    pub async fn renew_pushable_key(&self, app: AppId) -> Result<PushableKey, RenewError> {
+    pub async fn renew_pushable_key(
+        &self,
+        app: AppId,
+        author: Author,
+    ) -> Result<PushableKey, RenewError> {
         let key = PushableKey::generate()?;
-        let mut connection = self.pool.acquire().await?;
-        let replaced = apps::replace_pushable_key(&mut connection, app, key.expose()).await?;
-        replaced.then_some(key).ok_or(RenewError::Gone)
+        let mut transaction = self.pool.begin().await?;
+        if !apps::replace_pushable_key(&mut transaction, app, key.expose()).await? {
+            return Err(RenewError::Gone);
+        }
+        let entry = AuditEntry::of_app(AuditAction::PushableKeyRenewed, app);
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(key)
     }
 }

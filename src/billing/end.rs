@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::lifecycle::{Trigger, transition};
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::Job;
+use crate::types::audit::{AuditAction, Author};
 use crate::types::ids::SubscriberId;
 
 /// A cancellation that is scheduled.
@@ -17,12 +18,29 @@ pub struct Cancelled {
 }
 
 impl Billing {
-    /// Lets a subscription end with its period; until then all stays as it is.
+    /// Lets a subscription end with its period; until then all stays as it is. It runs to its end though the
+    /// caller goes away.
     ///
     /// # Errors
     ///
     /// [`BillingError`].
-    pub async fn cancel(&self, subscriber: SubscriberId) -> Result<Cancelled, BillingError> {
+    pub async fn cancel(
+        &self,
+        subscriber: SubscriberId,
+        author: Author,
+    ) -> Result<Cancelled, BillingError> {
+        let billing = self.clone();
+        self.tracker
+            .spawn(async move { billing.schedule_end(subscriber, author).await })
+            .await
+            .map_err(|_| BillingError::CutOff)?
+    }
+
+    async fn schedule_end(
+        &self,
+        subscriber: SubscriberId,
+        author: Author,
+    ) -> Result<Cancelled, BillingError> {
         let client = &self.payprov()?.client;
         let (account, _) = self.look(subscriber).await?;
         transition(account.status, Trigger::Cancel)?;
@@ -37,7 +55,8 @@ impl Billing {
         }
         let key = format!("mailgate-cancel-{}", Uuid::new_v4());
         client.cancel_at_period_end(subscription, &key).await?;
-        tracing::info!(subscriber_id = %subscriber, subscription_id = subscription, "a subscription ends with its period");
+        self.record(subscriber, AuditAction::SubscriptionCanceled, author)
+            .await?;
         let (account, _) = self.look(subscriber).await?;
         Ok(Cancelled {
             current_period_end: account.current_period_end,

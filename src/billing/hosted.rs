@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{Billing, BillingError};
 use crate::storage::subscribers::billing;
+use crate::types::audit::{AuditAction, Author};
 use crate::types::ids::SubscriberId;
 use crate::types::subscription::{SendingPermission, sending_permission};
 
@@ -19,6 +20,7 @@ impl Billing {
         &self,
         subscriber: SubscriberId,
         portal_url: &str,
+        author: Author,
     ) -> Result<String, BillingError> {
         let client = &self.payprov()?.client;
         let customer = self.ensure_customer(subscriber, true).await?;
@@ -26,6 +28,8 @@ impl Billing {
         let updated = with_payment_updated(portal_url);
         let page = client
             .checkout_setup(&customer, &updated, portal_url, &key)
+            .await?;
+        self.record(subscriber, AuditAction::CheckoutStarted, author)
             .await?;
         Ok(page.url)
     }
@@ -39,6 +43,7 @@ impl Billing {
         &self,
         subscriber: SubscriberId,
         return_url: &str,
+        author: Author,
     ) -> Result<String, BillingError> {
         let client = &self.payprov()?.client;
         let account = {
@@ -51,7 +56,10 @@ impl Billing {
         }
         let customer = account.customer_id.ok_or(BillingError::NoSubscription)?;
         let key = format!("mailgate-portal-{}", Uuid::new_v4());
-        Ok(client.portal(&customer, return_url, &key).await?.url)
+        let page = client.portal(&customer, return_url, &key).await?;
+        self.record(subscriber, AuditAction::PortalOpened, author)
+            .await?;
+        Ok(page.url)
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Billing, BillingError};
 use crate::providers::payprov::objects::Reference;
 use crate::providers::payprov::{Beginning, PayprovError};
 use crate::storage::subscribers::billing;
+use crate::types::audit::{AuditAction, Author};
 use crate::types::ids::SubscriberId;
 use crate::types::subscription::SubscriptionStatus;
 
@@ -27,11 +28,15 @@ impl Billing {
     /// # Errors
     ///
     /// [`BillingError`]; what was paid until then stays paid.
-    pub async fn reactivate(&self, subscriber: SubscriberId) -> Result<Reactivated, BillingError> {
+    pub async fn reactivate(
+        &self,
+        subscriber: SubscriberId,
+        author: Author,
+    ) -> Result<Reactivated, BillingError> {
         self.payprov()?;
         let billing = self.clone();
         self.tracker
-            .spawn(async move { billing.reactivate_alone(subscriber).await })
+            .spawn(async move { billing.reactivate_alone(subscriber, author).await })
             .await
             .map_err(|_| BillingError::CutOff)?
     }
@@ -39,6 +44,7 @@ impl Billing {
     async fn reactivate_alone(
         &self,
         subscriber: SubscriberId,
+        author: Author,
     ) -> Result<Reactivated, BillingError> {
         let now = self.clock.now();
         let claimed = {
@@ -48,7 +54,7 @@ impl Billing {
         if !claimed {
             return Err(BillingError::InFlight);
         }
-        let outcome = self.reactivate_claimed(subscriber).await;
+        let outcome = self.reactivate_claimed(subscriber, author).await;
         let mut connection = self.pool.acquire().await?;
         billing::release_reactivation(&mut connection, subscriber).await?;
         if let Err(error) = &outcome {
@@ -60,6 +66,7 @@ impl Billing {
     async fn reactivate_claimed(
         &self,
         subscriber: SubscriberId,
+        author: Author,
     ) -> Result<Reactivated, BillingError> {
         // What the provider says now counts, not what was stored: it may have been paid meanwhile.
         let before = {
@@ -76,6 +83,7 @@ impl Billing {
             .effects;
         let mut status = account.status;
         if !effects.is_empty() {
+            let mut has_changed = true;
             for effect in effects {
                 match effect {
                     Effect::UsePaymentMethod => {
@@ -83,6 +91,7 @@ impl Billing {
                         if !is_payable && status != Some(SubscriptionStatus::Trialing) {
                             return Err(BillingError::NoPaymentMethod);
                         }
+                        has_changed = is_payable;
                     }
                     Effect::PayOpenInvoices => self.pay_open_invoices(&customer, &seen).await?,
                     Effect::CreateSubscription => {
@@ -90,6 +99,10 @@ impl Billing {
                     }
                     _ => {}
                 }
+            }
+            if has_changed {
+                self.record(subscriber, AuditAction::SubscriptionReactivated, author)
+                    .await?;
             }
             status = self.look(subscriber).await?.0.status;
         }

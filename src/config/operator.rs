@@ -6,9 +6,9 @@ use std::path::Path;
 use toml::Table;
 
 use super::{
-    ConfigError, DatabaseSettings, Limits, MailboxSettings, PayprovSettings, PluginSettings,
-    SendingSettings, database, limits, mailboxes, payprov, read_layers, read_plugins,
-    read_seal_keys, sending,
+    ConfigError, DatabaseSettings, Limits, LogSettings, MailboxSettings, PayprovSettings,
+    PluginSettings, SendingSettings, database, limits, log, mailboxes, payprov, read_layers,
+    read_plugins, read_seal_keys, sending,
 };
 use crate::types::seal::SealKeys;
 
@@ -19,6 +19,8 @@ pub struct OperatorSettings {
     pub database: DatabaseSettings,
     /// Keys that seal secrets.
     pub seal_keys: SealKeys,
+    /// Log lines.
+    pub log: LogSettings,
     /// Bounds.
     pub limits: Limits,
     /// How providers are called.
@@ -45,6 +47,7 @@ pub fn load_operator(
     read_layers(Table::new(), file, environment, |reader| {
         let (database, seal_keys) = (database::read(reader), read_seal_keys(reader));
         let (sending, plugins) = (sending::read(reader), read_plugins(reader));
+        let log = log::read(reader);
         Some(OperatorSettings {
             database,
             limits: limits::read(reader),
@@ -53,6 +56,7 @@ pub fn load_operator(
             payprov: payprov::read(reader),
             smtp_host: reader.text("smtp.host"),
             seal_keys: seal_keys?,
+            log: log?,
             sending: sending?,
         })
     })

@@ -1,11 +1,14 @@
 //! Ends a user's way to a provider: what the provider's answer brings is connected, or not.
 
+use std::net::IpAddr;
+
 use secrecy::ExposeSecret;
 
 use super::authorize::{ConnectLink, verifier_context};
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use crate::storage::apps::connecting::{self, PublicApp};
 use crate::storage::oauth_states;
+use crate::types::audit::Author;
 use crate::types::seal::UnsealError;
 
 /// Longest error word of a provider's that is passed on, in bytes.
@@ -54,7 +57,8 @@ pub enum CompleteError {
 }
 
 impl Mailboxes {
-    /// Completes the way that `state` stands for. It runs to its end though the caller goes away.
+    /// Completes the way that `state` stands for, for the user at `address`. It runs to its end though the
+    /// caller goes away.
     ///
     /// # Errors
     ///
@@ -63,11 +67,12 @@ impl Mailboxes {
         &self,
         state: &str,
         answer: ProviderAnswer,
+        address: IpAddr,
     ) -> Result<Completed, CompleteError> {
         let digests = self.seal_keys.lookup_digests(state);
         let mailboxes = self.clone();
         self.tracker
-            .spawn(async move { mailboxes.complete_by(&digests, answer).await })
+            .spawn(async move { mailboxes.complete_by(&digests, answer, address).await })
             .await
             .map_err(|_| CompleteError::CutOff)?
     }
@@ -76,6 +81,7 @@ impl Mailboxes {
         &self,
         digests: &[Vec<u8>],
         answer: ProviderAnswer,
+        address: IpAddr,
     ) -> Result<Completed, CompleteError> {
         let (state, app) = {
             let mut connection = self.pool.acquire().await?;
@@ -103,7 +109,9 @@ impl Mailboxes {
                     redirect_uri: &state.redirect_uri,
                     code_verifier: code_verifier.expose_secret(),
                 };
-                self.connect_by(&new, Some(&state.pushable_key)).await
+                let author = Author::user(Some(address));
+                self.connect_by(&new, Some(&state.pushable_key), author)
+                    .await
             }
             ProviderAnswer::Refused { error, description } => {
                 // A stranger may have written it, and it is logged.

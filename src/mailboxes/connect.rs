@@ -1,15 +1,18 @@
 //! Connects a mailbox: the authorization code becomes tokens, the tokens an address, and both a row.
 
 use secrecy::SecretString;
+use serde_json::json;
 
 use super::revoke::SpentGrant;
 use super::{Mailboxes, scopes, token};
+use crate::accounts::audit::Trail;
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::storage::apps::connecting;
 use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end;
 use crate::storage::{end_users, mailboxes, webhook_messages};
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::email_address::EmailAddress;
 use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use crate::types::ids::{AppId, CredentialId, UserKey};
@@ -100,7 +103,7 @@ impl Mailboxes {
     ///
     /// [`ConnectError`]; nothing is stored then, and the grant is given back.
     pub async fn connect(&self, new: &NewConnection<'_>) -> Result<Connected, ConnectError> {
-        self.connect_by(new, None).await
+        self.connect_by(new, None, Author::user(None)).await
     }
 
     /// As [`Mailboxes::connect`], by a link that has to be the app's own still.
@@ -108,6 +111,7 @@ impl Mailboxes {
         &self,
         new: &NewConnection<'_>,
         pushable_key: Option<&str>,
+        author: Author,
     ) -> Result<Connected, ConnectError> {
         let provider = self
             .providers
@@ -133,7 +137,8 @@ impl Mailboxes {
                     tokens: &tokens,
                     scopes: tokens.scopes.as_deref().unwrap_or(&settings.scopes),
                 };
-                self.store_connection(new, &grant, pushable_key).await
+                self.store_connection(new, &grant, pushable_key, author)
+                    .await
             }
         };
         if result.is_err() {
@@ -152,6 +157,7 @@ impl Mailboxes {
         new: &NewConnection<'_>,
         grant: &Grant<'_>,
         pushable_key: Option<&str>,
+        author: Author,
     ) -> Result<Connected, ConnectError> {
         let now = self.clock.now();
         let mut transaction = self.pool.begin().await?;
@@ -193,11 +199,19 @@ impl Mailboxes {
             now + self.settings.refresh_idle,
         )
         .await?;
+        let mut trail = Trail::new(author, now);
+        let entry = AuditEntry::of_app(AuditAction::UserConnected, new.app)
+            .on(credential)
+            .with(json!({
+                "email": grant.email.as_str(), "plugin": new.plugin.as_str(), "user_id": user_id,
+            }));
+        trail.record(&mut transaction, entry).await?;
         let mut replaced = Vec::new();
         if !rules.multilink {
             let reason = DisconnectReason::Replaced;
             for other in end::others(&mut transaction, user_key, new.plugin, credential).await? {
-                replaced.extend(self.end(&mut transaction, other, None, reason).await?);
+                let ended = self.end(&mut transaction, &mut trail, other, None, reason);
+                replaced.extend(ended.await?);
             }
         }
         let event = Event::UserConnected(MailboxEvent {
@@ -207,11 +221,7 @@ impl Mailboxes {
         });
         webhook_messages::emit(&mut transaction, &[Emission::of(new.app, event)], now).await?;
         billing_jobs::enqueue_quantity_of_app(&mut transaction, new.app, now).await?;
-        transaction.commit().await?;
-        for ended in &replaced {
-            tracing::info!(credential_id = %ended.id, by = %credential, "a mailbox was replaced");
-        }
-        tracing::info!(credential_id = %credential, plugin = %new.plugin, "a mailbox is connected");
+        trail.commit(transaction).await?;
         self.revoke(self.spent_grants(replaced));
         Ok(Connected {
             credential,

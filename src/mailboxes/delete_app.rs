@@ -3,12 +3,15 @@
 //! told, last of all.
 
 use chrono::TimeDelta;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Mailboxes;
+use crate::accounts::audit::Trail;
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
 use crate::storage::{apps, billing_jobs, deleted_apps, email_counters, spool, webhook_messages};
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::event::{AppEvent, Emission, Event};
 use crate::types::ids::{AppId, Owner};
 
@@ -24,13 +27,19 @@ impl Mailboxes {
     /// # Errors
     ///
     /// What the database said; nothing is deleted then.
-    pub async fn delete_app(&self, app: AppId) -> Result<bool, sqlx::Error> {
+    pub async fn delete_app(&self, app: AppId, author: Author) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
         let Some(name) = apps::lock(&mut transaction, app).await? else {
             return Ok(false);
         };
         // While its endpoints are still known.
-        let (now, event) = (self.clock.now(), AppEvent { app_id: app, name });
+        let now = self.clock.now();
+        let mut trail = Trail::new(author, now);
+        let entry = AuditEntry::of_app(AuditAction::AppDeleted, app);
+        trail
+            .record(&mut transaction, entry.with(json!({ "name": name })))
+            .await?;
+        let event = AppEvent { app_id: app, name };
         let deleted = Emission::of(app, Event::AppDeleted(event));
         webhook_messages::emit(&mut transaction, &[deleted], now).await?;
         let grants = end::with_grants(&mut transaction, app).await?;
@@ -41,8 +50,7 @@ impl Mailboxes {
         email_counters::withdraw_app(&mut transaction, app).await?;
         apps::delete(&mut transaction, app).await?;
         apps::announce_deleted(&mut transaction, app).await?;
-        transaction.commit().await?;
-        tracing::info!(app_id = %app, mailboxes = grants.len(), "an app was deleted");
+        trail.commit(transaction).await?;
         self.revoke(self.spent_grants(grants));
         Ok(true)
     }

@@ -1,11 +1,14 @@
 //! Ends the connection of a mailbox, and tells the app.
 
+use serde_json::json;
 use sqlx::PgConnection;
 
 use super::Mailboxes;
+use crate::accounts::audit::Trail;
 use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::webhook_messages;
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use crate::types::ids::{AppId, CredentialId};
 
@@ -16,25 +19,33 @@ impl Mailboxes {
     /// # Errors
     ///
     /// What the database said; nothing has changed then.
-    pub async fn disconnect(&self, app: AppId, id: CredentialId) -> Result<bool, sqlx::Error> {
+    pub async fn disconnect(
+        &self,
+        app: AppId,
+        id: CredentialId,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
+        let mut trail = Trail::new(author, self.clock.now());
         let reason = DisconnectReason::Removed;
-        let ended = self.end(&mut transaction, id, None, reason).await?;
+        let ended = self
+            .end(&mut transaction, &mut trail, id, None, reason)
+            .await?;
         // Another app's comes to life again as the transaction is dropped.
         let Some(ended) = ended.filter(|ended| ended.app == app) else {
             return Ok(false);
         };
-        transaction.commit().await?;
-        tracing::info!(credential_id = %id, "a mailbox was disconnected by its subscriber");
+        trail.commit(transaction).await?;
         self.revoke(self.spent_grants(vec![ended]));
         Ok(true)
     }
 
-    /// Ends a mailbox within the caller's transaction, emits the event and has its subscriber billed for
-    /// one less, if there is anything to end; see [`end::end`].
+    /// Ends a mailbox within the caller's transaction, records it, emits the event and has its subscriber
+    /// billed for one less, if there is anything to end; see [`end::end`].
     pub(super) async fn end(
         &self,
         connection: &mut PgConnection,
+        trail: &mut Trail,
         id: CredentialId,
         generation: Option<i64>,
         reason: DisconnectReason,
@@ -43,6 +54,12 @@ impl Mailboxes {
         let Some(ended) = end::end(connection, id, generation, reason, now).await? else {
             return Ok(None);
         };
+        let entry = AuditEntry::of_app(AuditAction::UserDisconnected, ended.app)
+            .on(id)
+            .with(json!({
+                "email": ended.email, "plugin": ended.plugin.as_str(), "reason": reason.as_str(),
+            }));
+        trail.record(connection, entry).await?;
         let mailbox = MailboxEvent {
             credential_id: id,
             email: ended.email.clone(),

@@ -11,10 +11,12 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
 use super::Mailboxes;
+use crate::accounts::audit::Trail;
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::{self, Mailbox};
+use crate::types::audit::Author;
 use crate::types::event::DisconnectReason;
 use crate::types::ids::CredentialId;
 use crate::types::plugin::Plugin;
@@ -193,8 +195,11 @@ impl Mailboxes {
                 let mut transaction = self.pool.begin().await?;
                 let generation = Some(mailbox.token_generation);
                 let reason = DisconnectReason::InvalidGrant;
-                let ended = self.end(&mut transaction, id, generation, reason).await?;
-                transaction.commit().await?;
+                let mut trail = Trail::new(Author::provider(), self.clock.now());
+                let ended = self
+                    .end(&mut transaction, &mut trail, id, generation, reason)
+                    .await?;
+                trail.commit(transaction).await?;
                 if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);

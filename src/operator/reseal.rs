@@ -11,9 +11,12 @@ use serde_json::json;
 use sqlx::PgPool;
 
 use super::OperatorError;
+use crate::accounts::audit::commit_change;
 use crate::config;
 use crate::storage::pool;
 use crate::storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
+use crate::telemetry;
+use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::seal::SealKeys;
 
 /// Values of one statement.
@@ -50,11 +53,18 @@ impl Resealed {
 /// [`OperatorError`]; [`OperatorError::Unopened`] when all else is resealed.
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
     let mut progress = Progress::new();
     let resealed = reseal(&pool, &settings.seal_keys, &mut progress).await?;
     progress.end();
+    if resealed.resealed > 0 {
+        let details = json!({ "key": settings.seal_keys.first_id(), "values": resealed.resealed });
+        let entry = AuditEntry::of_gateway(AuditAction::SecretsResealed).with(details);
+        let (transaction, now) = (pool.begin().await?, Utc::now());
+        commit_change(transaction, Author::operator(None), now, entry).await?;
+    }
     print(as_json, &resealed, &settings.seal_keys);
     match resealed.unopened {
         0 => Ok(()),

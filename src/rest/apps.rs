@@ -14,11 +14,12 @@ use super::app_views::{
     AppDetail, AppFieldsShown, AppItem, Apps, ChangedApp, ConnectedMailbox, CreatedApp, DeletedApp,
     PushableKeyShown, SendKeyShown,
 };
-use super::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
+use super::authority::{AuthenticatedSubscriber, ClientAddress, OwnedApp, no_such_app};
 use super::problem::{Problem, ProblemBody};
 use super::query::{readable, whole_number};
 use super::request::{json_body, parse};
 use crate::accounts::{ChangeError, CreateError, RenewError};
+use crate::types::audit::Author;
 
 /// A part of the list.
 #[derive(Deserialize, IntoParams)]
@@ -92,6 +93,7 @@ pub(super) async fn list(
 pub(super) async fn create(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
+    ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<CreatedApp>), Problem> {
@@ -99,7 +101,7 @@ pub(super) async fn create(
     let fields = parse::<CreateAppRequest>(&body)?.validate(doors.allow_private)?;
     let created = doors
         .accounts
-        .create_own_app(caller.subscriber.id, &fields)
+        .create_own_app(caller.subscriber.id, &fields, Author::subscriber(address))
         .await
         .map_err(|error| match error {
             CreateError::Database(error) => Problem::database(&error),
@@ -169,6 +171,7 @@ pub(super) async fn show(
 pub(super) async fn change(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ChangedApp>, Problem> {
@@ -176,7 +179,7 @@ pub(super) async fn change(
     let change = parse::<ChangeAppRequest>(&body)?.validate(doors.allow_private)?;
     doors
         .accounts
-        .change_app(app.id, &change)
+        .change_app(app.id, &change, Author::subscriber(address))
         .await
         .map_err(|error| match error {
             ChangeError::Gone => no_such_app(),
@@ -209,10 +212,11 @@ pub(super) async fn change(
 pub(super) async fn delete(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
 ) -> Result<Json<DeletedApp>, Problem> {
     let deleted = doors
         .mailboxes
-        .delete_app(app.id)
+        .delete_app(app.id, Author::subscriber(address))
         .await
         .map_err(|error| Problem::database(&error))?;
     if deleted {
@@ -262,10 +266,11 @@ pub(super) async fn send_key(
 pub(super) async fn reset_send_key(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
 ) -> Result<Json<SendKeyShown>, Problem> {
     let key = doors
         .accounts
-        .renew_send_key(app.id)
+        .renew_send_key(app.id, Author::subscriber(address))
         .await
         .map_err(not_renewed)?;
     Ok(Json(SendKeyShown {
@@ -287,10 +292,11 @@ pub(super) async fn reset_send_key(
 pub(super) async fn reset_pushable_key(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
 ) -> Result<Json<PushableKeyShown>, Problem> {
     let key = doors
         .accounts
-        .renew_pushable_key(app.id)
+        .renew_pushable_key(app.id, Author::subscriber(address))
         .await
         .map_err(not_renewed)?;
     Ok(Json(PushableKeyShown {

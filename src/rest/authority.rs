@@ -87,6 +87,17 @@ impl FromRequestParts<Doors> for OwnedApp {
     }
 }
 
+/// The client's address, whoever it is.
+pub(super) struct ClientAddress(pub(super) IpAddr);
+
+impl FromRequestParts<Doors> for ClientAddress {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> Result<Self, Self::Rejection> {
+        Ok(Self(peer(parts)))
+    }
+}
+
 impl FromRequestParts<Doors> for KeyedApp {
     type Rejection = Problem;
 
@@ -141,7 +152,9 @@ pub(super) fn peer(parts: &Parts) -> IpAddr {
     parts
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| info.0.ip())
+        .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| {
+            info.0.ip().to_canonical()
+        })
 }
 
 fn invalid_api_secret(detail: &str) -> Problem {

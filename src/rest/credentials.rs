@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Doors;
-use super::authority::OwnedApp;
+use super::authority::{ClientAddress, OwnedApp};
 use super::problem::{Problem, ProblemBody};
+use crate::types::audit::Author;
 use crate::types::ids::CredentialId;
 
 /// A mailbox that was disconnected.
@@ -49,12 +50,13 @@ pub(super) struct OfCredential {
 pub(super) async fn disconnect(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
     Path(OfCredential { credential_id }): Path<OfCredential>,
 ) -> Result<Json<DisconnectedMailbox>, Problem> {
     let id: CredentialId = credential_id.parse().map_err(|_| no_such_credential())?;
     let disconnected = doors
         .mailboxes
-        .disconnect(app.id, id)
+        .disconnect(app.id, id, Author::subscriber(address))
         .await
         .map_err(|error| Problem::database(&error))?;
     if disconnected {

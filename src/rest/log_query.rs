@@ -1,12 +1,11 @@
 //! The query of `GET /logs`, and what is right of it.
 
-use std::fmt::Display;
-
-use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::problem::{FieldError, Problem};
+use super::date::Date;
+use super::problem::Problem;
+use super::query::{take, whole_number};
 use crate::reports::{AppReference, Filter};
 use crate::types::log_status::LogStatus;
 use crate::types::plugin::Plugin;
@@ -62,23 +61,14 @@ impl LogQuery {
     /// Checks all of it; tells everything that is wrong at once.
     pub(super) fn validate(self) -> Result<Wanted, Problem> {
         let mut errors = Vec::new();
-        let limit = take(&mut errors, "limit", self.limit, |text| {
-            number(text, 1, LARGEST)
-                .ok_or_else(|| format!("must be a whole number from 1 to {LARGEST}"))
-        });
-        let offset = take(&mut errors, "offset", self.offset, |text| {
-            number(text, 0, u32::MAX).ok_or("must be a whole number of 0 or more")
-        });
+        let limit = whole_number("limit", self.limit, 1..=LARGEST, &mut errors);
+        let offset = whole_number("offset", self.offset, 0..=u32::MAX, &mut errors);
         let filter = Filter {
             app: take(&mut errors, "app_id", self.app_id, AppReference::parse),
             status: take(&mut errors, "status", self.status, str::parse::<LogStatus>),
             plugin: take(&mut errors, "plugin", self.plugin, Plugin::from_log_name),
-            from: take(&mut errors, "from_date", self.from_date, |text| {
-                date(text).map(Date::first).ok_or(DATE)
-            }),
-            before: take(&mut errors, "to_date", self.to_date, |text| {
-                date(text).map(Date::behind).ok_or(DATE)
-            }),
+            from: take(&mut errors, "from_date", self.from_date, Date::parse).map(Date::first),
+            before: take(&mut errors, "to_date", self.to_date, Date::parse).map(Date::behind),
         };
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
@@ -91,205 +81,9 @@ impl LogQuery {
     }
 }
 
-/// What is told of a date that can't be read.
-const DATE: &str =
-    "must be a date or a moment by ISO 8601, such as 2026-11-30 or 2026-11-30T12:00:00Z";
-
-/// Reads a parameter where it is given, and notes what is wrong with it.
-fn take<T, E: Display>(
-    errors: &mut Vec<FieldError>,
-    field: &'static str,
-    text: Option<String>,
-    read: impl FnOnce(&str) -> Result<T, E>,
-) -> Option<T> {
-    match read(&text?) {
-        Ok(value) => Some(value),
-        Err(error) => {
-            errors.push(FieldError::new(field, error.to_string()));
-            None
-        }
-    }
-}
-
-fn number(text: &str, smallest: u32, largest: u32) -> Option<u32> {
-    let number = text.parse().ok()?;
-    (smallest..=largest).contains(&number).then_some(number)
-}
-
-/// What a caller may give as a date.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Date {
-    Day(NaiveDate),
-    Moment(DateTime<Utc>),
-}
-
-impl Date {
-    /// Its first whole millisecond: rows have no finer moments.
-    fn first(self) -> DateTime<Utc> {
-        match self {
-            Self::Day(day) => midnight(day),
-            Self::Moment(moment) => {
-                let whole = milliseconds(moment);
-                if whole == moment {
-                    whole
-                } else {
-                    whole.checked_add_signed(MILLISECOND).unwrap_or(whole)
-                }
-            }
-        }
-    }
-
-    /// The millisecond behind its last.
-    fn behind(self) -> DateTime<Utc> {
-        match self {
-            Self::Day(day) => midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)),
-            Self::Moment(moment) => {
-                let whole = milliseconds(moment);
-                whole.checked_add_signed(MILLISECOND).unwrap_or(whole)
-            }
-        }
-    }
-}
-
-const MILLISECOND: TimeDelta = TimeDelta::milliseconds(1);
-
-fn midnight(day: NaiveDate) -> DateTime<Utc> {
-    day.and_time(chrono::NaiveTime::MIN).and_utc()
-}
-
-/// Without what is finer.
-fn milliseconds(moment: DateTime<Utc>) -> DateTime<Utc> {
-    DateTime::from_timestamp_millis(moment.timestamp_millis()).unwrap_or(moment)
-}
-
-/// Reads a date, or a moment with an offset or in UTC. A `+` that wasn't written as `%2B` comes as a
-/// space, and is taken for what was meant.
-fn date(text: &str) -> Option<Date> {
-    // Years of four digits, and nothing that a lenient parser would skip.
-    let is_plain = text.len() <= 40
-        && text.as_bytes().get(..4)?.iter().all(u8::is_ascii_digit)
-        && text.as_bytes().get(4) == Some(&b'-');
-    if !is_plain {
-        return None;
-    }
-    if text.len() == 10 {
-        return NaiveDate::parse_from_str(text, "%Y-%m-%d")
-            .ok()
-            .map(Date::Day);
-    }
-    let mended = match text.rsplit_once(' ') {
-        Some((moment, offset)) if moment.contains('T') => format!("{moment}+{offset}"),
-        _ => text.to_owned(),
-    };
-    let with_offset = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"]
-        .iter()
-        .find_map(|form| DateTime::parse_from_str(&mended, form).ok())
-        .map(|moment| moment.to_utc());
-    let in_utc = || {
-        ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"]
-            .iter()
-            .find_map(|form| NaiveDateTime::parse_from_str(&mended, form).ok())
-            .map(|moment| moment.and_utc())
-    };
-    with_offset.or_else(in_utc).map(Date::Moment)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn first(text: &str) -> Option<String> {
-        date(text).map(|date| date.first().to_rfc3339())
-    }
-
-    fn behind(text: &str) -> Option<String> {
-        date(text).map(|date| date.behind().to_rfc3339())
-    }
-
-    #[test]
-    fn dates() {
-        for (text, from, before) in [
-            (
-                "2026-02-28",
-                "2026-02-28T00:00:00+00:00",
-                "2026-03-01T00:00:00+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00Z",
-                "2026-02-28T10:00:00+00:00",
-                "2026-02-28T10:00:00.001+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00.5Z",
-                "2026-02-28T10:00:00.500+00:00",
-                "2026-02-28T10:00:00.501+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00.1239Z",
-                "2026-02-28T10:00:00.124+00:00",
-                "2026-02-28T10:00:00.124+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00+02:00",
-                "2026-02-28T08:00:00+00:00",
-                "2026-02-28T08:00:00.001+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00-0130",
-                "2026-02-28T11:30:00+00:00",
-                "2026-02-28T11:30:00.001+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00 02:00",
-                "2026-02-28T08:00:00+00:00",
-                "2026-02-28T08:00:00.001+00:00",
-            ),
-            (
-                "2026-02-28T10:00",
-                "2026-02-28T10:00:00+00:00",
-                "2026-02-28T10:00:00.001+00:00",
-            ),
-            (
-                "2026-02-28T10:00+01:00",
-                "2026-02-28T09:00:00+00:00",
-                "2026-02-28T09:00:00.001+00:00",
-            ),
-            (
-                "2026-02-28T10:00:00",
-                "2026-02-28T10:00:00+00:00",
-                "2026-02-28T10:00:00.001+00:00",
-            ),
-        ] {
-            assert_eq!(first(text).as_deref(), Some(from), "{text}");
-            assert_eq!(behind(text).as_deref(), Some(before), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_date() {
-        for text in [
-            "",
-            "yesterday",
-            "2026",
-            "2026-02",
-            "2026-02-30",
-            "2026-13-01",
-            "26-02-28",
-            "+2026-02-28",
-            "02026-02-28",
-            "2026-2-28",
-            "2026-02-28 ",
-            "2026-02-28T",
-            "2026-02-28T25:00:00Z",
-            "2026-02-28T10:00:00+99:00",
-            "2026-02-28T10:00:00Zx",
-            "1700000000",
-            "2026-02-28\u{0}",
-            "2026-02-28T10:00:00\u{661}Z",
-        ] {
-            assert_eq!(date(text), None, "{text:?}");
-        }
-    }
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {

@@ -7,9 +7,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Doors;
-use super::authority::AuthenticatedSubscriber;
+use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::problem::Problem;
 use crate::accounts::RenewError;
+use crate::types::audit::Author;
 use crate::types::moment::iso8601;
 use crate::types::subscription::SubscriptionStatus;
 
@@ -88,10 +89,15 @@ pub(super) async fn me(
 pub(super) async fn reset_api_secret(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
+    ClientAddress(address): ClientAddress,
 ) -> Result<Json<RenewedApiSecret>, Problem> {
     let renewed = doors
         .accounts
-        .renew_api_secret(caller.subscriber.id, Some(&caller.presented))
+        .renew_api_secret(
+            caller.subscriber.id,
+            Some(&caller.presented),
+            Author::subscriber(address),
+        )
         .await;
     match renewed {
         Ok(secret) => Ok(Json(RenewedApiSecret {

@@ -8,6 +8,7 @@ use url::Url;
 use utoipa::IntoParams;
 
 use super::Doors;
+use super::authority::ClientAddress;
 use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, framed, link_query, name, redirect};
 use super::query::QueryParameters;
@@ -52,6 +53,7 @@ pub(super) struct CallbackParameters {
 )]
 pub(super) async fn oauth_callback(
     State(doors): State<Doors>,
+    ClientAddress(address): ClientAddress,
     RawQuery(query): RawQuery,
 ) -> Result<Response, PageProblem> {
     let query = QueryParameters::parse(query.as_deref());
@@ -63,7 +65,7 @@ pub(super) async fn oauth_callback(
             "It is where mail providers send people back to, and something is missing for that. Begin again from the app that sent you here.",
         )
     })?;
-    match doors.mailboxes.complete(state, answer).await {
+    match doors.mailboxes.complete(state, answer, address).await {
         Ok(completed) => Ok(answered(&doors, completed)),
         Err(CompleteError::LinkDead) => Err(PageProblem::new(
             StatusCode::GONE,

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Doors;
-use super::authority::AuthenticatedSubscriber;
+use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::field::Field;
 use super::payprov::problem;
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{json_body, parse};
+use crate::types::audit::Author;
 use crate::types::moment::iso8601;
 use crate::types::subscription::SubscriptionStatus;
 use crate::types::web_address::check_web_address;
@@ -82,13 +83,15 @@ pub(super) struct CancelledAnswer {
 pub(super) async fn checkout_setup(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
+    ClientAddress(client): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<HostedPage>, Problem> {
     let body = json_body(&headers, body, doors.limits.body_bytes).await?;
     let request: CheckoutSetupRequest = parse(&body)?;
     let address = checked("portal_url", request.portal_url, doors.allow_private)?;
-    let page = doors.billing.checkout_setup(caller.subscriber.id, &address);
+    let author = Author::subscriber(client);
+    let page = (doors.billing).checkout_setup(caller.subscriber.id, &address, author);
     let url = page.await.map_err(problem)?;
     Ok(Json(HostedPage { url }))
 }
@@ -113,8 +116,11 @@ pub(super) async fn checkout_setup(
 pub(super) async fn reactivate(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
+    ClientAddress(client): ClientAddress,
 ) -> Result<Json<ReactivatedAnswer>, Problem> {
-    let reactivated = doors.billing.reactivate(caller.subscriber.id).await;
+    let reactivated = (doors.billing)
+        .reactivate(caller.subscriber.id, Author::subscriber(client))
+        .await;
     let reactivated = reactivated.map_err(problem)?;
     Ok(Json(ReactivatedAnswer {
         reactivated: reactivated.reactivated,
@@ -139,8 +145,11 @@ pub(super) async fn reactivate(
 pub(super) async fn cancel_subscription(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
+    ClientAddress(client): ClientAddress,
 ) -> Result<Json<CancelledAnswer>, Problem> {
-    let cancelled = doors.billing.cancel(caller.subscriber.id).await;
+    let cancelled = (doors.billing)
+        .cancel(caller.subscriber.id, Author::subscriber(client))
+        .await;
     let cancelled = cancelled.map_err(problem)?;
     Ok(Json(CancelledAnswer {
         cancelled: true,
@@ -167,13 +176,15 @@ pub(super) async fn cancel_subscription(
 pub(super) async fn portal(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
+    ClientAddress(client): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<HostedPage>, Problem> {
     let body = json_body(&headers, body, doors.limits.body_bytes).await?;
     let request: PortalRequest = parse(&body)?;
     let address = checked("return_url", request.return_url, doors.allow_private)?;
-    let page = doors.billing.portal(caller.subscriber.id, &address);
+    let author = Author::subscriber(client);
+    let page = (doors.billing).portal(caller.subscriber.id, &address, author);
     let url = page.await.map_err(problem)?;
     Ok(Json(HostedPage { url }))
 }

@@ -1,6 +1,7 @@
 //! Queries. In that of a request whose answer is a page, a parameter that is there twice is a mistake, and
 //! so is one that is no text.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use axum::extract::Query;
@@ -38,6 +39,22 @@ pub(super) fn whole_number(
         errors.push(FieldError::new(field, detail));
     }
     number
+}
+
+/// Reads a parameter where it is given, and notes what is wrong with it.
+pub(super) fn take<T, E: Display>(
+    errors: &mut Vec<FieldError>,
+    field: &'static str,
+    text: Option<String>,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Option<T> {
+    match read(&text?) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            errors.push(FieldError::new(field, error.to_string()));
+            None
+        }
+    }
 }
 
 /// Decoded parameters, in order.

@@ -20,7 +20,7 @@ use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
 use super::webhook_document::say_what_is_told;
 use super::{
-    apps, connect, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
+    apps, audit, connect, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
     payprov_webhook, request, send, stats, subscribers, webhook_deliveries, webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
@@ -69,6 +69,7 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(send::send))
         .routes(routes!(me::me))
         .routes(routes!(me::reset_api_secret))
+        .routes(routes!(audit::list))
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
         .routes(routes!(apps::send_key))

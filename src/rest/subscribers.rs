@@ -12,11 +12,12 @@ use utoipa::ToSchema;
 
 use super::Doors;
 use super::app_fields::checked_text;
-use super::authority::peer;
+use super::authority::{ClientAddress, peer};
 use super::field::Field;
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{json_body, parse};
 use crate::accounts::CreateError;
+use crate::types::audit::Author;
 use crate::types::email_address::EmailAddress;
 
 /// Somebody who has the operator token.
@@ -94,6 +95,7 @@ pub(super) struct CreatedSubscriber {
 pub(super) async fn create(
     State(doors): State<Doors>,
     _: Operator,
+    ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<CreatedSubscriber>), Problem> {
@@ -115,7 +117,7 @@ pub(super) async fn create(
     };
     let created = doors
         .accounts
-        .sign_up(&label, &email)
+        .sign_up(&label, &email, Author::operator(Some(address)))
         .await
         .map_err(|error| match error {
             CreateError::Database(error) => Problem::database(&error),

@@ -8,11 +8,12 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
 use super::Doors;
-use super::authority::{OwnedApp, no_such_app};
+use super::authority::{ClientAddress, OwnedApp, no_such_app};
 use super::problem::{Problem, ProblemBody};
 use super::request::{json_body, parse};
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
+use crate::types::audit::Author;
 use crate::types::ids::WebhookConfigId;
 use crate::webhooks::ConfigurationError;
 
@@ -70,13 +71,17 @@ pub(super) async fn list(
 pub(super) async fn create(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<CreatedWebhook>), Problem> {
     let body = json_body(&headers, body, doors.limits.body_bytes).await?;
     let new = parse::<CreateWebhookRequest>(&body)?.validate(doors.allow_private)?;
-    let created = doors.webhooks.create_configuration(app.id, new).await;
-    let (config, secret) = created.map_err(|error| refused(&error))?;
+    let (config, secret) = doors
+        .webhooks
+        .create_configuration(app.id, new, Author::subscriber(address))
+        .await
+        .map_err(|error| refused(&error))?;
     let answer = CreatedWebhook::new(config, &secret);
     Ok((StatusCode::CREATED, Json(answer)))
 }
@@ -101,6 +106,7 @@ pub(super) async fn create(
 pub(super) async fn change(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
     Path(path): Path<OfWebhook>,
     headers: HeaderMap,
     body: Body,
@@ -109,7 +115,7 @@ pub(super) async fn change(
     let change = parse::<ChangeWebhookRequest>(&body)?.validate(doors.allow_private)?;
     doors
         .webhooks
-        .change_configuration(app.id, path.id()?, &change)
+        .change_configuration(app.id, path.id()?, &change, Author::subscriber(address))
         .await
         .map_err(|error| Problem::database(&error))?
         .map(|config| Json(ChangedWebhook::new(config)))
@@ -136,11 +142,12 @@ pub(super) async fn change(
 pub(super) async fn delete(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
     Path(path): Path<OfWebhook>,
 ) -> Result<StatusCode, Problem> {
     let deleted = doors
         .webhooks
-        .delete_configuration(app.id, path.id()?)
+        .delete_configuration(app.id, path.id()?, Author::subscriber(address))
         .await
         .map_err(|error| Problem::database(&error))?;
     if deleted {

@@ -87,7 +87,7 @@ pub async fn run(options: DevOptions) -> Result<(), DevError> {
     // Wrong settings are told before anything is started; what only a start can tell stands in for itself.
     // The plugins are off until the provider's addresses are known.
     let early = load(&options, preset_before_start(), Table::new())?;
-    telemetry::start_logging_by(&early);
+    telemetry::start_logging_by(&early.log, &early.seal_keys);
     let home = Home::open(&options.directory, options.ephemeral)?;
     let files = certificates::ensure(
         home.state(),

@@ -6,6 +6,7 @@ mod keys;
 mod sending;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -194,7 +195,7 @@ pub async fn find_owned(
 }
 
 /// What changes of an app; `None` leaves a field as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Change {
     /// Its name; the slug stays.
     pub name: Option<String>,
@@ -223,6 +224,27 @@ pub async fn lock(
     sqlx::query_scalar!("SELECT name FROM apps WHERE id = $1 FOR UPDATE", app.0)
         .fetch_optional(connection)
         .await
+}
+
+/// As [`lock`]; tells all that may change.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn lock_fields(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<Change>, sqlx::Error> {
+    sqlx::query_as!(
+        Change,
+        r#"SELECT name AS "name?", logo_url AS "logo_url?", multiuser AS "multiuser?",
+                  multilink AS "multilink?", webhook_url AS "webhook_url?",
+                  callback_url AS "callback_url?"
+           FROM apps WHERE id = $1 FOR UPDATE"#,
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 /// The subscriber's app with this id, or else with this slug.

@@ -2,6 +2,7 @@
 //! is asked where events are written (`webhook_messages`, `journal`).
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -193,7 +194,7 @@ pub async fn list(
 }
 
 /// What changes of a configuration; `None` leaves a field as it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct WebhookConfigChange {
     /// Where events go.
     pub url: Option<String>,
@@ -236,7 +237,7 @@ pub async fn update(
     .transpose()
 }
 
-/// Deletes a configuration; `false` when the app has none of this id.
+/// Deletes a configuration and answers where it went; `None` when the app has none of this id.
 ///
 /// # Errors
 ///
@@ -245,13 +246,12 @@ pub async fn delete(
     connection: &mut PgConnection,
     app: AppId,
     id: WebhookConfigId,
-) -> Result<bool, sqlx::Error> {
-    let deleted = sqlx::query!(
-        "DELETE FROM webhook_configs WHERE app_id = $1 AND id = $2",
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "DELETE FROM webhook_configs WHERE app_id = $1 AND id = $2 RETURNING url",
         app.0,
         id.0,
     )
-    .execute(connection)
-    .await?;
-    Ok(deleted.rows_affected() == 1)
+    .fetch_optional(connection)
+    .await
 }

@@ -1,5 +1,5 @@
-//! Mail addresses in log lines: as they are, or hashed, so that lines about one address can still be put
-//! together and nobody reads it.
+//! Mail addresses in log lines, and those of clients: as they are, or hashed, so that lines about one address
+//! can still be put together and nobody reads it.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -54,10 +54,18 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
+/// The field whose value is a client's address.
+const CLIENT: &[u8] = b"client_address";
+
 /// The line with `address:` and 16 hexadecimal digits in the place of each address.
 fn hidden(line: &[u8], hash: &AddressHash) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut done = 0;
+    if let Some((start, end)) = client(line) {
+        out.extend_from_slice(&line[..start]);
+        push(&mut out, &line[start..end], hash);
+        done = end;
+    }
     while let Some((at, sign)) = next_sign(line, done) {
         let start = local_part(line, done, at);
         let behind = at + sign;
@@ -69,13 +77,43 @@ fn hidden(line: &[u8], hash: &AddressHash) -> Vec<u8> {
         }
         out.extend_from_slice(&line[done..start]);
         let address = [&line[start..at], b"@", &line[behind..end]].concat();
-        let address = String::from_utf8_lossy(&address).to_lowercase();
-        out.extend_from_slice(b"address:");
-        out.extend_from_slice(hash.of(&address).as_bytes());
+        push(&mut out, &address, hash);
         done = end;
     }
     out.extend_from_slice(&line[done..]);
     out
+}
+
+fn push(out: &mut Vec<u8>, address: &[u8], hash: &AddressHash) {
+    let address = String::from_utf8_lossy(address).to_lowercase();
+    out.extend_from_slice(b"address:");
+    out.extend_from_slice(hash.of(&address).as_bytes());
+}
+
+/// Where a client's address stands: behind the field's name as JSON, or as text, which terminals get with
+/// colours.
+fn client(line: &[u8]) -> Option<(usize, usize)> {
+    let name = memchr::memmem::find(line, CLIENT)? + CLIENT.len();
+    let rest = &line[name..];
+    let value = rest.strip_prefix(b"\":\"").or_else(|| {
+        let value = without_colours(rest).strip_prefix(b"=")?;
+        Some(without_colours(value))
+    })?;
+    let is_of_address = |byte: &&u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':');
+    let length = value.iter().take_while(is_of_address).count();
+    let start = line.len() - value.len();
+    (length > 0).then_some((start, start + length))
+}
+
+/// What comes after the escape sequences that select colours (ECMA-48 §8.3.117).
+fn without_colours(mut text: &[u8]) -> &[u8] {
+    while let Some(sequence) = text.strip_prefix(b"\x1b[") {
+        let Some(end) = memchr::memchr(b'm', sequence) else {
+            break;
+        };
+        text = &sequence[end + 1..];
+    }
+    text
 }
 
 /// Where the next `@` stands, and its length: in a query it is `%40`.
@@ -205,6 +243,50 @@ mod tests {
             for part in ["ada", "lovelace", "example.com", "192", "jörg", "o'"] {
                 assert!(!hidden.contains(part), "{line}: {hidden}");
             }
+        }
+    }
+
+    #[test]
+    fn a_clients_address_is_hashed() {
+        let of = |address: &str| format!("address:{}", hash(1).of(address));
+        for (line, expected) in [
+            (
+                r#"{"action":"x","client_address":"192.0.2.7","message":"audit"}"#,
+                format!(
+                    r#"{{"action":"x","client_address":"{}","message":"audit"}}"#,
+                    of("192.0.2.7")
+                ),
+            ),
+            (
+                r#"{"client_address":"::1"}"#,
+                format!(r#"{{"client_address":"{}"}}"#, of("::1")),
+            ),
+            (
+                "audit action=\"x\" client_address=2001:db8::1 more=1",
+                format!(
+                    "audit action=\"x\" client_address={} more=1",
+                    of("2001:db8::1")
+                ),
+            ),
+            (
+                "\u{1b}[3mclient_address\u{1b}[0m\u{1b}[2m=\u{1b}[0m192.0.2.7\n",
+                format!(
+                    "\u{1b}[3mclient_address\u{1b}[0m\u{1b}[2m=\u{1b}[0m{}\n",
+                    of("192.0.2.7")
+                ),
+            ),
+            (
+                "client_address=192.0.2.7 to bob@example.com",
+                format!(
+                    "client_address={} to {}",
+                    of("192.0.2.7"),
+                    of("bob@example.com")
+                ),
+            ),
+            ("http=127.0.0.1:8080", "http=127.0.0.1:8080".to_owned()),
+            ("client_address", "client_address".to_owned()),
+        ] {
+            assert_eq!(hide(line), expected, "{line}");
         }
     }
 

@@ -133,6 +133,12 @@ prefixed_id!(
     "msg"
 );
 
+prefixed_id!(
+    /// An entry of the audit trail.
+    AuditEntryId,
+    "audit"
+);
+
 /// Where webhooks go: a webhook configuration, or an app's own `webhook_url`, which has the app's id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct EndpointId(pub Uuid);

@@ -2,10 +2,13 @@
 //! configuration changes or goes still arrives as it was.
 
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
+use serde_json::json;
 
 use super::{Webhooks, secret_context};
+use crate::accounts::audit::{Trail, commit_change};
 use crate::storage::apps;
 use crate::storage::webhook_configs::{self, ListedConfig};
+use crate::types::audit::{AuditAction, AuditEntry, Author, changed};
 use crate::types::event_name::EventName;
 use crate::types::ids::{AppId, WebhookConfigId};
 use crate::types::seal::{SealError, UnsealError};
@@ -78,6 +81,7 @@ impl Webhooks {
         &self,
         app: AppId,
         new: NewConfiguration,
+        author: Author,
     ) -> Result<(WebhookConfig, SigningSecret), ConfigurationError> {
         let now = self.clock.now();
         let id = WebhookConfigId::at(now);
@@ -105,7 +109,12 @@ impl Webhooks {
             return Err(ConfigurationError::TooMany);
         }
         webhook_configs::insert(&mut transaction, &config).await?;
-        transaction.commit().await?;
+        let entry = AuditEntry::of_app(AuditAction::WebhookCreated, app)
+            .on(id)
+            .with(json!({
+                "url": config.url, "events": config.events, "is_active": config.is_active,
+            }));
+        commit_change(transaction, author, now, entry).await?;
         Ok((config, secret))
     }
 
@@ -177,9 +186,30 @@ impl Webhooks {
         app: AppId,
         id: WebhookConfigId,
         change: &WebhookConfigChange,
+        author: Author,
     ) -> Result<Option<WebhookConfig>, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
-        webhook_configs::update(&mut connection, app, id, change, self.clock.now()).await
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await?;
+        // One at a time, so that each is recorded with what it changed.
+        apps::lock(&mut transaction, app).await?;
+        let Some(before) = webhook_configs::find(&mut transaction, app, id).await? else {
+            return Ok(None);
+        };
+        let after = webhook_configs::update(&mut transaction, app, id, change, now).await?;
+        let before = WebhookConfigChange {
+            url: Some(before.url),
+            events: Some(before.events),
+            is_active: Some(before.is_active),
+        };
+        let mut trail = Trail::new(author, now);
+        if let Some(changed) = changed(&before, change) {
+            let entry = AuditEntry::of_app(AuditAction::WebhookChanged, app);
+            trail
+                .record(&mut transaction, entry.on(id).with(changed))
+                .await?;
+        }
+        trail.commit(transaction).await?;
+        Ok(after)
     }
 
     /// Deletes a configuration; `false` when the app has none of this id. It gets nothing that happens
@@ -192,9 +222,17 @@ impl Webhooks {
         &self,
         app: AppId,
         id: WebhookConfigId,
+        author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut connection = self.pool.acquire().await?;
-        webhook_configs::delete(&mut connection, app, id).await
+        let mut transaction = self.pool.begin().await?;
+        let Some(url) = webhook_configs::delete(&mut transaction, app, id).await? else {
+            return Ok(false);
+        };
+        let entry = AuditEntry::of_app(AuditAction::WebhookDeleted, app)
+            .on(id)
+            .with(json!({ "url": url }));
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(true)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Makes the log's daily partitions ahead of their days, and drops those that are too old.
+//! Makes the log's daily partitions ahead of their days, and drops those that are too old, with what is kept as
+//! long as the log.
 
 use std::time::Duration;
 
@@ -9,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use crate::storage::partitions::{self, Right, midnight};
 use crate::storage::pool::maintenance;
-use crate::storage::{email_counters, log_retention, spool, webhook_counters, webhook_queue};
+use crate::storage::{
+    audit_entries, email_counters, log_retention, spool, webhook_counters, webhook_queue,
+};
 use crate::types::clock::SharedClock;
 use crate::types::ids::{LogId, WebhookMessageId};
 
@@ -22,8 +25,8 @@ const EVERY: Duration = Duration::from_mins(15);
 /// Days that statistics show of the past, and one more for replicas whose clocks differ.
 const COUNTED: u64 = 31;
 
-/// Counters that are removed together.
-const COUNTERS: i64 = 1_000;
+/// Counters, or entries of the audit trail, that are removed together.
+const BATCH: i64 = 1_000;
 
 /// How often it asks whether another replica has finished, and after how many times it says so.
 const WAIT: Duration = Duration::from_millis(100);
@@ -126,6 +129,7 @@ async fn drop_old(
     if dropped > 0 {
         tracing::info!(days = dropped, "old log partitions were dropped");
     }
+    while audit_entries::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     forget_counters(connection, today, oldest).await
 }
 
@@ -137,9 +141,9 @@ async fn forget_counters(
 ) -> Result<(), sqlx::Error> {
     let shown = today.checked_sub_days(Days::new(COUNTED)).unwrap_or(oldest);
     let before = midnight(oldest.min(shown));
-    while email_counters::remove_old(connection, before, COUNTERS).await? > 0 {}
+    while email_counters::remove_old(connection, before, BATCH).await? > 0 {}
     // The webhooks' counters are those of what can be listed, so they go with it.
-    while webhook_counters::remove_before(connection, midnight(oldest), COUNTERS).await? > 0 {}
+    while webhook_counters::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     Ok(())
 }
 

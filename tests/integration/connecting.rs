@@ -1,5 +1,6 @@
 //! End users connect their mailboxes: the link, the provider, the way back, and what is told of it.
 
+mod audited;
 mod browser;
 mod disconnect;
 mod failures;
@@ -16,7 +17,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::support::gateway::{Gateway, SEAL_KEY};
+use crate::support::gateway::{Gateway, OPERATOR, SEAL_KEY};
 
 /// What a browser is shown.
 struct Visit {
@@ -152,8 +153,8 @@ async fn execute(gateway: &Gateway, statement: &'static str) {
 /// A further app of the gateway's subscriber.
 async fn another_app(gateway: &Gateway, name: &str) -> CreatedApp {
     let (accounts, fields) = (&gateway.daemon.accounts, AppFields::named(name));
-    let created = accounts.create_own_app(gateway.subscriber, &fields).await;
-    created.unwrap()
+    let created = accounts.create_own_app(gateway.subscriber, &fields, OPERATOR);
+    created.await.unwrap()
 }
 
 /// The `user.…` events of all apps that have a `webhook_url`, as `(name, data)`, oldest first.

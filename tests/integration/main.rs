@@ -7,6 +7,7 @@
 )]
 
 mod apps;
+mod audit;
 mod billing;
 mod certificate_reload;
 mod command_line;

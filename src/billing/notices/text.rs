@@ -16,6 +16,9 @@ const WHOLE: [&str; 16] = [
 ];
 const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
 
+/// Longest name that stands in a mail, in characters.
+const LABEL_LENGTH: usize = 80;
+
 /// A notice in words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
@@ -33,7 +36,7 @@ struct Draft {
 
 /// `label` is the subscriber's own name for the account.
 pub(super) fn write(notice: &Notice, label: &str) -> Words {
-    let label = one_line(label);
+    let label = plain_name(label);
     let draft = match notice {
         Notice::PaymentFailed {
             amount_due,
@@ -143,10 +146,31 @@ fn web_link(url: Option<&str>) -> Option<String> {
     matches!(url.scheme(), "http" | "https").then(|| url.to_string())
 }
 
-/// Nothing of a name can begin a line of its own.
-fn one_line(text: &str) -> String {
-    let text = text.replace(char::is_control, " ");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// A name that is nothing but one. Whoever signs up chooses it and the address that it is sent to, which may
+/// be another's: so it begins no line, turns no text around, and mail programs make no link of it.
+fn plain_name(text: &str) -> String {
+    let text = text.replace(
+        |letter| char::is_control(letter) || is_invisible(letter),
+        " ",
+    );
+    let mut name = String::new();
+    let mut letters = text.chars().take(LABEL_LENGTH).peekable();
+    while let Some(letter) = letters.next() {
+        name.push(letter);
+        let goes_on = letters.peek().is_some_and(|next| !next.is_whitespace());
+        if goes_on && matches!(letter, '.' | ':' | '@' | '。' | '．') {
+            name.push(' ');
+        }
+    }
+    name.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Characters that show nothing themselves and change how others are shown (Unicode's category Cf, as far as
+/// names have no use for it).
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e007f}')
 }
 
 fn moment(moment: DateTime<Utc>) -> String {
@@ -154,7 +178,10 @@ fn moment(moment: DateTime<Utc>) -> String {
 }
 
 fn amount(due: &AmountDue) -> String {
-    let currency = due.currency.to_ascii_lowercase();
+    // Three letters, whatever the provider says.
+    let letters = due.currency.chars().filter(char::is_ascii_alphabetic);
+    let currency: String = letters.take(3).collect();
+    let currency = currency.to_ascii_lowercase();
     let digits = if WHOLE.contains(&currency.as_str()) {
         0
     } else if THOUSANDTHS.contains(&currency.as_str()) {
@@ -185,6 +212,30 @@ mod tests {
             minor_units,
             currency: currency.to_owned(),
         }
+    }
+
+    #[test]
+    fn a_name_is_nothing_but_a_name() {
+        for (label, expected) in [
+            ("Acme Inc.", "Acme Inc."),
+            ("Müller & Söhne", "Müller & Söhne"),
+            ("  a\r\nBcc: x ", "a Bcc: x"),
+            ("https://evil.example/pay", "https: //evil. example/pay"),
+            ("www.evil.example", "www. evil. example"),
+            ("eve@evil.example", "eve@ evil. example"),
+            ("abc\u{202e}def", "abc def"),
+            ("a\u{2028}b\u{200b}c", "a b c"),
+        ] {
+            assert_eq!(plain_name(label), expected, "{label:?}");
+        }
+        assert_eq!(plain_name(&"é".repeat(255)).chars().count(), 80);
+    }
+
+    #[test]
+    fn a_currency_is_three_letters() {
+        let smuggled = "eur\n\nPay at https://evil.example";
+        assert_eq!(amount(&due(500, smuggled)), "5.00 EUR");
+        assert_eq!(amount(&due(500, "\u{202e}")), "5.00 ");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Billed;
 use crate::peers::process::Household;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, OPERATOR};
 use crate::support::payprov_proxy::PayprovProxy;
 use crate::support::{patience, ports};
 
@@ -157,7 +157,7 @@ async fn an_independent_provider_bills_the_same() {
         let mailboxes = &billed.gateway.daemon.mailboxes;
         assert!(
             mailboxes
-                .disconnect(billed.gateway.app.id, *id)
+                .disconnect(billed.gateway.app.id, *id, OPERATOR)
                 .await
                 .unwrap()
         );

@@ -7,7 +7,7 @@ use mailgate::types::plugin::Plugin;
 use serde_json::json;
 
 use super::Billed;
-use crate::support::gateway::{Gateway, connect, create_app};
+use crate::support::gateway::{Gateway, OPERATOR, connect, create_app};
 
 fn fault(kind: FaultKind, method: Option<&str>, path: &str, times: u32) -> Fault {
     Fault {
@@ -261,7 +261,7 @@ async fn a_deleted_subscriber_is_billed_no_more() {
     let accounts = &billed.gateway.daemon.accounts;
     assert!(
         accounts
-            .delete_subscriber(billed.gateway.subscriber)
+            .delete_subscriber(billed.gateway.subscriber, OPERATOR)
             .await
             .unwrap()
     );

@@ -8,7 +8,7 @@ use super::{
     Visit, active, another_app, connect, execute, grants_of, left_with, link, no_grant_of, rows,
     walk,
 };
-use crate::support::gateway::{Gateway, MAILBOX};
+use crate::support::gateway::{Gateway, MAILBOX, OPERATOR};
 use crate::support::stand_in::StandIn;
 use crate::support::stand_in::oauth::Answer;
 
@@ -243,12 +243,19 @@ async fn a_key_renewed_during_the_exchange_ends_the_way() {
                 .await;
             let app = gateway.app.id;
             if delete {
-                assert!(gateway.daemon.mailboxes.delete_app(app).await.unwrap());
+                assert!(
+                    gateway
+                        .daemon
+                        .mailboxes
+                        .delete_app(app, OPERATOR)
+                        .await
+                        .unwrap()
+                );
             } else {
                 gateway
                     .daemon
                     .accounts
-                    .renew_pushable_key(app)
+                    .renew_pushable_key(app, OPERATOR)
                     .await
                     .unwrap();
             }

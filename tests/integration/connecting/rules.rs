@@ -7,7 +7,7 @@ use super::{
     Visit, access_token, active, another_app, connect, connected, disconnected, events, execute,
     grants, left_with, rows, until_callback, walk,
 };
-use crate::support::gateway::{Gateway, MAILBOX};
+use crate::support::gateway::{Gateway, MAILBOX, OPERATOR};
 
 const GRACE: &str = "grace@sandbox.example";
 
@@ -235,7 +235,14 @@ async fn the_same_account_may_be_connected_in_several_apps() {
     left_with(&gateway, 3).await;
     assert!(gateway.sandbox.authorization.authenticate(MAILBOX, &token));
     // And with the last app it ends, which is asked for by that app's own token.
-    assert!(gateway.daemon.mailboxes.delete_app(other.id).await.unwrap());
+    assert!(
+        gateway
+            .daemon
+            .mailboxes
+            .delete_app(other.id, OPERATOR)
+            .await
+            .unwrap()
+    );
     left_with(&gateway, 2).await;
     gateway.stop().await;
 }

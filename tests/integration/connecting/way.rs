@@ -8,7 +8,7 @@ use super::{
     Row, Visit, access_token, active, another_app, connect, connected, events, execute, grants,
     left_with, link, rows, states, until_callback, walk,
 };
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, OPERATOR};
 
 const GRACE: &str = "grace@sandbox.example";
 
@@ -236,7 +236,7 @@ async fn a_renewed_pushable_key_ends_ways_under_way() {
     gateway
         .daemon
         .accounts
-        .renew_pushable_key(other.id)
+        .renew_pushable_key(other.id, OPERATOR)
         .await
         .unwrap();
     Visit::to(callback).await.is_failure(410, "link_expired");
@@ -267,7 +267,14 @@ async fn a_deleted_app_ends_ways_under_way() {
     let other = another_app(&gateway, "Other").await;
     let parameters = [("plugin", "plugin_a"), ("login_hint", GRACE)];
     let callback = until_callback(&gateway, &other, &parameters).await;
-    assert!(gateway.daemon.mailboxes.delete_app(other.id).await.unwrap());
+    assert!(
+        gateway
+            .daemon
+            .mailboxes
+            .delete_app(other.id, OPERATOR)
+            .await
+            .unwrap()
+    );
     Visit::to(callback).await.is_failure(410, "link_expired");
     left_with(&gateway, 1).await;
     gateway.stop().await;

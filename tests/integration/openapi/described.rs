@@ -12,7 +12,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 35] = [
+const SPECIFIED: [(&str, &str); 36] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -37,6 +37,7 @@ const SPECIFIED: [(&str, &str); 35] = [
     ),
     ("GET", "/connect/{pushable_key}"),
     ("GET", "/oauth/callback"),
+    ("GET", "/audit"),
     ("GET", "/logs"),
     ("GET", "/logs/{log_id}"),
     ("GET", "/stats"),

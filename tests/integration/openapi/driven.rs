@@ -89,7 +89,7 @@ expected-statuses = ["2xx", 401, 403, 422]
 
 # A day that its month doesn't have is no date, which no pattern says.
 [[operations]]
-include-name = "GET /logs"
+include-name = ["GET /logs", "GET /audit"]
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 422]
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
+use mailgate::types::audit::AuditAction;
 use serde_json::Value;
 
 use super::blocks::{prose, readme};
@@ -107,6 +108,20 @@ fn every_error_code_stands_in_the_table_of_errors() {
     assert!(described.is_subset(&made()));
     // What the sources make and no operation describes, every path may answer.
     assert_eq!(listed, made());
+}
+
+#[test]
+fn every_action_stands_in_the_table_of_the_trail() {
+    let lines = section("### Audit trail").into_iter();
+    let rows = lines.skip_while(|line| !line.starts_with("| action |"));
+    let listed: Vec<String> = rows
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| quoted(&cells(&line)?[0]).next().map(str::to_owned))
+        .collect();
+    let distinct: BTreeSet<&str> = listed.iter().map(String::as_str).collect();
+    assert_eq!(distinct.len(), listed.len(), "{listed:?}");
+    let all = AuditAction::ALL.map(AuditAction::as_str);
+    assert_eq!(distinct, BTreeSet::from(all));
 }
 
 /// The codes and enhanced codes of all replies that the sources of the SMTP door make.

@@ -20,7 +20,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, OPERATOR};
 
 /// Messages, filters of each stage, and days that the messages lie in.
 const MESSAGES: usize = 1_500;
@@ -335,8 +335,8 @@ async fn world(seed: u64) -> World {
     let mut apps = vec![gateway.app.id];
     for name in ["Second", "Third"] {
         let fields = AppFields::named(name);
-        let app = accounts.create_own_app(gateway.subscriber, &fields).await;
-        apps.push(app.unwrap().id);
+        let app = accounts.create_own_app(gateway.subscriber, &fields, OPERATOR);
+        apps.push(app.await.unwrap().id);
     }
     let (_, others) = crate::support::gateway::create_app(&gateway.daemon, "Other").await;
     apps.push(others.id);
@@ -380,7 +380,11 @@ async fn reports_say_what_counting_says() {
     // What isn't added up when its app goes is nobody's.
     let further = world.draw(&samples_of_one());
     world.log(&further).await;
-    let deleted = world.gateway.daemon.mailboxes.delete_app(world.apps[1]);
+    let deleted = world
+        .gateway
+        .daemon
+        .mailboxes
+        .delete_app(world.apps[1], OPERATOR);
     assert!(deleted.await.unwrap());
     world.check("an app deleted").await;
     world.reports.add_up().await.unwrap();

@@ -6,7 +6,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
-use super::gateway::Gateway;
+use super::gateway::{Gateway, OPERATOR};
 
 /// An answer of the REST interface.
 #[derive(Debug)]
@@ -85,8 +85,9 @@ impl<'a> Caller<'a> {
     /// A further one, without apps.
     pub async fn another(gateway: &'a Gateway, label: &str) -> Self {
         let email = EmailAddress::parse("another@example.com").unwrap();
-        let created = gateway.daemon.accounts.sign_up(label, &email).await;
-        let secret = created.unwrap().api_secret.expose().to_owned();
+        let accounts = &gateway.daemon.accounts;
+        let created = accounts.sign_up(label, &email, OPERATOR);
+        let secret = created.await.unwrap().api_secret.expose().to_owned();
         Self { gateway, secret }
     }
 

@@ -14,6 +14,7 @@ use mailgate::sandbox::provider::{self, SandboxProvider};
 use mailgate::shutdown::Shutdown;
 use mailgate::smtp::tls;
 use mailgate::telemetry;
+use mailgate::types::audit::Author;
 use mailgate::types::clock::{Clock, MovedClock, SharedClock};
 use mailgate::types::ids::{AppId, SubscriberId};
 use mailgate::types::plugin::Plugin;
@@ -29,6 +30,9 @@ pub const SEAL_KEY: &str = "test:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// The demo of a test: one app with one mailbox.
 pub const MAILBOX: &str = "ada@sandbox.example";
+
+/// Who changes things where a test does it past the doors.
+pub const OPERATOR: Author = Author::operator(None);
 
 /// A running gateway. Ends with [`Gateway::stop`]; what a test leaves running ends with its runtime.
 pub struct Gateway {

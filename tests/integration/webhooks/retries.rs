@@ -8,7 +8,7 @@ use mailgate::webhooks::RetryError;
 use super::{
     SECRET, attempted, configure, connected, deliveries, gateway, happen, queued, set_own_url,
 };
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, OPERATOR};
 use crate::support::patience;
 use crate::support::receiver::{Receiver, Reply};
 
@@ -135,7 +135,14 @@ async fn what_happened_before_an_end_is_still_told() {
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
-    assert!(gateway.daemon.mailboxes.delete_app(app).await.unwrap());
+    assert!(
+        gateway
+            .daemon
+            .mailboxes
+            .delete_app(app, OPERATOR)
+            .await
+            .unwrap()
+    );
     gateway.clock.advance(TimeDelta::seconds(6));
     // Beside the end itself, which its own address is told of.
     gateway

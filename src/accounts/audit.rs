@@ -1,0 +1,99 @@
+//! Records changes: a row each, in the change's own transaction, and a log line once that is committed.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use crate::storage::audit_entries;
+use crate::types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
+use crate::types::ids::{AppId, AuditEntryId, SubscriberId};
+
+/// What one author changes in one transaction. Dropped with a transaction that isn't committed, it leaves
+/// nothing behind.
+#[derive(Debug)]
+pub struct Trail {
+    author: Author,
+    now: DateTime<Utc>,
+    lines: Vec<Line>,
+}
+
+/// What the log says of an entry.
+#[derive(Debug)]
+struct Line {
+    id: AuditEntryId,
+    action: AuditAction,
+    subscriber: Option<SubscriberId>,
+    app: Option<AppId>,
+    target: Option<String>,
+}
+
+/// Commits a transaction that makes one change, with its entry.
+///
+/// # Errors
+///
+/// What the database said; nothing is changed then.
+pub async fn commit_change(
+    mut transaction: Transaction<'_, Postgres>,
+    author: Author,
+    now: DateTime<Utc>,
+    entry: AuditEntry,
+) -> Result<(), sqlx::Error> {
+    let mut trail = Trail::new(author, now);
+    trail.record(&mut transaction, entry).await?;
+    trail.commit(transaction).await
+}
+
+impl Trail {
+    /// Begins with nothing.
+    #[must_use]
+    pub fn new(author: Author, now: DateTime<Utc>) -> Self {
+        let lines = Vec::new();
+        Self { author, now, lines }
+    }
+
+    /// Records a change within the caller's transaction. An app must still be there.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn record(
+        &mut self,
+        connection: &mut PgConnection,
+        entry: AuditEntry,
+    ) -> Result<(), sqlx::Error> {
+        let id = AuditEntryId::at(self.now);
+        let subscriber = audit_entries::insert(connection, id, self.author, &entry).await?;
+        self.lines.push(Line {
+            id,
+            action: entry.action,
+            subscriber,
+            app: match entry.subject {
+                AuditSubject::App(app) => Some(app),
+                AuditSubject::Subscriber(_) | AuditSubject::Gateway => None,
+            },
+            target: entry.target,
+        });
+        Ok(())
+    }
+
+    /// Commits the changes, and logs them.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn commit(self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
+        transaction.commit().await?;
+        for line in self.lines {
+            tracing::info!(
+                audit_id = %line.id,
+                action = line.action.as_str(),
+                actor = self.author.actor.as_str(),
+                subscriber_id = line.subscriber.map(tracing::field::display),
+                app_id = line.app.map(tracing::field::display),
+                target_id = line.target,
+                client_address = self.author.address.map(tracing::field::display),
+                "audit"
+            );
+        }
+        Ok(())
+    }
+}

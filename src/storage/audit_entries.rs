@@ -1,0 +1,216 @@
+//! The table `audit_entries`.
+
+use std::net::IpAddr;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
+use crate::types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
+
+/// Inserts an entry; answers whose it is. An app must still be there.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn insert(
+    connection: &mut PgConnection,
+    id: AuditEntryId,
+    author: Author,
+    entry: &AuditEntry,
+) -> Result<Option<SubscriberId>, sqlx::Error> {
+    let (app, subscriber) = match entry.subject {
+        AuditSubject::App(app) => (Some(app.0), None),
+        AuditSubject::Subscriber(subscriber) => (None, Some(subscriber.0)),
+        AuditSubject::Gateway => (None, None),
+    };
+    let subscriber = sqlx::query_scalar!(
+        "INSERT INTO audit_entries
+             (id, subscriber_id, app_id, app_slug, action, actor, address, target, details)
+         SELECT $1, coalesce(apps.subscriber_id, $2), $3, slug, $4, $5, $6, $7, $8
+         FROM (VALUES ($3::uuid)) AS subject (app_id) LEFT JOIN apps ON apps.id = subject.app_id
+         RETURNING subscriber_id",
+        id.0,
+        subscriber,
+        app,
+        entry.action.as_str(),
+        author.actor.as_str(),
+        author.address.as_ref().map(IpAddr::to_string),
+        entry.target,
+        entry.details,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(subscriber.map(SubscriberId))
+}
+
+/// An entry as its subscriber sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredEntry {
+    /// Its id, with the moment of the change.
+    pub id: Uuid,
+    /// The app, which may be gone.
+    pub app_id: Option<Uuid>,
+    /// Its slug.
+    pub app_slug: Option<String>,
+    /// What was changed.
+    pub action: String,
+    /// Who did it.
+    pub actor: String,
+    /// The client's address.
+    pub address: Option<String>,
+    /// The mailbox or the webhook configuration.
+    pub target: Option<String>,
+    /// What else there is to say.
+    pub details: Value,
+}
+
+/// Which entries of a subscriber.
+#[derive(Debug, Clone, Copy)]
+pub struct Range<'a> {
+    /// Of one app, or of all that concerns the subscriber.
+    pub app: Option<AppId>,
+    /// Of these kinds: each lies in the order of time.
+    pub actions: &'a [AuditAction],
+    /// The first id.
+    pub from: Uuid,
+    /// The id after the last.
+    pub before: Uuid,
+}
+
+/// A subscriber's entries in a range, the newest first, but for the first `skip` of them.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    range: Range<'_>,
+    skip: i64,
+    limit: i64,
+) -> Result<Vec<StoredEntry>, sqlx::Error> {
+    let actions: Vec<&str> = range.actions.iter().map(|action| action.as_str()).collect();
+    let ids = match range.app {
+        Some(app) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($3::text[]) AS kind (action)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM audit_entries AS entry
+                          WHERE subscriber_id = $1 AND app_id = $2 AND entry.action = kind.action
+                            AND id >= $4 AND id < $5
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                subscriber.0,
+                app.0,
+                &actions as &[&str],
+                range.from,
+                range.before,
+                skip,
+                limit,
+            )
+            .fetch_all(&mut *connection)
+            .await?
+        }
+        None => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[]) AS kind (action)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM audit_entries AS entry
+                          WHERE subscriber_id = $1 AND entry.action = kind.action
+                            AND id >= $3 AND id < $4
+                          ORDER BY id DESC LIMIT $5::bigint + $6::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $5 LIMIT $6",
+                subscriber.0,
+                &actions as &[&str],
+                range.from,
+                range.before,
+                skip,
+                limit,
+            )
+            .fetch_all(&mut *connection)
+            .await?
+        }
+    };
+    sqlx::query_as!(
+        StoredEntry,
+        "SELECT id, app_id, app_slug, action, actor, address, target, details
+         FROM audit_entries WHERE id = ANY($1) ORDER BY id DESC",
+        &ids,
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// The subscriber's deleted app that had this slug last.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_deleted_app(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    slug: &str,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        "SELECT app_id FROM audit_entries
+         WHERE subscriber_id = $1 AND app_slug = $2 AND action = 'app.deleted'
+         ORDER BY id DESC LIMIT 1",
+        subscriber.0,
+        slug,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.flatten().map(AppId))
+}
+
+/// Removes up to `limit` entries from before `moment`; answers how many there were.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove_before(
+    connection: &mut PgConnection,
+    moment: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM audit_entries
+         WHERE id IN (SELECT id FROM audit_entries WHERE id < $1 ORDER BY id LIMIT $2)",
+        lowest_uuid_at(moment),
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
+
+/// Removes up to `limit` entries of a subscriber who is gone, but for the one that says so; answers how
+/// many there were.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM audit_entries
+         WHERE id IN (SELECT id FROM audit_entries
+                      WHERE subscriber_id = $1 AND action <> $2 LIMIT $3)",
+        subscriber.0,
+        AuditAction::SubscriberDeleted.as_str(),
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}

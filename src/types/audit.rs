@@ -1,0 +1,360 @@
+//! The words of the audit trail: who changed what, and from where.
+
+use std::fmt::{Display, Formatter};
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::ids::{AppId, SubscriberId};
+
+/// Longest text among an entry's details, in characters.
+const TEXT_LENGTH: usize = 256;
+
+/// Who makes a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Actor {
+    /// The subscriber, with its API secret.
+    Subscriber,
+    /// An end user, on the connect pages.
+    User,
+    /// The mail provider, by refusing a grant.
+    Provider,
+    /// The operator, from the command line or with the operator token.
+    Operator,
+}
+
+impl Actor {
+    /// As the interface and the database spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Subscriber => "subscriber",
+            Self::User => "user",
+            Self::Provider => "provider",
+            Self::Operator => "operator",
+        }
+    }
+}
+
+/// Who makes a change, and from where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Author {
+    /// Who.
+    pub actor: Actor,
+    /// The client's address; `None` where no client asked for the change.
+    pub address: Option<IpAddr>,
+}
+
+impl Author {
+    /// Whoever has the API secret.
+    #[must_use]
+    pub const fn subscriber(address: IpAddr) -> Self {
+        Self {
+            actor: Actor::Subscriber,
+            address: Some(address),
+        }
+    }
+
+    /// An end user.
+    #[must_use]
+    pub const fn user(address: Option<IpAddr>) -> Self {
+        Self {
+            actor: Actor::User,
+            address,
+        }
+    }
+
+    /// The mail provider.
+    #[must_use]
+    pub const fn provider() -> Self {
+        Self {
+            actor: Actor::Provider,
+            address: None,
+        }
+    }
+
+    /// The operator: with an address by REST, without one from the command line.
+    #[must_use]
+    pub const fn operator(address: Option<IpAddr>) -> Self {
+        Self {
+            actor: Actor::Operator,
+            address,
+        }
+    }
+}
+
+/// What was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AuditAction {
+    /// A subscriber was created.
+    SubscriberCreated,
+    /// A subscriber was deleted, with its apps and its trail.
+    SubscriberDeleted,
+    /// The API secret was renewed.
+    ApiSecretRenewed,
+    /// An app was created.
+    AppCreated,
+    /// Fields of an app were changed.
+    AppChanged,
+    /// An app was deleted, with its mailboxes.
+    AppDeleted,
+    /// An app's send key was renewed.
+    SendKeyRenewed,
+    /// An app's pushable key was renewed.
+    PushableKeyRenewed,
+    /// A webhook configuration was created.
+    WebhookCreated,
+    /// A webhook configuration was changed.
+    WebhookChanged,
+    /// A webhook configuration was deleted.
+    WebhookDeleted,
+    /// A mailbox was connected, for the first time or again.
+    UserConnected,
+    /// A mailbox was disconnected.
+    UserDisconnected,
+    /// The way to a page was asked for on which a payment method is entered.
+    CheckoutStarted,
+    /// The way to the payment provider's customer portal was asked for.
+    PortalOpened,
+    /// The subscription was scheduled to end.
+    SubscriptionCanceled,
+    /// What was owed was paid, or a new subscription was made.
+    SubscriptionReactivated,
+    /// All stored secrets were sealed anew under another key.
+    SecretsResealed,
+}
+
+/// The text names no action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no action of the audit trail")]
+pub struct UnknownAction;
+
+impl AuditAction {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::SubscriberCreated,
+        Self::SubscriberDeleted,
+        Self::ApiSecretRenewed,
+        Self::AppCreated,
+        Self::AppChanged,
+        Self::AppDeleted,
+        Self::SendKeyRenewed,
+        Self::PushableKeyRenewed,
+        Self::WebhookCreated,
+        Self::WebhookChanged,
+        Self::WebhookDeleted,
+        Self::UserConnected,
+        Self::UserDisconnected,
+        Self::CheckoutStarted,
+        Self::PortalOpened,
+        Self::SubscriptionCanceled,
+        Self::SubscriptionReactivated,
+        Self::SecretsResealed,
+    ];
+
+    /// As the interface and the database spell it; what is an event too has the event's name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SubscriberCreated => "subscriber.created",
+            Self::SubscriberDeleted => "subscriber.deleted",
+            Self::ApiSecretRenewed => "api_secret.renewed",
+            Self::AppCreated => "app.created",
+            Self::AppChanged => "app.changed",
+            Self::AppDeleted => "app.deleted",
+            Self::SendKeyRenewed => "send_key.renewed",
+            Self::PushableKeyRenewed => "pushable_key.renewed",
+            Self::WebhookCreated => "webhook.created",
+            Self::WebhookChanged => "webhook.changed",
+            Self::WebhookDeleted => "webhook.deleted",
+            Self::UserConnected => "user.connected",
+            Self::UserDisconnected => "user.disconnected",
+            Self::CheckoutStarted => "checkout.started",
+            Self::PortalOpened => "portal.opened",
+            Self::SubscriptionCanceled => "subscription.canceled",
+            Self::SubscriptionReactivated => "subscription.reactivated",
+            Self::SecretsResealed => "secrets.resealed",
+        }
+    }
+}
+
+impl Display for AuditAction {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for AuditAction {
+    type Err = UnknownAction;
+
+    fn from_str(text: &str) -> Result<Self, UnknownAction> {
+        Self::ALL
+            .into_iter()
+            .find(|action| action.as_str() == text)
+            .ok_or(UnknownAction)
+    }
+}
+
+/// What a change concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditSubject {
+    /// An app, which is still there.
+    App(AppId),
+    /// A subscriber.
+    Subscriber(SubscriberId),
+    /// The gateway as a whole: shown to no subscriber.
+    Gateway,
+}
+
+/// A change, to be recorded.
+#[derive(Debug, Clone)]
+pub struct AuditEntry {
+    /// What was changed.
+    pub action: AuditAction,
+    /// What it concerns.
+    pub subject: AuditSubject,
+    /// The id of the mailbox or the webhook configuration.
+    pub target: Option<String>,
+    /// An object with what else there is to say, every text of it bounded.
+    pub details: Value,
+}
+
+impl AuditEntry {
+    fn new(action: AuditAction, subject: AuditSubject) -> Self {
+        Self {
+            action,
+            subject,
+            target: None,
+            details: json!({}),
+        }
+    }
+
+    /// A change to an app, or to something of it.
+    #[must_use]
+    pub fn of_app(action: AuditAction, app: AppId) -> Self {
+        Self::new(action, AuditSubject::App(app))
+    }
+
+    /// A change to a subscriber.
+    #[must_use]
+    pub fn of_subscriber(action: AuditAction, subscriber: SubscriberId) -> Self {
+        Self::new(action, AuditSubject::Subscriber(subscriber))
+    }
+
+    /// A change to all of the gateway.
+    #[must_use]
+    pub fn of_gateway(action: AuditAction) -> Self {
+        Self::new(action, AuditSubject::Gateway)
+    }
+
+    /// Names the mailbox or the webhook configuration.
+    #[must_use]
+    pub fn on(mut self, target: impl Display) -> Self {
+        self.target = Some(target.to_string());
+        self
+    }
+
+    /// Adds details. They hold no secret; longer texts than 256 characters are cut.
+    #[must_use]
+    pub fn with(mut self, details: Value) -> Self {
+        self.details = bounded(details);
+        self
+    }
+}
+
+/// The same with every text bounded, and without NUL, which Postgres doesn't hold.
+fn bounded(value: Value) -> Value {
+    match value {
+        Value::String(text) => {
+            let mut letters = text.chars().filter(|letter| *letter != '\0');
+            let mut kept: String = letters.by_ref().take(TEXT_LENGTH).collect();
+            if letters.next().is_some() {
+                kept.pop();
+                kept.push('…');
+            }
+            Value::String(kept)
+        }
+        Value::Array(values) => values.into_iter().map(bounded).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| (name, bounded(value)))
+            .collect(),
+        other => other,
+    }
+}
+
+/// The fields that `change` gives another value than they have `before`, each with `from` and `to`; `None`
+/// where there is none. A field that is null in `change` stays.
+#[must_use]
+pub fn changed(before: &impl Serialize, change: &impl Serialize) -> Option<Value> {
+    let fields = |value: Result<Value, _>| match value {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let before = fields(serde_json::to_value(before));
+    let changed: Map<String, Value> = fields(serde_json::to_value(change))
+        .into_iter()
+        .filter(|(name, to)| !to.is_null() && before.get(name) != Some(to))
+        .map(|(name, to)| {
+            let from = before.get(&name).cloned().unwrap_or_default();
+            (name, json!({ "from": from, "to": to }))
+        })
+        .collect();
+    (!changed.is_empty()).then_some(Value::Object(changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for (position, action) in AuditAction::ALL.into_iter().enumerate() {
+            assert_eq!(action.to_string().parse(), Ok(action));
+            assert_eq!(action as usize, position, "{action} is listed once");
+        }
+        for text in ["", "app", "app.", "App.created", "app.created "] {
+            assert_eq!(text.parse::<AuditAction>(), Err(UnknownAction), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_changed() {
+        let before = json!({ "name": "A", "multiuser": true, "events": ["x"] });
+        for (change, expected) in [
+            (json!({}), None),
+            (json!({ "name": null, "multiuser": true }), None),
+            (json!({ "name": "A", "events": ["x"] }), None),
+            (
+                json!({ "name": "B", "multiuser": true, "events": ["x", "y"] }),
+                Some(json!({
+                    "name": { "from": "A", "to": "B" },
+                    "events": { "from": ["x"], "to": ["x", "y"] },
+                })),
+            ),
+        ] {
+            assert_eq!(changed(&before, &change), expected, "{change}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_bounded(text in any::<String>(), length in 0_usize..600) {
+            let text = text.repeat(length / text.chars().count().max(1) + 1);
+            let entry = AuditEntry::of_gateway(AuditAction::AppChanged)
+                .with(json!({ "a": [{ "b": text }] }));
+            let kept = entry.details["a"][0]["b"].as_str().unwrap_or_default();
+            prop_assert!(kept.chars().count() <= TEXT_LENGTH);
+            prop_assert!(!kept.contains('\0'));
+            let clean = text.replace('\0', "");
+            if clean.chars().count() <= TEXT_LENGTH {
+                prop_assert_eq!(kept, clean);
+            } else {
+                prop_assert!(kept.ends_with('…'));
+            }
+        }
+    }
+}

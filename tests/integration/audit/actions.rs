@@ -1,0 +1,345 @@
+//! Every action of the trail, done as it is done.
+
+use std::collections::BTreeSet;
+
+use mailgate::types::plugin::Plugin;
+use reqwest::{Method, RequestBuilder};
+use serde_json::json;
+
+use super::*;
+use crate::command_line::process::{Finished, Invocation};
+use crate::support::caller::{Answer, path};
+use crate::support::gateway::{MAILBOX, SEAL_KEY};
+
+const TOKEN: &str = "an operator token of this test's own";
+
+/// Where the client sits behind the proxy, which is this test.
+const CLIENT: &str = "2001:db8::7";
+
+const HOOK: &str = "https://hooks.example/a";
+
+/// What an entry of each action says beside its action.
+struct Expected {
+    actor: &'static str,
+    /// From the client, and not from the gateway or a command line.
+    has_address: bool,
+    of_app: bool,
+    /// The prefix of the target.
+    target: &'static str,
+    details: Value,
+}
+
+fn expected(action: AuditAction) -> Expected {
+    use AuditAction as A;
+    let of = |actor, of_app, target, details| Expected {
+        actor,
+        has_address: actor != "provider",
+        of_app,
+        target,
+        details,
+    };
+    let none = || json!({});
+    match action {
+        A::SubscriberCreated => of("operator", false, "", none()),
+        A::SubscriberDeleted => Expected {
+            has_address: false,
+            ..of("operator", false, "", none())
+        },
+        A::ApiSecretRenewed => of("subscriber", false, "", none()),
+        A::AppCreated => {
+            let details = json!({ "name": "My app", "webhook_url": "" });
+            of("subscriber", true, "", details)
+        }
+        A::AppChanged => {
+            let details = json!({ "webhook_url": { "from": "", "to": HOOK } });
+            of("subscriber", true, "", details)
+        }
+        A::AppDeleted => of("subscriber", true, "", json!({ "name": "My app" })),
+        A::SendKeyRenewed | A::PushableKeyRenewed => of("subscriber", true, "", none()),
+        A::WebhookCreated => {
+            let details = json!({ "url": HOOK, "events": ["email.sent"], "is_active": true });
+            of("subscriber", true, "wconf_", details)
+        }
+        A::WebhookChanged => {
+            let details = json!({
+                "events": { "from": ["email.sent"], "to": ["email.sent", "email.reply"] },
+                "is_active": { "from": true, "to": false },
+            });
+            of("subscriber", true, "wconf_", details)
+        }
+        A::WebhookDeleted => of("subscriber", true, "wconf_", json!({ "url": HOOK })),
+        A::UserConnected => Expected {
+            has_address: false,
+            ..of(
+                "user",
+                true,
+                "cred_",
+                json!({ "email": MAILBOX, "plugin": "plugin_a", "user_id": null }),
+            )
+        },
+        A::UserDisconnected => of(
+            "subscriber",
+            true,
+            "cred_",
+            json!({ "email": MAILBOX, "plugin": "plugin_a", "reason": "removed" }),
+        ),
+        A::CheckoutStarted
+        | A::PortalOpened
+        | A::SubscriptionCanceled
+        | A::SubscriptionReactivated => of("subscriber", false, "", none()),
+        A::SecretsResealed => Expected {
+            has_address: false,
+            ..of("operator", false, "", none())
+        },
+    }
+}
+
+/// The gateway, and which actions have been seen.
+struct Walk<'a> {
+    gateway: &'a Gateway,
+    seen: BTreeSet<AuditAction>,
+}
+
+impl Walk<'_> {
+    /// Does something, which leaves one entry, as it is expected.
+    async fn leaves<T>(&mut self, action: AuditAction, doing: impl Future<Output = T>) -> T {
+        let before = rows(self.gateway).await;
+        let done = doing.await;
+        let new = since(self.gateway, &before).await;
+        let [row] = new.as_slice() else {
+            panic!("{action}: {new:?}");
+        };
+        let expected = expected(action);
+        assert_eq!(row.action, action.as_str());
+        assert_eq!(row.actor, expected.actor, "{action}");
+        let address = expected.has_address.then_some(CLIENT);
+        assert_eq!(row.address.as_deref(), address, "{action}");
+        assert_eq!(row.app_id.is_some(), expected.of_app, "{action}");
+        assert_eq!(row.app_slug.is_some(), expected.of_app, "{action}");
+        let target = row.target.as_deref().unwrap_or_default();
+        assert!(target.starts_with(expected.target), "{action}: {target}");
+        assert_eq!(target.is_empty(), expected.target.is_empty(), "{action}");
+        if action != AuditAction::SecretsResealed {
+            assert_eq!(row.details, expected.details, "{action}");
+            assert!(row.subscriber_id.is_some(), "{action}");
+        }
+        self.seen.insert(action);
+        done
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let url = format!("{}{path}", self.gateway.daemon.base_url);
+        let request = self.gateway.http.request(method, url);
+        request.header("x-forwarded-for", CLIENT)
+    }
+
+    /// Changes something as a subscriber.
+    async fn change(
+        &mut self,
+        action: AuditAction,
+        secret: &str,
+        (method, path): (Method, &str),
+        body: Value,
+    ) -> Value {
+        let request = self.request(method, path).header("x-api-secret", secret);
+        let answer = self.leaves(action, Answer::to(request.json(&body))).await;
+        assert!(answer.status < 300, "{path}: {}", answer.body);
+        answer.body
+    }
+
+    /// All that can be done with an app, until it is deleted.
+    async fn with_an_app(&mut self, secret: &str) {
+        use AuditAction as A;
+        let body = json!({ "name": "My app" });
+        let app = self
+            .change(A::AppCreated, secret, (Method::POST, "/apps"), body)
+            .await;
+        let path = format!("/apps/{}", text(&app, "pushable_key"));
+        let body = json!({ "webhook_url": HOOK, "name": "My app" });
+        self.change(A::AppChanged, secret, (Method::PUT, &path), body)
+            .await;
+        let reset = format!("{path}/reset-send-key");
+        self.change(A::SendKeyRenewed, secret, (Method::POST, &reset), json!({}))
+            .await;
+        let reset = format!("{path}/reset-pushable-key");
+        let app = self
+            .change(
+                A::PushableKeyRenewed,
+                secret,
+                (Method::POST, &reset),
+                json!({}),
+            )
+            .await;
+        let path = format!("/apps/{}", text(&app, "pushable_key"));
+        let webhooks = format!("{path}/webhooks");
+        let body = json!({ "url": HOOK, "events": ["email.sent"] });
+        let created = self
+            .change(A::WebhookCreated, secret, (Method::POST, &webhooks), body)
+            .await;
+        let webhook = format!("{webhooks}/{}", text(&created, "id"));
+        let body = json!({
+            "url": HOOK, "events": ["email.sent", "email.reply"], "is_active": false,
+        });
+        self.change(A::WebhookChanged, secret, (Method::PUT, &webhook), body)
+            .await;
+        self.change(
+            A::WebhookDeleted,
+            secret,
+            (Method::DELETE, &webhook),
+            json!({}),
+        )
+        .await;
+        self.change(A::AppDeleted, secret, (Method::DELETE, &path), json!({}))
+            .await;
+    }
+
+    async fn with_a_subscription(&mut self, secret: &str) {
+        use AuditAction as A;
+        let body = json!({ "portal_url": "https://portal.example/billing" });
+        let checkout = (Method::POST, "/payprov/checkout-setup");
+        let page = self
+            .change(A::CheckoutStarted, secret, checkout, body)
+            .await;
+        // Where it leads back to doesn't exist.
+        let browser = reqwest::Client::builder().no_proxy();
+        let browser = browser.redirect(reqwest::redirect::Policy::none()).build();
+        let card = browser.unwrap().post(text(&page, "url"));
+        let entered = card.form(&[("card", "works")]).send().await.unwrap();
+        assert!(entered.status().is_redirection(), "{}", entered.status());
+        let body = json!({ "return_url": "https://portal.example/billing" });
+        let portal = (Method::POST, "/payprov/portal");
+        self.change(A::PortalOpened, secret, portal, body).await;
+        let reactivate = (Method::POST, "/payprov/reactivate");
+        self.change(A::SubscriptionReactivated, secret, reactivate, json!({}))
+            .await;
+        let cancel = (Method::POST, "/payprov/cancel-subscription");
+        self.change(A::SubscriptionCanceled, secret, cancel, json!({}))
+            .await;
+    }
+}
+
+async fn command(gateway: &Gateway, keys: &str, arguments: &[&str]) -> Finished {
+    let finished = Invocation::new(arguments)
+        .set("DATABASE__URL", &gateway.database_url)
+        .set("SEAL__KEYS", keys)
+        .finish()
+        .await;
+    finished.succeeds();
+    finished
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
+    let gateway = Gateway::builder()
+        .billed()
+        .set("HTTP__OPERATOR_TOKEN", TOKEN)
+        .set("HTTP__TRUSTED_PROXIES", "127.0.0.1")
+        .start()
+        .await;
+    let mut walk = Walk {
+        gateway: &gateway,
+        seen: BTreeSet::new(),
+    };
+    let request = walk
+        .request(Method::POST, "/subscribers")
+        .header("x-operator-token", TOKEN)
+        .json(&json!({ "label": "New", "email": "new@example.com" }));
+    let created = walk
+        .leaves(AuditAction::SubscriberCreated, Answer::to(request))
+        .await
+        .success(201);
+    let (id, secret) = (
+        text(&created, "subscriber_id"),
+        text(&created, "api_secret"),
+    );
+    walk.with_an_app(secret).await;
+    walk.with_a_subscription(secret).await;
+    let reset = (Method::POST, "/me/reset-api-secret");
+    walk.change(AuditAction::ApiSecretRenewed, secret, reset, json!({}))
+        .await;
+
+    let connecting = gateway.connect(None, Plugin::A, MAILBOX);
+    let mailbox = walk.leaves(AuditAction::UserConnected, connecting).await;
+    let credential = format!("{}/credentials/{}", path(&gateway.app), mailbox.credential);
+    let own = Caller::owner(&gateway).await.secret;
+    let disconnect = (Method::DELETE, credential.as_str());
+    walk.change(AuditAction::UserDisconnected, &own, disconnect, json!({}))
+        .await;
+
+    // From the command line.
+    let before = rows(&gateway).await;
+    command(&gateway, SEAL_KEY, &["subscriber", "reset-secret", id]).await;
+    let arguments = [
+        "subscriber",
+        "create",
+        "--label",
+        "G",
+        "--email",
+        "g@example.com",
+    ];
+    command(&gateway, SEAL_KEY, &arguments).await;
+    for row in since(&gateway, &before).await {
+        let wanted = ["subscriber.created", "api_secret.renewed"];
+        assert!(wanted.contains(&row.action.as_str()), "{row:?}");
+        let by = (row.actor.as_str(), row.address.as_deref());
+        assert_eq!(by, ("operator", None), "{row:?}");
+    }
+    assert_eq!(since(&gateway, &before).await.len(), 2);
+    let arguments = ["subscriber", "delete", id];
+    let deleting = command(&gateway, SEAL_KEY, &arguments);
+    walk.leaves(AuditAction::SubscriberDeleted, deleting).await;
+    let id: SubscriberId = id.parse().unwrap();
+    let left = rows(&gateway).await;
+    let left = left.values().filter(|row| row.subscriber_id == Some(id.0));
+    assert_eq!(left.count(), 1, "the trail goes with its subscriber");
+    // After this the gateway opens nothing any more.
+    let keys = format!("new:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=,{SEAL_KEY}");
+    let resealing = command(&gateway, &keys, &["reseal"]);
+    walk.leaves(AuditAction::SecretsResealed, resealing).await;
+    // Nothing is left to be sealed anew, so nothing is changed.
+    let before = rows(&gateway).await;
+    command(&gateway, &keys, &["reseal"]).await;
+    nothing_since(&gateway, &before).await;
+
+    assert_eq!(walk.seen, BTreeSet::from(AuditAction::ALL));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_ends_a_mailbox_is_told_apart() {
+    let gateway = Gateway::start().await;
+    let reason = |row: &Row| row.details["reason"].as_str().map(str::to_owned);
+    let shown = |rows: Vec<Row>| {
+        let shown = rows
+            .iter()
+            .map(|row| (row.action.clone(), row.actor.clone(), reason(row)));
+        shown.collect::<BTreeSet<_>>()
+    };
+    let by = |action: &str, actor: &str, reason: Option<&str>| {
+        (
+            action.to_owned(),
+            actor.to_owned(),
+            reason.map(str::to_owned),
+        )
+    };
+    // The user, by connecting another one.
+    let before = rows(&gateway).await;
+    gateway
+        .connect(None, Plugin::A, "grace@sandbox.example")
+        .await;
+    let replaced = BTreeSet::from([
+        by("user.connected", "user", None),
+        by("user.disconnected", "user", Some("replaced")),
+    ]);
+    assert_eq!(shown(since(&gateway, &before).await), replaced);
+    // The provider, by refusing the grant.
+    let before = rows(&gateway).await;
+    let authorization = &gateway.sandbox.authorization;
+    authorization
+        .withdraw("grace@sandbox.example")
+        .await
+        .unwrap();
+    assert_eq!(gateway.send_to("bob@example.com").await.0, 502);
+    let refused = BTreeSet::from([by("user.disconnected", "provider", Some("invalid_grant"))]);
+    assert_eq!(shown(since(&gateway, &before).await), refused);
+    gateway.stop().await;
+}
