@@ -20,7 +20,7 @@ pub enum Reply {
     Status(u16, &'static str),
     /// A status and one header.
     Header(u16, &'static str, String),
-    /// Nothing, for ever.
+    /// Nothing, as long as the receiver lives.
     Hang,
     /// 200, and a body without an end.
     Endless,
@@ -54,6 +54,7 @@ struct Inner {
     /// The next answers; then `always`.
     next: Mutex<VecDeque<Reply>>,
     always: Mutex<Option<Reply>>,
+    stop: CancellationToken,
 }
 
 /// Ends with its last copy.
@@ -72,8 +73,7 @@ impl Receiver {
         let router = Router::new()
             .fallback(receive)
             .with_state(Arc::clone(&inner));
-        let stop = CancellationToken::new();
-        let stopped = stop.clone();
+        let stopped = inner.stop.clone();
         tokio::spawn(async move {
             tokio::select! {
                 served = axum::serve(listener, router) => served.unwrap(),
@@ -81,9 +81,9 @@ impl Receiver {
             }
         });
         Self {
+            _running: Arc::new(inner.stop.clone().drop_guard()),
             inner,
             address,
-            _running: Arc::new(stop.drop_guard()),
         }
     }
 
@@ -125,7 +125,10 @@ async fn receive(State(inner): State<Arc<Inner>>, request: Request) -> Response 
         Reply::Status(code, text) => (status(code), text).into_response(),
         Reply::Header(code, name, value) => (status(code), [(name, value)]).into_response(),
         Reply::Bytes(code, bytes) => (status(code), bytes).into_response(),
-        Reply::Hang => std::future::pending().await,
+        Reply::Hang => {
+            inner.stop.cancelled().await;
+            status(503).into_response()
+        }
         Reply::Endless => stream(Duration::ZERO, &[b'x'; 8_192]),
         Reply::Drip => stream(Duration::from_millis(100), b"x"),
     }
