@@ -2,6 +2,7 @@
 
 mod authenticate;
 mod create;
+mod limiter;
 mod own;
 mod rate;
 mod renew;
