@@ -60,6 +60,17 @@ pub struct SmtpSettings {
     pub tls_listen: Option<SocketAddr>,
     /// Balancers that send a PROXY protocol header.
     pub proxy_protocol_from: TrustedPeers,
+    /// What becomes of an LF without its CR in a message.
+    pub bare_newline: BareNewline,
+}
+
+/// What becomes of an LF without its CR in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BareNewline {
+    /// The message is refused.
+    Refuse,
+    /// It becomes CRLF, and ends a line but never the message.
+    Normalize,
 }
 
 /// How the process ends.
@@ -286,6 +297,13 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&log_filter) {
         reader.problem("log.filter", error.to_string());
     }
+    let bare_newline = reader.choice(
+        "smtp.bare_newline",
+        &[
+            ("refuse", BareNewline::Refuse),
+            ("normalize", BareNewline::Normalize),
+        ],
+    );
     let sending = sending::read(reader);
     let plugins = read_plugins(reader);
     let sandbox_listen = reader.required_listen_address("sandbox.listen");
@@ -310,6 +328,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
             starttls_listen: reader.listen_address("smtp.starttls_listen"),
             tls_listen: reader.listen_address("smtp.tls_listen"),
             proxy_protocol_from: reader.trusted_peers("smtp.proxy_protocol_from"),
+            bare_newline: bare_newline?,
         },
         metrics_listen: reader.listen_address("metrics.listen"),
         log_filter,

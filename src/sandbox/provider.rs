@@ -14,7 +14,7 @@ use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
 use super::smtp::SandboxMail;
-use crate::config::SandboxSettings;
+use crate::config::{BareNewline, SandboxSettings};
 use crate::daemon::http::{self, HttpLimits, connectable};
 use crate::daemon::{DaemonError, bind};
 use crate::shutdown::Shutdown;
@@ -126,6 +126,7 @@ pub async fn start(
         implicit_tls: false,
         command: Duration::from_mins(5),
         content_idle: Duration::from_mins(5),
+        minimum_rate: 1,
     };
     tracker.spawn(listener::run(
         smtp,
@@ -154,6 +155,7 @@ fn session_settings() -> SessionSettings {
         hostname: "localhost".to_owned(),
         maximum_line: 4_096,
         maximum_message: MESSAGE_BYTES,
+        bare_newline: BareNewline::Refuse,
         maximum_recipients: 1_000,
         maximum_errors: 100,
         maximum_authentication_failures: 3,
