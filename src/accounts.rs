@@ -3,6 +3,7 @@
 pub mod audit;
 mod authenticate;
 mod create;
+mod limiter;
 mod own;
 mod rate;
 mod renew;

@@ -62,6 +62,17 @@ pub struct SmtpSettings {
     pub tls_listen: Option<SocketAddr>,
     /// Balancers that send a PROXY protocol header.
     pub proxy_protocol_from: TrustedPeers,
+    /// What becomes of an LF without its CR in a message.
+    pub bare_newline: BareNewline,
+}
+
+/// What becomes of an LF without its CR in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BareNewline {
+    /// The message is refused.
+    Refuse,
+    /// It becomes CRLF, and ends a line but never the message.
+    Normalize,
 }
 
 /// How the process ends.
@@ -252,6 +263,13 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let key = reader.required("tls.key", "a PEM file with the private key");
     let http_listen = reader.required_listen_address("http.listen");
     let log = log::read(reader);
+    let bare_newline = reader.choice(
+        "smtp.bare_newline",
+        &[
+            ("refuse", BareNewline::Refuse),
+            ("normalize", BareNewline::Normalize),
+        ],
+    );
     let sending = sending::read(reader);
     let plugins = read_plugins(reader);
     let sandbox_listen = reader.required_listen_address("sandbox.listen");
@@ -276,6 +294,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
             starttls_listen: reader.listen_address("smtp.starttls_listen"),
             tls_listen: reader.listen_address("smtp.tls_listen"),
             proxy_protocol_from: reader.trusted_peers("smtp.proxy_protocol_from"),
+            bare_newline: bare_newline?,
         },
         metrics_listen: reader.listen_address("metrics.listen"),
         limits: limits::read(reader),

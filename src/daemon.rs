@@ -20,7 +20,7 @@ use self::systemd::Inherited;
 pub use self::warnings::warnings;
 use crate::accounts::{Accounts, ShowError};
 use crate::billing::Billing;
-use crate::config::{Limits, Settings};
+use crate::config::{Limits, Settings, SmtpSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::egress::EgressSetupError;
 use crate::providers::mail::{MailProviders, ProviderError};
@@ -264,8 +264,7 @@ pub async fn start_on(
         hostname,
         clock: Arc::clone(&clock),
     };
-    let balancers = settings.smtp.proxy_protocol_from;
-    let door = SmtpDoor::new(submission, acceptor, balancers, limits);
+    let door = SmtpDoor::new(submission, acceptor, settings.smtp, limits);
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
@@ -322,16 +321,20 @@ impl SmtpDoor {
     fn new(
         submission: Submission,
         tls: TlsAcceptor,
-        balancers: TrustedPeers,
+        settings: SmtpSettings,
         limits: Arc<Limits>,
     ) -> Self {
         let places =
             ConnectionLimits::new(limits.smtp_connections, limits.smtp_connections_per_address);
         Self {
-            session: Arc::new(session_settings(&submission.hostname, &limits)),
+            session: Arc::new(session_settings(
+                &submission.hostname,
+                &limits,
+                settings.bare_newline,
+            )),
             submission,
             tls,
-            balancers,
+            balancers: settings.proxy_protocol_from,
             places,
             limits,
         }
@@ -354,6 +357,7 @@ impl SmtpDoor {
             balancers: self.balancers.clone(),
             command: self.limits.smtp_command,
             content_idle: self.limits.smtp_data_idle,
+            minimum_rate: self.limits.minimum_bytes_per_second,
         };
         shutdown.tracker.spawn(listener::run(
             listener,

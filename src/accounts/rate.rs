@@ -3,24 +3,17 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use governor::clock::{Clock as _, DefaultClock};
-use governor::middleware::StateInformationMiddleware;
-use governor::state::keyed::DefaultKeyedStateStore;
-use governor::{Quota, RateLimiter};
+use governor::Quota;
+use governor::clock::DefaultClock;
 use uuid::Uuid;
 
 use super::Accounts;
-
-/// Keys that are remembered before those that have not called lately are forgotten.
-const REMEMBERED: usize = 50_000;
-
-type Limiter =
-    RateLimiter<Uuid, DefaultKeyedStateStore<Uuid>, DefaultClock, StateInformationMiddleware>;
+use super::limiter::KeyedLimiter;
 
 /// Calls by key.
 #[derive(Debug)]
 pub(super) struct Rates {
-    limiter: Limiter,
+    limiter: KeyedLimiter<Uuid>,
     burst: u32,
     per_second: u32,
 }
@@ -43,8 +36,12 @@ impl Rates {
         let per_second = NonZeroU32::new(per_second).unwrap_or(NonZeroU32::MIN);
         let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
         Self {
-            limiter: RateLimiter::keyed(Quota::per_second(per_second).allow_burst(burst))
-                .with_middleware(),
+            limiter: KeyedLimiter::new(
+                Quota::per_second(per_second).allow_burst(burst),
+                // Whoever calls has a key, so there are no more than apps and subscribers.
+                usize::MAX,
+                DefaultClock::default(),
+            ),
             burst: burst.get(),
             per_second: per_second.get(),
         }
@@ -56,21 +53,12 @@ impl Accounts {
     #[must_use]
     pub fn count_call(&self, owner: Uuid) -> RateDecision {
         let rates = &self.rates;
-        if rates.limiter.len() > REMEMBERED {
-            rates.limiter.retain_recent();
-        }
-        let (remaining, retry_after) = match rates.limiter.check_key(&owner) {
-            Ok(snapshot) => (snapshot.remaining_burst_capacity(), None),
-            Err(refusal) => (
-                0,
-                Some(refusal.wait_time_from(DefaultClock::default().now())),
-            ),
-        };
+        let counted = rates.limiter.count(&owner);
         RateDecision {
             burst: rates.burst,
             per_second: rates.per_second,
-            remaining,
-            retry_after,
+            remaining: counted.unwrap_or(0),
+            retry_after: counted.err(),
         }
     }
 }

@@ -4,37 +4,40 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use governor::clock::DefaultClock;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use super::Accounts;
+use super::limiter::KeyedLimiter;
 use crate::types::neighbourhood::neighbourhood;
 
 /// How long an answer is held back once an address has used up its minute.
 const HOLD: Duration = Duration::from_secs(3);
 
-/// Addresses that are remembered before those without recent failures are forgotten.
-const REMEMBERED: usize = 10_000;
+/// Addresses that are remembered at most; while more of them fail, each failure is one too many.
+const REMEMBERED: usize = 100_000;
 
 /// Failures by address.
 #[derive(Debug)]
 pub(super) struct Failures {
-    limiter: DefaultKeyedRateLimiter<IpAddr>,
+    limiter: KeyedLimiter<IpAddr>,
+    /// So that strangers can't fill the log.
+    warnings: DefaultDirectRateLimiter,
 }
 
 impl Failures {
     pub(super) fn new(per_minute: u32) -> Self {
         let per_minute = NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN);
+        let quota = Quota::per_minute(per_minute);
         Self {
-            limiter: RateLimiter::keyed(Quota::per_minute(per_minute)),
+            limiter: KeyedLimiter::new(quota, REMEMBERED, DefaultClock::default()),
+            warnings: RateLimiter::direct(Quota::per_minute(NonZeroU32::MIN)),
         }
     }
 
     /// Counts a failure; answers whether there were too many.
     fn count(&self, address: IpAddr) -> bool {
-        if self.limiter.len() > REMEMBERED {
-            self.limiter.retain_recent();
-        }
-        self.limiter.check_key(&neighbourhood(address)).is_err()
+        self.limiter.count(&neighbourhood(address)).is_err()
     }
 }
 
@@ -44,7 +47,9 @@ impl Accounts {
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
         if self.failures.count(address) {
-            tracing::warn!("an address that keeps failing to authenticate is slowed down");
+            if self.failures.warnings.check().is_ok() {
+                tracing::warn!("addresses that keep failing to authenticate are slowed down");
+            }
             tokio::time::sleep(HOLD).await;
         }
     }
@@ -62,5 +67,15 @@ mod tests {
         assert!(!failures.count(one));
         assert!(failures.count(one));
         assert!(!failures.count(two));
+    }
+
+    #[test]
+    fn a_network_of_64_bits_is_one_address() {
+        let failures = Failures::new(2);
+        let from = |host: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, host, 0, 0, host]);
+        assert!(!failures.count(from(1)));
+        assert!(!failures.count(from(2)));
+        assert!(failures.count(from(3)));
+        assert!(!failures.count(IpAddr::from([0x2001, 0xdb8, 0, 2, 0, 0, 0, 1])));
     }
 }

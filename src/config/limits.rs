@@ -31,6 +31,8 @@ pub struct Limits {
     pub smtp_command: Duration,
     /// Longest pause of an SMTP client within a message.
     pub smtp_data_idle: Duration,
+    /// Bytes a second that a message or a body must keep up.
+    pub minimum_bytes_per_second: u32,
     /// HTTP connections of one listener at once.
     pub http_connections: usize,
     /// SMTP connections at once.
@@ -64,6 +66,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
         ),
         smtp_command: reader.seconds("limits.smtp_command_seconds"),
         smtp_data_idle: reader.seconds("limits.smtp_data_idle_seconds"),
+        minimum_bytes_per_second: reader.number("limits.minimum_bytes_per_second", 1, 1 << 30),
         http_connections: reader.number("limits.http_connections", 1, 1_000_000),
         smtp_connections: reader.number("limits.smtp_connections", 1, 1_000_000),
         smtp_connections_per_address: reader.number(

@@ -15,7 +15,7 @@ use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
 use super::slow::SlowMail;
 use super::smtp::SandboxMail;
-use crate::config::SandboxSettings;
+use crate::config::{BareNewline, SandboxSettings};
 use crate::daemon::http::{self, HttpLimits, connectable};
 use crate::daemon::{DaemonError, bind};
 use crate::shutdown::Shutdown;
@@ -131,6 +131,7 @@ pub async fn start(
         implicit_tls: false,
         command: Duration::from_mins(5),
         content_idle: Duration::from_mins(5),
+        minimum_rate: 1,
     };
     tracker.spawn(listener::run(
         smtp,
@@ -160,6 +161,7 @@ fn session_settings() -> SessionSettings {
         hostname: "localhost".to_owned(),
         maximum_line: 4_096,
         maximum_message: MESSAGE_BYTES,
+        bare_newline: BareNewline::Refuse,
         maximum_recipients: 1_000,
         maximum_errors: 100,
         maximum_authentication_failures: 3,

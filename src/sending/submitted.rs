@@ -2,12 +2,17 @@
 //! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, and one
 //! Received header in front.
 
+mod fields;
+mod sender;
+
 use std::collections::HashSet;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use mail_parser::{Header, HeaderName, HeaderValue, MessageParser};
+use mail_parser::{Header, HeaderName, MessageParser};
 
+use self::fields::{Field, NoField, fields};
+use self::sender::sole_address;
 use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
 use crate::providers::mail::transport::Recipients;
@@ -41,9 +46,15 @@ pub struct Submitted {
 /// The message can't be sent by anybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SubmittedError {
-    /// Not exactly one From header with exactly one address.
+    /// Not exactly one From header with exactly one address, or one that readers may take for another.
     #[error("the message has not exactly one From header with exactly one address")]
     From,
+    /// A line among the headers is none.
+    #[error(
+        "A line of the message's headers is neither a header field nor the continuation of one; an \
+         empty line ends the headers"
+    )]
+    Malformed,
     /// No key can be read from the Idempotency-Key header.
     #[error("Idempotency-Key must stand there once, with 1 to 255 printable characters")]
     IdempotencyKey,
@@ -67,11 +78,15 @@ impl Submitted {
         at: DateTime<Utc>,
     ) -> Result<Self, SubmittedError> {
         let (content, others) = with_whole_headers(pieces)?;
+        let fields = fields(&content).map_err(|NoField| SubmittedError::Malformed)?;
+        let from = sole_sender(&fields)?;
         let parsed = MessageParser::new()
             .parse_headers(content.as_ref())
             .ok_or(SubmittedError::From)?;
         let headers = parsed.headers();
-        let from = sole_sender(headers)?;
+        if headers.len() != fields.len() {
+            return Err(SubmittedError::Malformed);
+        }
         let idempotency_key = idempotency_key(headers, recipients, &content, &others)?;
         let to = addresses(headers, &HeaderName::To);
         let cc = addresses(headers, &HeaderName::Cc);
@@ -171,24 +186,12 @@ fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
 }
 
 /// Every From header counts: which of two a receiver shows is anybody's guess.
-fn sole_sender(headers: &[Header<'_>]) -> Result<EmailAddress, SubmittedError> {
-    let mut from = headers
-        .iter()
-        .filter(|header| is_named(header, &HeaderName::From));
-    let (Some(only), None) = (from.next(), from.next()) else {
-        return Err(SubmittedError::From);
-    };
-    let HeaderValue::Address(address) = &only.value else {
-        return Err(SubmittedError::From);
-    };
-    let mut all = address.iter();
-    let (Some(only), None) = (all.next(), all.next()) else {
-        return Err(SubmittedError::From);
-    };
-    only.address
-        .as_deref()
-        .and_then(|address| EmailAddress::parse(address).ok())
-        .ok_or(SubmittedError::From)
+fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, SubmittedError> {
+    let mut from = (fields.iter()).filter(|field| field.name.eq_ignore_ascii_case(b"from"));
+    match (from.next(), from.next()) {
+        (Some(only), None) => sole_address(only.value).ok_or(SubmittedError::From),
+        _ => Err(SubmittedError::From),
+    }
 }
 
 fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {

@@ -1,6 +1,10 @@
 //! Drives a session over a socket: bytes in, replies out, and the session's questions put to
 //! whoever stands behind it.
 
+mod pace;
+#[cfg(test)]
+mod tests;
+
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,6 +17,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use self::pace::Pace;
 use super::protocol::authentication::Credentials;
 use super::protocol::reply::Reply;
 use super::protocol::session::{Encryption, Envelope, Event, Session, SessionSettings};
@@ -103,6 +108,8 @@ pub struct ConnectionSettings {
     pub command: Duration,
     /// Longest pause within a message.
     pub content_idle: Duration,
+    /// Octets a second that a message must bring on average.
+    pub minimum_rate: u32,
 }
 
 /// Why a connection ended without anybody's fault here.
@@ -185,6 +192,8 @@ struct Driver<'a, S, B: Backend> {
     stranger_until: Instant,
     /// The pieces taken so far, and the transaction that they are of.
     incoming: (u64, B::Incoming),
+    /// How fast the message comes, while one does.
+    pace: Option<Pace>,
     input: BytesMut,
     output: Vec<u8>,
     peer: IpAddr,
@@ -208,6 +217,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             identity: None,
             stranger_until: Instant::now() + STRANGER,
             incoming: Default::default(),
+            pace: None,
             input: BytesMut::new(),
             output: Vec::new(),
             peer,
@@ -274,6 +284,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
                 // Replies to what was pipelined before the message need not wait for its delivery.
                 self.flush().await?;
                 let incoming = std::mem::take(self.incoming_of(transaction));
+                self.pace = None;
                 let delivered = match &self.identity {
                     Some(identity) => {
                         let rest = Bytes::from(content);
@@ -324,8 +335,18 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         let is_stranger = !self.session.is_authenticated();
         let finishes = in_content && !is_stranger;
         let (limit, size) = if in_content {
-            (self.settings.content_idle, CONTENT_READ)
+            let octets = self.session.content_octets();
+            let ConnectionSettings {
+                content_idle,
+                minimum_rate,
+                ..
+            } = *self.settings;
+            let pace = self
+                .pace
+                .get_or_insert_with(|| Pace::new(content_idle, minimum_rate, octets));
+            (pace.patience(octets), CONTENT_READ)
         } else {
+            self.pace = None;
             (self.settings.command, COMMAND_READ)
         };
         let limit = if is_stranger {
@@ -350,7 +371,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
                 read = timeout(limit, self.stream.read_buf(&mut self.input)) => Ok(read),
             }
         };
-        let farewell = match read.await {
+        let waiting_since = Instant::now();
+        let read = read.await;
+        if let Some(pace) = &mut self.pace {
+            pace.waited(waiting_since.elapsed());
+        }
+        let farewell = match read {
             Ok(Ok(Ok(0))) => return Ok(Some(End::Closed)),
             Ok(Ok(Ok(_))) => return Ok(None),
             Ok(Ok(Err(error))) => return Err(End::Failed(error)),

@@ -12,7 +12,7 @@ use super::protocol::authentication::{Credentials, Mechanism};
 use super::protocol::reply::Reply;
 use super::protocol::session::{Envelope, SessionSettings};
 use crate::accounts::{Accounts, AppSession, AuthenticateError, PresentedKey, SendingApp};
-use crate::config::Limits;
+use crate::config::{BareNewline, Limits};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::verdict::Failure;
 use crate::sending::budget::{Budget, Share};
@@ -50,11 +50,16 @@ pub struct AuthenticatedApp {
 
 /// What the gateway's sessions offer.
 #[must_use]
-pub fn session_settings(hostname: &str, limits: &Limits) -> SessionSettings {
+pub fn session_settings(
+    hostname: &str,
+    limits: &Limits,
+    bare_newline: BareNewline,
+) -> SessionSettings {
     SessionSettings {
         hostname: hostname.to_owned(),
         maximum_line: limits.smtp_line_bytes,
         maximum_message: limits.message_bytes,
+        bare_newline,
         maximum_recipients: limits.recipients,
         maximum_errors: limits.smtp_errors,
         maximum_authentication_failures: limits.smtp_authentication_failures,
@@ -207,7 +212,9 @@ impl Submission {
         .map_err(|error| match error {
             SubmittedError::From => not_authorized(),
             SubmittedError::TooManyHeaders => Reply::new(552, "5.3.4", &error.to_string()),
-            SubmittedError::IdempotencyKey => Reply::new(550, "5.6.0", &error.to_string()),
+            SubmittedError::Malformed | SubmittedError::IdempotencyKey => {
+                Reply::new(550, "5.6.0", &error.to_string())
+            }
         })?;
         let key = submitted.idempotency_key.clone();
         if let Some(key) = &key {

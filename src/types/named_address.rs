@@ -19,6 +19,12 @@ pub enum InvalidNamedAddress {
     /// The name holds what only a quoted one may, or a control character, or isn't closed.
     #[error("the name before the address isn't valid; put it in quotes if it holds specials")]
     Name,
+    /// The name holds an `@`, and can't stand in quotes in the message.
+    #[error(
+        "a name with an @ in it may hold printable ASCII alone, with single spaces, since readers could \
+         take it for the address"
+    )]
+    NameLikeAddress,
     /// The name is too long.
     #[error("the name before the address is longer than 255 characters")]
     NameTooLong,
@@ -64,9 +70,17 @@ impl NamedAddress {
         if name.chars().count() > NAME_LENGTH {
             return Err(InvalidNamedAddress::NameTooLong);
         }
+        let address = EmailAddress::parse(address)?;
+        // It would be encoded (RFC 2047), and there are readers that decode first and look for the address then.
+        let is_quoted = name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            && !name.contains("=?")
+            && !name.contains("  ");
+        if name.contains('@') && !is_quoted {
+            return Err(InvalidNamedAddress::NameLikeAddress);
+        }
         Ok(Self {
             name: (!name.is_empty()).then(|| name.to_owned()),
-            address: EmailAddress::parse(address)?,
+            address,
         })
     }
 }
@@ -156,6 +170,9 @@ mod tests {
             r#""Ada" Lovelace <ada@example.com>"#,
             r#""Ada"@x <ada@example.com>"#,
             "Ada <ada@example.com> ",
+            r#""Jörg eve@example.org" <ada@example.com>"#,
+            r#""x  eve@example.org" <ada@example.com>"#,
+            r#""=?utf-8?q?x?= eve@example.org" <ada@example.com>"#,
             &format!("{} <ada@example.com>", "x".repeat(256)),
         ] {
             assert!(parse(text).is_err(), "{text}");

@@ -219,16 +219,21 @@ impl Provider {
 }
 
 /// Where the sources of the peers are.
-fn sources() -> PathBuf {
+pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers")
 }
 
 /// The Node that `tests/peers/install` brought, with its packages beside it.
-fn node() -> PathBuf {
+pub fn node() -> PathBuf {
     let link = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/node/node");
     // Node looks for packages from its real place.
     link.canonicalize()
         .unwrap_or_else(|error| panic!("no {} ({error}): run tests/peers/install", link.display()))
+}
+
+/// The Python that `tests/peers/install` brought, with its packages.
+pub fn python() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/python/bin/python")
 }
 
 /// The npm packages that `tests/peers/install` brought.

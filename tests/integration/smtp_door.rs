@@ -2,9 +2,11 @@
 //! arrives at the sandbox.
 
 mod authentication;
+mod chunks;
 mod content;
 mod encryption;
 mod limits;
+mod one_from;
 mod outcomes;
 mod pipelining;
 mod relayed;

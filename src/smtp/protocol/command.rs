@@ -46,7 +46,7 @@ pub enum Verb {
 /// A command whose syntax is right.
 #[derive(Debug)]
 pub enum Command {
-    /// The client's name: a domain or an address literal, loosely.
+    /// The client's name: a domain or an address literal, or whatever its machine is called.
     Ehlo(String),
     /// The client's name, as in EHLO.
     Helo(String),
@@ -148,8 +148,11 @@ impl Command {
     ///
     /// The refusal: 501 for arguments that don't fit, 555 for parameters that aren't offered.
     pub fn from_parts(verb: Verb, arguments: &str) -> Result<Self, Reply> {
-        // UTF-8 belongs in addresses only; the session asks for SMTPUTF8 with it (RFC 6531 §3.4).
-        if !arguments.is_ascii() && !matches!(verb, Verb::Mail | Verb::Rcpt) {
+        // UTF-8 belongs in addresses, where the session asks for SMTPUTF8 with it (RFC 6531 §3.4), and in what
+        // machines are called.
+        if !arguments.is_ascii()
+            && !matches!(verb, Verb::Mail | Verb::Rcpt | Verb::Ehlo | Verb::Helo)
+        {
             return Err(syntax("This command takes ASCII only"));
         }
         match verb {
@@ -184,11 +187,10 @@ fn without_arguments(arguments: &str, command: Command) -> Result<Command, Reply
     }
 }
 
-/// Clients name themselves by whatever their host is called, so that underscores and the like pass;
-/// what would have a meaning in a header doesn't.
+/// Clients name themselves by whatever their host is called, which needn't be a domain: as Postfix does, any
+/// name is taken. It means nothing, and goes nowhere.
 fn client_name(text: &str) -> Result<String, Reply> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:[]".contains(&byte);
-    if !text.is_empty() && text.len() <= MAXIMUM_CLIENT_NAME && text.bytes().all(fits) {
+    if !text.is_empty() && text.len() <= MAXIMUM_CLIENT_NAME {
         Ok(text.to_owned())
     } else {
         Err(syntax("Syntax: EHLO domain or [address]"))

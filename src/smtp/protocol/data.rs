@@ -3,6 +3,8 @@
 
 use bytes::{Buf, BytesMut};
 
+use crate::config::BareNewline;
+
 /// Reserved for a message at most before it comes: whoever declares a size need not keep his word.
 /// Room for a piece as drivers take them, and for what one read brings beyond it.
 const RESERVED: usize = 384 * 1024;
@@ -25,7 +27,7 @@ pub enum RefusedContent {
     /// More octets than the limit.
     #[error("the message exceeds the size limit")]
     TooLarge,
-    /// A CR or LF by itself, or a NUL (RFC 5321 §2.3.8, RFC 5322 §4).
+    /// A CR by itself, an LF where it isn't normalized, or a NUL (RFC 5321 §2.3.8, RFC 5322 §4).
     #[error("the message holds a bare CR, a bare LF or a NUL")]
     Malformed,
 }
@@ -48,11 +50,12 @@ struct Content {
     /// Octets that came, kept or not.
     length: usize,
     limit: usize,
+    bare_newline: BareNewline,
     malformed: bool,
 }
 
 impl Content {
-    fn new(limit: usize, declared: Option<u64>) -> Self {
+    fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         let mut octets = Vec::new();
         let declared = declared.map_or(0, |size| usize::try_from(size).unwrap_or(limit));
         // Without the memory the message grows as it comes, and fails only if it has to.
@@ -61,6 +64,7 @@ impl Content {
             octets,
             length: 0,
             limit,
+            bare_newline,
             malformed: false,
         }
     }
@@ -83,6 +87,16 @@ impl Content {
             // Without the memory it grows as it comes.
             let _ = self.octets.try_reserve_exact(RESERVED - self.octets.len());
         }
+    }
+
+    /// Keeps the octets before an LF without its CR, and CRLF in its place; `false` when it isn't taken.
+    fn push_bare_newline(&mut self, before: &[u8]) -> bool {
+        let is_taken = self.bare_newline == BareNewline::Normalize;
+        if is_taken {
+            self.push(before);
+            self.push(b"\r\n");
+        }
+        is_taken
     }
 
     fn refuse_malformed(&mut self) {
@@ -124,6 +138,10 @@ enum Place {
     Inside,
     /// Behind a CR that only an LF may follow.
     Cr,
+    /// Behind an LF by itself.
+    BareLineStart,
+    /// Behind a dot behind such an LF, not kept yet. Clients that stuff dots there send two.
+    BareDot,
 }
 
 /// Receives what follows a DATA command, up to `CRLF . CRLF` and nothing else.
@@ -138,9 +156,9 @@ pub struct DataReceiver {
 impl DataReceiver {
     /// For content of at most `limit` octets, dots unstuffed; `declared` is SIZE= and reserves.
     #[must_use]
-    pub fn new(limit: usize, declared: Option<u64>) -> Self {
+    pub fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         Self {
-            content: Content::new(limit, declared),
+            content: Content::new(limit, declared, bare_newline),
             // The CRLF of the DATA command counts as the one before the dot.
             place: Place::LineStart,
             patience: patience(limit),
@@ -195,22 +213,33 @@ impl DataReceiver {
                     self.content.refuse_malformed();
                     self.place = Place::Inside;
                 }
-                (Place::LineStart | Place::Dot | Place::Inside, _) => {
-                    position = match memchr::memchr3(b'\r', b'\n', 0, &bytes[position..]) {
-                        None => {
-                            self.place = Place::Inside;
-                            bytes.len()
+                (Place::BareLineStart, b'.') => {
+                    self.content.push(&bytes[unkept..position]);
+                    position += 1;
+                    unkept = position;
+                    self.place = Place::BareDot;
+                }
+                (Place::BareDot, b'.') => self.place = Place::Inside,
+                (Place::BareDot, _) => {
+                    self.content.push(b".");
+                    self.place = Place::Inside;
+                }
+                (Place::LineStart | Place::Dot | Place::Inside | Place::BareLineStart, _) => {
+                    let found = memchr::memchr3(b'\r', b'\n', 0, &bytes[position..]);
+                    let end = found.map_or(bytes.len(), |offset| position + offset);
+                    self.place = match bytes.get(end) {
+                        None => Place::Inside,
+                        Some(b'\r') => Place::Cr,
+                        Some(b'\n') if self.content.push_bare_newline(&bytes[unkept..end]) => {
+                            unkept = end + 1;
+                            Place::BareLineStart
                         }
-                        Some(offset) if bytes[position + offset] == b'\r' => {
-                            self.place = Place::Cr;
-                            position + offset + 1
-                        }
-                        Some(offset) => {
+                        Some(_) => {
                             self.content.refuse_malformed();
-                            self.place = Place::Inside;
-                            position + offset + 1
+                            Place::Inside
                         }
                     };
+                    position = (end + 1).min(bytes.len());
                 }
             }
         }
@@ -236,9 +265,9 @@ pub struct ChunkReceiver {
 impl ChunkReceiver {
     /// For content of at most `limit` octets over all chunks; `declared` is SIZE= and reserves.
     #[must_use]
-    pub fn new(limit: usize, declared: Option<u64>) -> Self {
+    pub fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         Self {
-            content: Content::new(limit, declared),
+            content: Content::new(limit, declared, bare_newline),
             after_cr: false,
             patience: patience(limit),
         }
@@ -251,8 +280,7 @@ impl ChunkReceiver {
             .unwrap_or(usize::MAX)
             .min(input.len())
             .min(self.patience);
-        self.check(&input[..consumed]);
-        self.content.push(&input[..consumed]);
+        self.keep(&input[..consumed]);
         input.advance(consumed);
         self.patience -= consumed;
         *remaining -= consumed as u64;
@@ -264,27 +292,31 @@ impl ChunkReceiver {
         self.content.take(at_least)
     }
 
-    fn check(&mut self, bytes: &[u8]) {
+    /// Keeps octets, in runs as long as possible.
+    fn keep(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
-        if self.content.malformed {
-            return;
-        }
+        let mut unkept = 0;
         let mut malformed = self.after_cr && bytes.first() != Some(&b'\n');
         for position in memchr::memchr3_iter(b'\r', b'\n', 0, bytes) {
-            malformed |= match bytes[position] {
-                b'\r' => bytes.get(position + 1).is_some_and(|next| *next != b'\n'),
-                b'\n' if position == 0 => !self.after_cr,
-                b'\n' => bytes[position - 1] != b'\r',
-                _ => true,
-            };
             if malformed {
                 break;
             }
+            malformed = match bytes[position] {
+                b'\r' => bytes.get(position + 1).is_some_and(|next| *next != b'\n'),
+                b'\n' if position == 0 && self.after_cr => false,
+                b'\n' if position > 0 && bytes[position - 1] == b'\r' => false,
+                b'\n' if self.content.push_bare_newline(&bytes[unkept..position]) => {
+                    unkept = position + 1;
+                    false
+                }
+                _ => true,
+            };
         }
         self.after_cr = *last == b'\r';
         if malformed {
             self.content.refuse_malformed();
         }
+        self.content.push(&bytes[unkept..]);
     }
 
     /// What speaks against the octets so far.

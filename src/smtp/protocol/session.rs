@@ -40,6 +40,7 @@ pub struct Session {
     transaction: Option<Transaction>,
     /// Transactions begun: the number of the one that runs.
     transactions: u64,
+    content_octets: u64,
     errors: usize,
     authentication_failures: usize,
 }
@@ -113,6 +114,7 @@ impl Session {
             authenticated: false,
             transaction: None,
             transactions: 0,
+            content_octets: 0,
             errors: 0,
             authentication_failures: 0,
         }
@@ -124,14 +126,26 @@ impl Session {
         Reply::new(220, "", &format!("{} ESMTP ready", self.settings.hostname))
     }
 
-    /// Whether message content is being received, for which other time limits hold than for
-    /// commands (RFC 5321 §4.5.3.2).
+    /// Whether a message is coming in, be it between two of its chunks: other time limits hold for it
+    /// than for commands (RFC 5321 §4.5.3.2), and what was taken of it counts.
     #[must_use]
     pub fn is_receiving_content(&self) -> bool {
         matches!(
             self.state,
             State::Data(_) | State::Chunk { .. } | State::RefusedChunk { .. }
+        ) || matches!(
+            self.transaction,
+            Some(Transaction {
+                chunks: Chunks::Some(_),
+                ..
+            })
         )
+    }
+
+    /// Octets of messages that have come so far, those of refused ones too: commands don't count.
+    #[must_use]
+    pub fn content_octets(&self) -> u64 {
+        self.content_octets
     }
 
     /// The content that has come since the last time, once it is at least so much: for a driver that
@@ -140,8 +154,9 @@ impl Session {
     pub fn take_content(&mut self, at_least: usize) -> Option<Piece> {
         let octets = match (&mut self.state, &mut self.transaction) {
             (State::Data(receiver), _) => receiver.take(at_least),
+            // The chunk may have ended, and its message goes on with the next one.
             (
-                State::Chunk { .. },
+                _,
                 Some(Transaction {
                     chunks: Chunks::Some(receiver),
                     ..
@@ -185,11 +200,16 @@ impl Session {
                     self.lines.next(input, token_line(&self.settings))?;
                     self.bearer_refused(output)
                 }
-                State::Data(receiver) => match receiver.receive(input) {
-                    Progress::More => return None,
-                    Progress::End(content) => self.content(content, output),
-                    Progress::Endless => Some(self.endless(output)),
-                },
+                State::Data(receiver) => {
+                    let before = input.len();
+                    let progress = receiver.receive(input);
+                    self.content_octets += (before - input.len()) as u64;
+                    match progress {
+                        Progress::More => return None,
+                        Progress::End(content) => self.content(content, output),
+                        Progress::Endless => Some(self.endless(output)),
+                    }
+                }
                 State::Chunk { remaining, last } => {
                     let (finished, last) = (*remaining == 0, *last);
                     if finished {
@@ -211,6 +231,7 @@ impl Session {
                     input.advance(usize::try_from(consumed).unwrap_or(input.len()));
                     *remaining -= consumed;
                     *patience -= consumed;
+                    self.content_octets += consumed;
                     match (*remaining, *patience) {
                         (0, _) => self.refused_chunk_end(output),
                         (_, 0) => Some(self.endless(output)),
@@ -341,8 +362,11 @@ impl Session {
                     .transaction
                     .as_ref()
                     .and_then(|transaction| transaction.parameters.size);
-                self.state =
-                    State::Data(DataReceiver::new(self.settings.maximum_message, declared));
+                self.state = State::Data(DataReceiver::new(
+                    self.settings.maximum_message,
+                    declared,
+                    self.settings.bare_newline,
+                ));
                 Reply::new(354, "", "Send the message; end it with <CRLF>.<CRLF>").write_to(output);
             }
             // Handled above, since its octets follow whatever it is answered.

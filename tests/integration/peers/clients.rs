@@ -20,10 +20,18 @@ pub enum Client {
     /// Python's standard library.
     Smtplib,
     Nodemailer,
+    /// In chunks (BDAT), of which it waits for each reply.
+    JavaMail,
 }
 
 impl Client {
-    pub const ALL: [Self; 4] = [Self::Swaks, Self::Curl, Self::Smtplib, Self::Nodemailer];
+    pub const ALL: [Self; 5] = [
+        Self::Swaks,
+        Self::Curl,
+        Self::Smtplib,
+        Self::Nodemailer,
+        Self::JavaMail,
+    ];
 }
 
 /// How the client shows its password.
@@ -89,8 +97,15 @@ pub async fn send(client: Client, door: Door<'_>, submission: Submission<'_>) ->
     let command = match client {
         Client::Swaks => swaks(door, submission),
         Client::Curl => curl(door, submission, file.path()),
-        Client::Smtplib => script("python3".as_ref(), "smtplib_client.py", door, submission),
-        Client::Nodemailer => script(&super::node(), "nodemailer_client.mjs", door, submission),
+        Client::Smtplib => {
+            let python = Command::new("python3");
+            script(python, "smtplib_client.py", door, submission)
+        }
+        Client::Nodemailer => {
+            let node = Command::new(super::node());
+            script(node, "nodemailer_client.mjs", door, submission)
+        }
+        Client::JavaMail => script(java(), "JavaMailClient.java", door, submission),
     };
     let output = process::run(command, message.as_bytes(), LIMIT).await;
     let transcript = [output.stdout, output.stderr].concat();
@@ -143,9 +158,18 @@ fn curl(door: Door<'_>, submission: Submission<'_>, message: &Path) -> Command {
     command
 }
 
+/// Java with JavaMail, from Debian's package.
+fn java() -> Command {
+    let mut java = Command::new("java");
+    java.args([
+        "-cp",
+        "/usr/share/java/javax.mail.jar:/usr/share/java/javax.activation.jar",
+    ]);
+    java
+}
+
 /// One of the programs in `tests/peers`, which all take the same arguments.
-fn script(program: &Path, name: &str, door: Door<'_>, submission: Submission<'_>) -> Command {
-    let mut command = Command::new(program);
+fn script(mut command: Command, name: &str, door: Door<'_>, submission: Submission<'_>) -> Command {
     command
         .arg(super::sources().join(name))
         .args([door.host, &door.port.to_string()])

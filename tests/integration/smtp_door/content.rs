@@ -184,3 +184,67 @@ async fn chunks_are_as_strict_as_data(gateway: &Gateway) {
     assert!(reply.starts_with("250 2.0.0"), "{reply}");
     assert_eq!(subjects(gateway), ["next"]);
 }
+
+/// Where that is set. Still nothing but CRLF.CRLF ends a message.
+#[tokio::test(flavor = "multi_thread")]
+async fn bare_newlines_become_crlf() {
+    let gateway = Gateway::builder()
+        .set("SMTP__BARE_NEWLINE", "normalize")
+        .start()
+        .await;
+    let mut client = SmtpClient::authenticated(&gateway).await;
+    let head = format!("From: {MAILBOX}\nSubject: bare\r\n\n");
+    let smuggled = "MAIL FROM:<ada@sandbox.example>\r\nRCPT TO:<eve@example.com>\r\nDATA\r\nx";
+    for (sent, arrives) in [
+        (
+            "a\nb\r\nc\n\nd".to_owned(),
+            "a\r\nb\r\nc\r\n\r\nd".to_owned(),
+        ),
+        (
+            "a\n..b\n.c\n...".to_owned(),
+            "a\r\n.b\r\n.c\r\n..".to_owned(),
+        ),
+        (
+            format!("a\n.\n{smuggled}\n.\r\nb"),
+            format!("a\r\n.\r\n{smuggled}\r\n.\r\nb"),
+        ),
+        (
+            format!("a\r\n.\n{smuggled}"),
+            format!("a\r\n\r\n{smuggled}"),
+        ),
+    ] {
+        let content = format!("{head}{sent}");
+        let reply = client.submit(RECIPIENT, content.as_bytes()).await;
+        assert!(reply.starts_with("250 2.0.0 log_"), "{sent:?}: {reply}");
+        let arrived = gateway.arrived().await.pop().unwrap();
+        let expected = format!(
+            "{}{arrives}\r\n",
+            head.replace('\r', "").replace('\n', "\r\n")
+        );
+        let arrived = String::from_utf8(arrived).unwrap();
+        assert!(arrived.ends_with(&expected), "{sent:?}: {arrived:?}");
+    }
+    // Chunks have no dots to stuff.
+    let content = format!("{head}a\n..b\n.\nc\r\n");
+    client.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
+    client.command(&format!("RCPT TO:<{RECIPIENT}>")).await;
+    for octet in content.as_bytes() {
+        client.write(b"BDAT 1\r\n").await;
+        client.write(&[*octet]).await;
+        assert!(client.reply().await.starts_with("250 2.0.0 Chunk"));
+    }
+    let reply = client.command("BDAT 0 LAST").await;
+    assert!(reply.starts_with("250 2.0.0 log_"), "{reply}");
+    let arrived = gateway.arrived().await.pop().unwrap();
+    let expected = content.replace('\r', "").replace('\n', "\r\n");
+    assert!(arrived.ends_with(expected.as_bytes()));
+    assert_eq!(gateway.sandbox.inbox.count(), 5);
+    for bad in ["a\rb", "a\r\r\nb", "\0", "\r\n.\r\r\nb"] {
+        let reply = client
+            .submit(RECIPIENT, format!("{head}{bad}").as_bytes())
+            .await;
+        assert!(reply.starts_with(MALFORMED), "{bad:?}: {reply}");
+    }
+    assert_eq!(gateway.sandbox.inbox.count(), 5);
+    gateway.stop().await;
+}

@@ -1,10 +1,18 @@
 //! What is said in clear, what under TLS, and the border between them.
 
 use std::collections::BTreeSet;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use super::{RECIPIENT, message, plain, subjects};
+use crate::peers::{process, python, sources};
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::smtp_client::SmtpClient;
+
+/// Longest that the scan of a port may take, on a busy machine.
+const SCAN: Duration = Duration::from_mins(2);
 
 /// The extensions in an answer to EHLO; the first line is the server's name.
 fn extensions(reply: &str) -> BTreeSet<&str> {
@@ -26,6 +34,40 @@ async fn nothing_crosses_from_clear_to_tls() {
     a_message_goes_by_implicit_tls(&gateway).await;
     gateway.sandbox.inbox.clear().await.unwrap();
     what_is_injected_behind_starttls_has_no_effect(&gateway).await;
+}
+
+/// What sslyze finds on either port; both have the same TLS.
+#[tokio::test(flavor = "multi_thread")]
+async fn both_ports_pass_a_scan_of_their_tls() {
+    let gateway = Gateway::start().await;
+    for (tls, address) in [
+        ("starttls", gateway.starttls_address()),
+        ("implicit", gateway.tls_address()),
+    ] {
+        let mut command = Command::new(python());
+        command
+            .arg(sources().join("tls_scan.py"))
+            .args(["localhost", &address.port().to_string(), tls])
+            .arg(&gateway.ca_file);
+        let output = process::run(command, b"", SCAN).await;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{tls}: {errors}");
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found["issues"], json!({}), "{tls}");
+        assert_eq!(found["early_data"], false, "{tls}");
+        let curves = json!(["X25519", "prime256v1", "secp384r1"]);
+        assert_eq!(found["curves"], curves, "{tls}");
+        let suites = found["suites"].as_object().unwrap();
+        let protocols: Vec<&String> = suites.keys().collect();
+        assert_eq!(protocols, ["tls_1_2", "tls_1_3"], "{tls}");
+        for suite in suites["tls_1_2"].as_array().unwrap() {
+            let name = suite.as_str().unwrap();
+            let is_modern = name.starts_with("TLS_ECDHE_ECDSA_")
+                && (name.contains("_GCM_") || name.contains("_CHACHA20_POLY1305_"));
+            assert!(is_modern, "{tls}: {name}");
+        }
+    }
+    gateway.stop().await;
 }
 
 async fn extensions_are_those_of_the_encryption(gateway: &Gateway) {

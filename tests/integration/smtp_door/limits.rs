@@ -206,3 +206,45 @@ async fn who_says_nothing_is_told_good_bye() {
     assert_eq!(in_content.next_reply().await, None);
     assert_eq!(subjects(&gateway), ["slow"]);
 }
+
+/// Octets that come one by one don't prolong the time, by DATA or by BDAT.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_comes_drop_by_drop_is_cut_off() {
+    let gateway = Gateway::builder()
+        .set("LIMITS__SMTP_DATA_IDLE_SECONDS", 1)
+        .set("LIMITS__MINIMUM_BYTES_PER_SECOND", 1_000_000)
+        .start()
+        .await;
+    let content = message("drops");
+    let mut by_data = SmtpClient::authenticated(&gateway).await;
+    by_data.begin_data(RECIPIENT).await;
+    let mut by_chunks = SmtpClient::authenticated(&gateway).await;
+    by_chunks.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
+    by_chunks.command(&format!("RCPT TO:<{RECIPIENT}>")).await;
+    by_chunks.write(b"BDAT 1000000\r\n").await;
+    let mut between = SmtpClient::authenticated(&gateway).await;
+    between.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
+    between.command(&format!("RCPT TO:<{RECIPIENT}>")).await;
+    for (client, drop) in [
+        (&mut by_data, content[..1].to_vec()),
+        (&mut by_chunks, content[..1].to_vec()),
+        (&mut between, b"BDAT 1\r\nxNOOP\r\n".to_vec()),
+    ] {
+        let farewell = loop {
+            client.write(&drop).await;
+            let patience = std::time::Duration::from_millis(20);
+            match tokio::time::timeout(patience, client.next_reply()).await {
+                Ok(Some(reply)) if reply.starts_with("250 ") => {}
+                Ok(reply) => break reply,
+                Err(_) => {}
+            }
+        };
+        let farewell = farewell.unwrap_or_default();
+        assert!(farewell.starts_with("421 4.4.2"), "{farewell}");
+        assert_eq!(client.next_reply().await, None);
+    }
+    let mut client = SmtpClient::authenticated(&gateway).await;
+    let reply = client.submit(RECIPIENT, &content).await;
+    assert!(reply.starts_with("250 2.0.0"), "{reply}");
+    assert_eq!(subjects(&gateway), ["drops"]);
+}

@@ -8,7 +8,7 @@ const LIMIT: usize = 1000;
 
 /// Feeds pieces until something other than `More` comes; what that was, and the input left.
 fn receive(limit: usize, pieces: &[&[u8]]) -> (Progress, Vec<u8>) {
-    let mut receiver = DataReceiver::new(limit, None);
+    let mut receiver = DataReceiver::new(limit, None, BareNewline::Refuse);
     let mut input = BytesMut::new();
     let mut progress = Progress::More;
     for piece in pieces {
@@ -118,7 +118,7 @@ fn the_limit_counts_unstuffed_octets() {
 #[test]
 fn what_is_over_the_limit_is_dropped_and_endless_input_stops() {
     let limit = 1000;
-    let mut receiver = DataReceiver::new(limit, None);
+    let mut receiver = DataReceiver::new(limit, None, BareNewline::Refuse);
     let mut input = BytesMut::new();
     let mut fed = 0;
     let line = [[b'x'; 98].as_slice(), b"\r\n"].concat();
@@ -140,7 +140,7 @@ fn what_is_over_the_limit_is_dropped_and_endless_input_stops() {
     let mut input = BytesMut::from(vec![b'x'; patience(limit) + 5].as_slice());
     input.extend_from_slice(b"\r\n.\r\n");
     assert_eq!(
-        DataReceiver::new(limit, None).receive(&mut input),
+        DataReceiver::new(limit, None, BareNewline::Refuse).receive(&mut input),
         Progress::Endless
     );
     assert_eq!(&input[..], b"xxxxx\r\n.\r\n");
@@ -154,13 +154,20 @@ fn the_declared_size_reserves_up_to_the_limit() {
         (Some(1000), 1000),
         (Some(u64::MAX), 1000),
     ] {
-        assert_eq!(DataReceiver::new(1000, declared).capacity(), capacity);
-        assert_eq!(ChunkReceiver::new(1000, declared).capacity(), capacity);
+        let refuse = BareNewline::Refuse;
+        assert_eq!(
+            DataReceiver::new(1000, declared, refuse).capacity(),
+            capacity
+        );
+        assert_eq!(
+            ChunkReceiver::new(1000, declared, refuse).capacity(),
+            capacity
+        );
     }
 }
 
 fn chunks(limit: usize, pieces: &[&[u8]]) -> Result<Vec<u8>, RefusedContent> {
-    let mut receiver = ChunkReceiver::new(limit, None);
+    let mut receiver = ChunkReceiver::new(limit, None, BareNewline::Refuse);
     for piece in pieces {
         let mut input = BytesMut::from(*piece);
         let mut remaining = piece.len() as u64;
@@ -200,7 +207,7 @@ fn chunks_are_raw_and_checked() {
 
 #[test]
 fn a_chunk_ends_by_its_count() {
-    let mut receiver = ChunkReceiver::new(100, None);
+    let mut receiver = ChunkReceiver::new(100, None, BareNewline::Refuse);
     let mut input = BytesMut::from("abcNOOP\r\n");
     let mut remaining = 3;
     assert!(receiver.receive(&mut input, &mut remaining));
@@ -210,7 +217,7 @@ fn a_chunk_ends_by_its_count() {
 
 #[test]
 fn endless_chunks_stop() {
-    let mut receiver = ChunkReceiver::new(10, None);
+    let mut receiver = ChunkReceiver::new(10, None, BareNewline::Refuse);
     let mut input = BytesMut::from(vec![b'x'; patience(10) + 1].as_slice());
     let mut remaining = u64::MAX;
     assert!(!receiver.receive(&mut input, &mut remaining));
@@ -246,6 +253,58 @@ proptest! {
         }
         pieces.push(rest);
         prop_assert_eq!(receive(LIMIT, &pieces), (kept(&content), b"RSET\r\n".to_vec()));
+    }
+
+    #[test]
+    fn normalized_content_is_the_same_at_any_split_and_by_chunks(
+        text in "[.a\r\n]{0,60}",
+        cuts in prop::collection::vec(0_usize..20, 8),
+    ) {
+        let (mut pieces, mut rest) = (Vec::new(), text.as_bytes());
+        for cut in cuts {
+            let (piece, behind) = rest.split_at(cut.min(rest.len()));
+            pieces.push(piece);
+            rest = behind;
+        }
+        pieces.push(rest);
+        let by_data = |pieces: &[&[u8]]| {
+            let mut receiver = DataReceiver::new(LIMIT, None, BareNewline::Normalize);
+            let mut input = BytesMut::new();
+            for piece in pieces {
+                input.extend_from_slice(piece);
+                match receiver.receive(&mut input) {
+                    Progress::More => {}
+                    end => return (end, input.len()),
+                }
+            }
+            (Progress::More, 0)
+        };
+        // Nothing else ends it, and what was ended by it is left alone.
+        let wire = format!("{}\r\n.\r\n", stuff(&text));
+        let at = format!("\r\n{wire}").find("\r\n.\r\n").unwrap_or(0);
+        let left = wire.len() - at - 3;
+        let whole = by_data(&[wire.as_bytes()]);
+        let bytes: Vec<&[u8]> = wire.as_bytes().chunks(1).collect();
+        let (one_by_one, _) = by_data(&bytes);
+        prop_assert_eq!(whole.1, left);
+        prop_assert_eq!(&one_by_one, &whole.0);
+        if let Progress::End(Ok(content)) = whole.0 {
+            let content = String::from_utf8(content).unwrap();
+            prop_assert!(!content.replace("\r\n", "").contains(['\r', '\n']), "{:?}", content);
+        }
+
+        let mut receiver = ChunkReceiver::new(LIMIT, None, BareNewline::Normalize);
+        for piece in pieces {
+            let mut remaining = piece.len() as u64;
+            prop_assert!(receiver.receive(&mut BytesMut::from(piece), &mut remaining));
+        }
+        let expected = text.replace("\r\n", "\n").replace('\n', "\r\n");
+        let expected = if text.replace("\r\n", "").contains('\r') {
+            Err(RefusedContent::Malformed)
+        } else {
+            Ok(expected.into_bytes())
+        };
+        prop_assert_eq!(receiver.finish(), expected);
     }
 
     #[test]

@@ -32,8 +32,11 @@ impl Session {
         if let Some(transaction) = &mut self.transaction
             && matches!(transaction.chunks, Chunks::None)
         {
-            let receiver =
-                ChunkReceiver::new(self.settings.maximum_message, transaction.parameters.size);
+            let receiver = ChunkReceiver::new(
+                self.settings.maximum_message,
+                transaction.parameters.size,
+                self.settings.bare_newline,
+            );
             transaction.chunks = Chunks::Some(receiver);
         }
         self.state = State::Chunk { remaining, last };
@@ -42,7 +45,8 @@ impl Session {
 
     /// Whether the session can go on.
     pub(super) fn receive_chunk(&mut self, input: &mut BytesMut) -> bool {
-        match (&mut self.state, &mut self.transaction) {
+        let before = input.len();
+        let goes_on = match (&mut self.state, &mut self.transaction) {
             (
                 State::Chunk { remaining, .. },
                 Some(Transaction {
@@ -51,7 +55,9 @@ impl Session {
                 }),
             ) => receiver.receive(input, remaining),
             _ => false,
-        }
+        };
+        self.content_octets += (before - input.len()) as u64;
+        goes_on
     }
 
     pub(super) fn chunk_end(&mut self, last: bool, output: &mut Vec<u8>) -> Option<Event> {

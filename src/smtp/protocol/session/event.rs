@@ -2,6 +2,7 @@
 
 use std::fmt::{Debug, Formatter};
 
+use crate::config::BareNewline;
 use crate::smtp::protocol::authentication::{Credentials, Mechanism};
 use crate::types::email_address::EmailAddress;
 
@@ -14,6 +15,8 @@ pub struct SessionSettings {
     pub maximum_line: usize,
     /// Octets of a message.
     pub maximum_message: usize,
+    /// What becomes of an LF without its CR in a message.
+    pub bare_newline: BareNewline,
     /// Recipients of a message.
     pub maximum_recipients: usize,
     /// Commands refused for syntax or order, after which the connection closes.

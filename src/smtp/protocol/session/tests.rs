@@ -9,12 +9,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::*;
+use crate::config::BareNewline;
 
 fn settings() -> SessionSettings {
     SessionSettings {
         hostname: "gate.example".to_owned(),
         maximum_line: 2048,
         maximum_message: 100,
+        bare_newline: BareNewline::Refuse,
         maximum_recipients: 3,
         maximum_errors: 5,
         maximum_authentication_failures: 3,

@@ -1,0 +1,129 @@
+//! How often something may happen by key, in bounded memory: keys that are as good as new are forgotten once
+//! a minute, and the keys are never gone through in between.
+
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use governor::clock::{Clock, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
+use governor::state::keyed::DefaultKeyedStateStore;
+use governor::{Quota, RateLimiter};
+
+/// How often keys are forgotten.
+const SWEEP: Duration = Duration::from_mins(1);
+
+/// Counts by key. `C` is the time, which tests move.
+#[derive(Debug)]
+pub(super) struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
+    limiter: RateLimiter<K, DefaultKeyedStateStore<K>, C, StateInformationMiddleware>,
+    clock: C,
+    most: usize,
+    next_sweep: Mutex<C::Instant>,
+}
+
+impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
+    /// Remembers `most` keys at most.
+    pub(super) fn new(quota: Quota, most: usize, clock: C) -> Self {
+        let state = DefaultKeyedStateStore::default();
+        Self {
+            limiter: RateLimiter::new(quota, state, clock.clone()),
+            next_sweep: Mutex::new(clock.now() + SWEEP.into()),
+            clock,
+            most,
+        }
+    }
+
+    /// Counts one more for a key: how many are left at this moment, or how long to wait for the next. While
+    /// there is no room for further keys, one more is one too many for each.
+    pub(super) fn count(&self, key: &K) -> Result<u32, Duration> {
+        self.sweep();
+        if self.limiter.len() >= self.most {
+            return Err(SWEEP);
+        }
+        match self.limiter.check_key(key) {
+            Ok(state) => Ok(state.remaining_burst_capacity()),
+            Err(refusal) => Err(refusal.wait_time_from(self.clock.now())),
+        }
+    }
+
+    fn sweep(&self) {
+        let now = self.clock.now();
+        {
+            let next = self.next_sweep.lock();
+            let mut next = next.unwrap_or_else(PoisonError::into_inner);
+            if now < *next {
+                return;
+            }
+            *next = now + SWEEP.into();
+        }
+        self.limiter.retain_recent();
+        self.limiter.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::num::NonZeroU32;
+
+    use governor::clock::FakeRelativeClock;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn limiter(clock: &FakeRelativeClock) -> KeyedLimiter<u32, FakeRelativeClock> {
+        let quota = Quota::per_minute(NonZeroU32::new(2).unwrap());
+        KeyedLimiter::new(quota, 1_000, clock.clone())
+    }
+
+    #[test]
+    fn keys_are_forgotten_with_time_and_not_before() {
+        let clock = FakeRelativeClock::default();
+        let limiter = limiter(&clock);
+        for key in 0..999 {
+            assert_eq!(limiter.count(&key), Ok(1));
+        }
+        clock.advance(Duration::from_secs(59));
+        for _ in 0..2 {
+            assert!(limiter.count(&7).is_ok());
+        }
+        assert_eq!(limiter.limiter.len(), 999, "not gone through in between");
+        clock.advance(Duration::from_secs(1));
+        assert!(limiter.count(&7).is_err(), "what counts isn't forgotten");
+        assert_eq!(limiter.limiter.len(), 1);
+    }
+
+    #[test]
+    fn a_flood_of_keys_takes_no_more_room_and_passes() {
+        let clock = FakeRelativeClock::default();
+        let limiter = limiter(&clock);
+        let taken = (0..10_000).filter(|key| limiter.count(key).is_ok()).count();
+        assert_eq!((taken, limiter.limiter.len()), (1_000, 1_000));
+        assert_eq!(limiter.count(&1), Err(SWEEP), "nor is anybody let through");
+        clock.advance(SWEEP);
+        assert_eq!(limiter.count(&10_001), Ok(1));
+        assert_eq!(limiter.limiter.len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_the_keys_of_the_last_minutes_alone(
+            steps in prop::collection::vec((0_u64..90, 0_u32..50), 1..300),
+        ) {
+            let clock = FakeRelativeClock::default();
+            let limiter = limiter(&clock);
+            let (mut time, mut counted) = (0, Vec::new());
+            for (pause, key) in steps {
+                clock.advance(Duration::from_secs(pause));
+                time += pause;
+                let _ = limiter.count(&key);
+                counted.push((time, key));
+                let lately = counted.iter().filter(|(at, _)| at + 180 > time);
+                let keys: std::collections::HashSet<u32> = lately.map(|(_, key)| *key).collect();
+                prop_assert!(limiter.limiter.len() <= keys.len());
+            }
+        }
+    }
+}
