@@ -2,6 +2,7 @@
 
 pub mod addresses;
 pub mod metrics;
+pub mod throttle;
 
 use std::io::IsTerminal;
 

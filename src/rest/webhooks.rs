@@ -10,9 +10,10 @@ use serde::Deserialize;
 use super::Doors;
 use super::authority::{OwnedApp, no_such_app};
 use super::problem::{Problem, ProblemBody};
-use super::request::{json_body, parse};
+use super::request::parse;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
+use super::whole_body::json_body;
 use crate::types::ids::WebhookConfigId;
 use crate::webhooks::ConfigurationError;
 
