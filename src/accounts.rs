@@ -2,6 +2,7 @@
 
 mod authenticate;
 mod create;
+mod hold_back;
 mod own;
 mod rate;
 mod renew;
@@ -24,6 +25,7 @@ pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::Subscriber;
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
+use hold_back::HeldBack;
 pub use own::ChangeError;
 pub use rate::RateDecision;
 use rate::Rates;
@@ -40,6 +42,7 @@ pub struct Accounts {
     seal_keys: Arc<SealKeys>,
     clock: SharedClock,
     failures: Arc<Failures>,
+    held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<Gathered<Vec<Vec<u8>>, SendingApp>>,
@@ -91,6 +94,7 @@ impl Accounts {
             seal_keys,
             clock,
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
+            held_back: Arc::default(),
             sessions: Arc::default(),
             rates: Arc::new(Rates::new(
                 limits.requests_per_second,

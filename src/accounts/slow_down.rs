@@ -44,6 +44,7 @@ impl Accounts {
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
         if self.failures.count(address) {
+            self.held_back.add(address);
             tracing::warn!("an address that keeps failing to authenticate is slowed down");
             tokio::time::sleep(HOLD).await;
         }

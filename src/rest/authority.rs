@@ -45,11 +45,15 @@ impl FromRequestParts<Doors> for AuthenticatedSubscriber {
         })?;
         let presented = doors.accounts.present_api_secret(key(presented));
         let found = match &presented {
-            Some(key) => doors.accounts.subscriber_by_api_secret(key).await,
+            Some(key) => {
+                let _place = doors.accounts.hold_back(peer(parts), key).await;
+                doors.accounts.subscriber_by_api_secret(key).await
+            }
             None => Err(AuthenticateError::Wrong),
         };
         match (found, presented) {
             (Ok(subscriber), Some(presented)) => {
+                doors.accounts.remember(&presented);
                 stranger::authenticated(parts);
                 count_call(parts, doors, subscriber.id.0)?;
                 Ok(Self {
@@ -96,10 +100,17 @@ impl FromRequestParts<Doors> for KeyedApp {
         let wrong = |detail| Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail);
         let presented = header(&parts.headers, &["x-send-key", "x-api-key"])?
             .ok_or_else(|| wrong("Put the app's send key into the header X-Send-Key."))?;
-        let found = match doors.accounts.present(key(presented)) {
-            Some(key) => doors.accounts.app_by_send_key(&key).await,
+        let presented = doors.accounts.present(key(presented));
+        let found = match &presented {
+            Some(key) => {
+                let _place = doors.accounts.hold_back(peer(parts), key).await;
+                doors.accounts.app_by_send_key(key).await
+            }
             None => Err(AuthenticateError::Wrong),
         };
+        if let (Ok(_), Some(key)) = (&found, &presented) {
+            doors.accounts.remember(key);
+        }
         match found {
             Ok(app) => {
                 stranger::authenticated(parts);

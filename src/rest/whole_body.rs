@@ -65,7 +65,7 @@ async fn read(
     if headers
         .get_all(CONTENT_ENCODING)
         .iter()
-        .any(|coding| coding != "identity")
+        .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -121,16 +121,14 @@ impl Backend for Submission {
         };
         let key = self.accounts.present(password.expose_secret());
         let app = match &key {
-            Some(key) => self.app(key, &username).await,
+            Some(key) => {
+                let _place = self.accounts.hold_back(peer, key).await;
+                self.app(key, &username).await
+            }
             None => Err(AuthenticateError::Wrong),
         };
         match (app, key) {
-            (Ok(app), Some(key)) => Ok(AuthenticatedApp {
-                id: app.id,
-                session: self.accounts.begin_session(app.id),
-                app_id: app.slug,
-                key,
-            }),
+            (Ok(app), Some(key)) => Ok(self.authenticated(&app, key)),
             (Err(AuthenticateError::Database(error)), _) => {
                 tracing::error!(%error, "nobody can authenticate: the database can't be asked");
                 Err(Reply::new(
@@ -188,6 +186,16 @@ impl Backend for Submission {
 }
 
 impl Submission {
+    fn authenticated(&self, app: &SendingApp, key: PresentedKey) -> AuthenticatedApp {
+        self.accounts.remember(&key);
+        AuthenticatedApp {
+            id: app.id,
+            session: self.accounts.begin_session(app.id),
+            app_id: app.slug.clone(),
+            key,
+        }
+    }
+
     /// The app that a key opens, if it is the one that is named.
     async fn app(&self, key: &PresentedKey, app_id: &str) -> Result<SendingApp, AuthenticateError> {
         let app = self.accounts.app_by_send_key(key).await?;
