@@ -3,6 +3,7 @@
 pub mod audit;
 mod authenticate;
 mod create;
+mod hold_back;
 mod limiter;
 mod own;
 mod rate;
@@ -26,6 +27,7 @@ pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::Subscriber;
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
+use hold_back::HeldBack;
 pub use own::ChangeError;
 pub use rate::RateDecision;
 use rate::Rates;
@@ -42,6 +44,7 @@ pub struct Accounts {
     seal_keys: Arc<SealKeys>,
     clock: SharedClock,
     failures: Arc<Failures>,
+    held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<Gathered<Vec<Vec<u8>>, SendingApp>>,
@@ -93,6 +96,7 @@ impl Accounts {
             seal_keys,
             clock,
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
+            held_back: Arc::default(),
             sessions: Arc::default(),
             rates: Arc::new(Rates::new(
                 limits.requests_per_second,

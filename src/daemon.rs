@@ -28,9 +28,9 @@ use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
-use crate::rest::{Doors, router};
+use crate::rest::{Doors, router, strangers};
 use crate::sending::Sending;
-use crate::sending::budget::Budget;
+use crate::sending::budget::in_flight;
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
@@ -38,6 +38,7 @@ use crate::smtp::protocol::session::SessionSettings;
 use crate::smtp::submission::{Submission, session_settings};
 use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
+use crate::storage::readiness::Readiness;
 use crate::telemetry;
 use crate::types::clock::SharedClock;
 use crate::types::trusted_peers::TrustedPeers;
@@ -230,13 +231,14 @@ pub async fn start_on(
         mailboxes.clone(),
         start_journal(&pool, &clock, shutdown),
         Arc::new(settings.sending),
-        Budget::new(limits.in_flight_bytes),
+        in_flight(&limits),
         shutdown,
     );
     let webhooks = start_webhooks(&settings.webhooks, &seal_keys, &pool, &clock, shutdown)?;
     let base_url = base_url(settings.http_base_url, http_address);
+    let strangers = strangers(limits.unauthenticated_bytes);
     let doors = Doors {
-        pool: pool.clone(),
+        readiness: Readiness::new(pool.clone()),
         accounts: accounts.clone(),
         billing: billing.clone(),
         mailboxes: mailboxes.clone(),
@@ -246,12 +248,18 @@ pub async fn start_on(
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
         stopping: shutdown.announced.clone(),
+        finishing: shutdown.soft.clone(),
+        strangers: strangers.clone(),
+        refused_events: Arc::default(),
         operator_token: settings.operator_token,
         allow_private: settings.webhooks.allow_private,
         webhooks: webhooks.clone(),
     };
     let http_limits = HttpLimits {
         trusted_proxies: settings.http_trusted_proxies,
+        connections_per_address: limits.http_connections_per_address,
+        answer_idle: limits.http_body_idle,
+        strangers,
         ..HttpLimits::new(limits.http_connections)
     };
     let routes = router(doors, settings.http_request);

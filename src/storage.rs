@@ -20,6 +20,7 @@ pub mod oauth_states;
 pub mod partitions;
 pub mod payprov_events;
 pub mod pool;
+pub mod readiness;
 pub mod replies;
 pub mod sealed;
 pub mod spool;

@@ -3,6 +3,7 @@
 pub mod addresses;
 pub mod lines;
 pub mod metrics;
+pub mod throttle;
 
 use std::io::IsTerminal;
 

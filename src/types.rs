@@ -1,7 +1,9 @@
 //! Floor 0: the words that every other floor speaks. No I/O lives here.
 
 pub mod audit;
+pub mod budget;
 pub mod clock;
+pub mod connection_limits;
 pub mod email_address;
 pub mod event;
 pub mod event_name;

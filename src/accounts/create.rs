@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::commit_change;
-use super::show::{api_secret_context, send_key_context};
+use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::{apps, subscribers, webhook_messages};
 use crate::types::audit::{AuditAction, AuditEntry, Author};
@@ -190,10 +190,9 @@ impl Accounts {
         let send_key_sealed = self
             .seal_keys
             .seal(&send_key_context(id), send_key.expose())?;
-        let webhook_secret_sealed = self.seal_keys.seal(
-            &format!("apps.webhook_secret {id}"),
-            webhook_secret.expose(),
-        )?;
+        let webhook_secret_sealed = self
+            .seal_keys
+            .seal(&webhook_secret_context(id), webhook_secret.expose())?;
         let base = slug(&fields.name);
         let mut candidate = base.clone();
         for _ in 0..SLUG_ATTEMPTS {

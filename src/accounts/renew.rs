@@ -4,13 +4,13 @@
 use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::PresentedKey;
-use super::show::{api_secret_context, send_key_context};
+use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use crate::storage::{apps, subscribers, webhook_messages};
 use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::seal::SealError;
-use crate::types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey};
+use crate::types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
 
 /// Nothing was renewed.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +83,21 @@ impl Accounts {
         let entry = AuditEntry::of_app(AuditAction::SendKeyRenewed, app);
         commit_change(transaction, author, now, entry).await?;
         Ok(key)
+    }
+
+    /// A new secret for the app's `webhook_url`; what waits to be delivered there is signed with it too.
+    ///
+    /// # Errors
+    ///
+    /// [`RenewError`].
+    pub async fn renew_webhook_secret(&self, app: AppId) -> Result<WebhookSecret, RenewError> {
+        let secret = WebhookSecret::generate()?;
+        let sealed = self
+            .seal_keys
+            .seal(&webhook_secret_context(app), secret.expose())?;
+        let mut connection = self.pool.acquire().await?;
+        let replaced = apps::replace_webhook_secret(&mut connection, app, &sealed).await?;
+        replaced.then_some(secret).ok_or(RenewError::Gone)
     }
 
     /// A new pushable key; connect links with the old one are dead.

@@ -7,7 +7,7 @@ use crate::storage::apps;
 use crate::storage::subscribers::{self, Subscriber};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::seal::UnsealError;
-use crate::types::secrets::{ApiSecret, PushableKey, SendKey};
+use crate::types::secrets::{ApiSecret, PushableKey, SendKey, WebhookSecret};
 
 /// The credentials can't be shown.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +106,26 @@ impl Accounts {
         let credentials = self.app_credentials(app).await?;
         Ok(credentials.map(|credentials| credentials.send_key))
     }
+
+    /// What an app's `webhook_url` is signed with, for its subscriber; `None` when the app is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`ShowError`].
+    pub async fn webhook_secret(&self, app: AppId) -> Result<Option<WebhookSecret>, ShowError> {
+        let sealed = {
+            let mut connection = self.pool.acquire().await?;
+            apps::find_webhook_secret(&mut connection, app).await?
+        };
+        let Some(sealed) = sealed else {
+            return Ok(None);
+        };
+        let secret = self
+            .seal_keys
+            .unseal(&webhook_secret_context(app), &sealed)?;
+        let secret = WebhookSecret::parse(secret.expose_secret());
+        secret.map(Some).ok_or(ShowError::Form)
+    }
 }
 
 /// The place that a subscriber's API secret is sealed for.
@@ -116,4 +136,9 @@ pub(super) fn api_secret_context(subscriber: SubscriberId) -> String {
 /// The place that an app's send key is sealed for.
 pub(super) fn send_key_context(app: AppId) -> String {
     format!("apps.send_key {app}")
+}
+
+/// The place that an app's webhook secret is sealed for.
+pub(super) fn webhook_secret_context(app: AppId) -> String {
+    format!("apps.webhook_secret {app}")
 }

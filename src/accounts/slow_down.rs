@@ -47,6 +47,7 @@ impl Accounts {
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
         if self.failures.count(address) {
+            self.held_back.add(address);
             if self.failures.warnings.check().is_ok() {
                 tracing::warn!("addresses that keep failing to authenticate are slowed down");
             }

@@ -2,7 +2,7 @@
 
 use super::{Billing, BillingError};
 use crate::providers::payprov::objects::{Event, is_id};
-use crate::providers::payprov::signature::{self, SignatureError};
+use crate::providers::payprov::signature::{Signature, SignatureError};
 use crate::storage::payprov_events::{self, StoredEvent};
 
 /// Longest name of an event's kind, in bytes.
@@ -37,6 +37,21 @@ pub enum ReceiveError {
 }
 
 impl Billing {
+    /// Whether an event with this signature may be the provider's, as far as that shows before its body is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError::NotConfigured`] and [`ReceiveError::Signature`].
+    pub fn expects(&self, signature: Option<&str>) -> Result<(), ReceiveError> {
+        let payprov = self
+            .payprov()
+            .map_err(|_: BillingError| ReceiveError::NotConfigured)?;
+        if payprov.webhook_secret.is_some() {
+            Signature::read(signature, self.clock.now())?;
+        }
+        Ok(())
+    }
+
     /// Takes an event in, if it is the provider's. One that has come before is taken again and changes
     /// nothing.
     ///
@@ -49,7 +64,7 @@ impl Billing {
             .map_err(|_: BillingError| ReceiveError::NotConfigured)?;
         let now = self.clock.now();
         if let Some(secret) = &payprov.webhook_secret {
-            signature::verify(secret, signature, body, now)?;
+            Signature::read(signature, now)?.verify(secret, body)?;
         }
         let event = read(body)?;
         let ignored = !matches!(

@@ -17,6 +17,10 @@ pub struct Limits {
     pub requests_burst: u32,
     /// Bytes of messages that are held at once.
     pub in_flight_bytes: usize,
+    /// Percent of them that one app may hold.
+    pub in_flight_share: usize,
+    /// Bytes that are held at once for HTTP clients that have not authenticated.
+    pub unauthenticated_bytes: usize,
     /// Most recipients of a message.
     pub recipients: usize,
     /// Longest SMTP command line in bytes, CRLF included.
@@ -33,8 +37,12 @@ pub struct Limits {
     pub smtp_data_idle: Duration,
     /// Bytes a second that a message or a body must keep up.
     pub minimum_bytes_per_second: u32,
+    /// Longest pause of an HTTP client within a body.
+    pub http_body_idle: Duration,
     /// HTTP connections of one listener at once.
     pub http_connections: usize,
+    /// HTTP connections of one listener at once from one address.
+    pub http_connections_per_address: usize,
     /// SMTP connections at once.
     pub smtp_connections: usize,
     /// SMTP connections at once from one address.
@@ -51,6 +59,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
     Limits {
         message_bytes,
         in_flight_bytes,
+        in_flight_share: reader.number("limits.in_flight_share", 1, 100),
+        unauthenticated_bytes: reader.number("limits.unauthenticated_bytes", 1 << 16, 1 << 40),
         body_bytes: reader.number("limits.body_bytes", 1_024, 1 << 30),
         requests_per_second: reader.number("limits.requests_per_second", 1, 1_000_000),
         requests_burst: reader.number("limits.requests_burst", 1, 1_000_000),
@@ -67,7 +77,13 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
         smtp_command: reader.seconds("limits.smtp_command_seconds"),
         smtp_data_idle: reader.seconds("limits.smtp_data_idle_seconds"),
         minimum_bytes_per_second: reader.number("limits.minimum_bytes_per_second", 1, 1 << 30),
+        http_body_idle: reader.seconds("limits.http_body_idle_seconds"),
         http_connections: reader.number("limits.http_connections", 1, 1_000_000),
+        http_connections_per_address: reader.number(
+            "limits.http_connections_per_address",
+            1,
+            1_000_000,
+        ),
         smtp_connections: reader.number("limits.smtp_connections", 1, 1_000_000),
         smtp_connections_per_address: reader.number(
             "limits.smtp_connections_per_address",

@@ -1,6 +1,10 @@
 //! Serves a router over HTTP/1.1 and HTTP/2: the accept loop, and the bounds on what a stranger may
 //! hold without asking for anything. What is asked and answered is the router's.
 
+mod answer;
+mod in_hand;
+mod metered;
+
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
@@ -9,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderMap, Request};
+use axum::http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::{Service, service_fn};
@@ -17,12 +21,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::answer::Answer;
+use self::in_hand::InHand;
+use self::metered::Metered;
+use crate::rest::{Crowded, Stranger, Strangers, strangers};
 use crate::shutdown::Shutdown;
+use crate::types::connection_limits::{ConnectionLimits, Place};
+use crate::types::neighbourhood::neighbourhood;
 use crate::types::trusted_peers::TrustedPeers;
 
 /// A pause after a failed accept, which mostly means that files have run out.
@@ -36,20 +46,46 @@ const HEADER_READ: Duration = Duration::from_secs(75);
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_ANSWER: Duration = Duration::from_secs(20);
 
+/// How long a client may go without taking anything of an answer.
+const ANSWER_IDLE: Duration = Duration::from_secs(30);
+
+/// The same once the end has begun; also how long a connection without a request is kept then.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 /// Most bytes of a request's header.
-const HEADER_BYTES: u32 = 64 * 1024;
+const HEADER_BYTES: u32 = 16 * 1024;
 
 /// Most fields of a request's header (HTTP/1.1; in HTTP/2 their bytes bound them).
 const HEADER_FIELDS: usize = 100;
+
+/// Requests of one HTTP/2 connection at once. RFC 9113 §6.5.2 recommends no fewer than 100; each costs memory
+/// before its caller has shown a key, and a client with more to ask waits or connects again.
+const STREAMS: u32 = 32;
+
+/// Bytes of bodies that an HTTP/2 client may send ahead of whom they are for: for one request, and in all.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Bytes of each answer that wait for an HTTP/2 client at most.
+const SEND_BUFFER: usize = 64 * 1024;
+
+/// Bytes that are held for clients that have not authenticated, where no setting says otherwise.
+const UNAUTHENTICATED: usize = 16 << 20;
 
 /// What the clients of a listener may take.
 #[derive(Debug, Clone)]
 pub struct HttpLimits {
     /// Connections at once; one that comes beyond them is closed.
     pub connections: usize,
+    /// Of these, connections from one address.
+    pub connections_per_address: usize,
     /// Time for the header of the next request, pauses between requests included (HTTP/1.1), and
     /// for that of the first one (HTTP/2, where pings follow).
     pub header_read: Duration,
+    /// How long a client may go without taking anything of an answer.
+    pub answer_idle: Duration,
+    /// What is held for clients that have not authenticated.
+    pub strangers: Strangers,
     /// Proxies whose `X-Forwarded-For` tells the client's address.
     pub trusted_proxies: TrustedPeers,
 }
@@ -60,7 +96,10 @@ impl HttpLimits {
     pub fn new(connections: usize) -> Self {
         Self {
             connections,
+            connections_per_address: connections,
             header_read: HEADER_READ,
+            answer_idle: ANSWER_IDLE,
+            strangers: strangers(UNAUTHENTICATED),
             trusted_proxies: TrustedPeers::default(),
         }
     }
@@ -86,29 +125,22 @@ pub fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown
         tracker: shutdown.tracker.clone(),
         end: shutdown.hard.clone(),
     };
+    let places = ConnectionLimits::new(limits.connections, limits.connections_per_address);
     let connection = Connection {
         router,
         builder: builder(executor, limits.header_read),
-        header_read: limits.header_read,
-        trusted_proxies: limits.trusted_proxies,
+        places,
+        limits,
         stop: shutdown.soft.clone(),
         end: shutdown.hard.clone(),
     };
-    let places = Arc::new(Semaphore::new(
-        limits.connections.min(Semaphore::MAX_PERMITS),
-    ));
     let tracker = shutdown.tracker.clone();
     shutdown
         .tracker
-        .spawn(accept(listener, connection, places, tracker));
+        .spawn(accept(listener, connection, tracker));
 }
 
-async fn accept(
-    listener: TcpListener,
-    connection: Connection,
-    places: Arc<Semaphore>,
-    tracker: TaskTracker,
-) {
+async fn accept(listener: TcpListener, connection: Connection, tracker: TaskTracker) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -122,7 +154,7 @@ async fn accept(
                 continue;
             }
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        let Some(place) = connection.place(peer.ip()) else {
             metrics::counter!("mailgate_http_refused_connections_total").increment(1);
             continue;
         };
@@ -147,6 +179,10 @@ fn builder(executor: TrackerExecutor, header_read: Duration) -> Builder<TrackerE
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_ANSWER)
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(HEADER_BYTES);
     builder
 }
@@ -156,58 +192,103 @@ fn builder(executor: TrackerExecutor, header_read: Duration) -> Builder<TrackerE
 struct Connection {
     router: Router,
     builder: Builder<TrackerExecutor>,
-    header_read: Duration,
-    trusted_proxies: TrustedPeers,
+    places: ConnectionLimits,
+    limits: HttpLimits,
     stop: CancellationToken,
     end: CancellationToken,
 }
 
 impl Connection {
+    /// A place for a connection; one of a proxy's is no one address's.
+    fn place(&self, peer: IpAddr) -> Option<Place> {
+        let place = self.places.take()?;
+        if self.limits.trusted_proxies.contain(peer) {
+            Some(place)
+        } else {
+            place.named(peer)
+        }
+    }
+
     async fn serve(self, socket: TcpStream, peer: SocketAddr) {
         // Small answers must not wait for a delayed acknowledgement.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "an HTTP connection had ended before it was served");
             return;
         }
+        let end = self.end.clone();
+        end.run_until_cancelled(self.exchange(socket, peer)).await;
+    }
+
+    async fn exchange(self, socket: TcpStream, peer: SocketAddr) {
+        let in_hand = Arc::new(InHand::default());
         let requested = Arc::new(Notify::new());
+        let is_proxy = self.limits.trusted_proxies.contain(peer.ip());
+        let share = (!is_proxy).then(|| self.limits.strangers.share(neighbourhood(peer.ip())));
+        let socket = Metered::new(socket, Arc::clone(&in_hand), share);
         let router = TowerToHyperService::new(self.router);
         let service = service_fn({
-            let requested = Arc::clone(&requested);
-            let proxies = self.trusted_proxies;
+            let (requested, in_hand) = (Arc::clone(&requested), Arc::clone(&in_hand));
+            let (proxies, places) = (self.limits.trusted_proxies, self.places);
             move |mut request: Request<Incoming>| {
                 requested.notify_one();
+                let mut in_hand = in_hand.begin();
                 let client = client(&proxies, peer, request.headers());
                 request.extensions_mut().insert(ConnectInfo(client));
-                router.call(request)
+                if is_proxy {
+                    match places.take_behind_proxy(client.ip()) {
+                        Some(place) => in_hand.keep_place(place),
+                        None => drop(request.extensions_mut().insert(Crowded)),
+                    }
+                }
+                let answer = router.call(request);
+                async move {
+                    let mut response: Response<_> = answer.await?;
+                    in_hand.keep(response.extensions_mut().remove::<Stranger>());
+                    Ok::<_, std::convert::Infallible>(
+                        response.map(|body| Answer::new(body, in_hand)),
+                    )
+                }
             }
         });
         let mut served = pin!(self.builder.serve_connection(TokioIo::new(socket), service));
         // hyper's own time begins only once it has seen which version of HTTP this is.
-        let mut first_request = pin!(timeout(self.header_read, requested.notified()));
-        let (mut silent, mut stopping) = (true, false);
+        let mut first_request = pin!(timeout(self.limits.header_read, requested.notified()));
+        let mut silent = true;
+        let mut stalled = pin!(in_hand.stalled(self.limits.answer_idle));
         loop {
             tokio::select! {
                 biased;
-                () = self.end.cancelled() => return,
-                result = served.as_mut() => {
-                    if let Err(error) = result {
-                        tracing::debug!(error, "an HTTP connection broke");
-                    }
-                    return;
-                }
+                result = served.as_mut() => return ended(result),
                 first = first_request.as_mut(), if silent => {
                     if first.is_err() {
                         return;
                     }
                     silent = false;
                 }
-                () = self.stop.cancelled(), if !stopping => {
-                    stopping = true;
-                    served.as_mut().graceful_shutdown();
-                }
+                () = stalled.as_mut() => return cut_stalled(),
+                () = self.stop.cancelled() => break,
             }
         }
+        served.as_mut().graceful_shutdown();
+        tokio::select! {
+            biased;
+            result = served => ended(result),
+            () = in_hand.stalled(LAST_WORDS) => cut_stalled(),
+            () = in_hand.quiet(LAST_WORDS) => {}
+        }
     }
+}
+
+fn ended(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = result {
+        tracing::debug!(error, "an HTTP connection broke");
+    }
+}
+
+/// The answers of a connection are given up with it.
+fn cut_stalled() {
+    metrics::counter!("mailgate_http_stalled_total").increment(1);
+    tracing::debug!("an HTTP connection was cut: its client does not take an answer");
 }
 
 /// Whom a request comes from: the connection's other end, unless that is a proxy that says so.

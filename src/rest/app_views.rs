@@ -98,7 +98,7 @@ pub(super) struct CreatedApp {
     pub(super) webhook_url: String,
     /// Where end users go after connecting; empty where there is none.
     pub(super) callback_url: String,
-    /// `whs_…`: signs what goes to `webhook_url`. Shown only now.
+    /// `whs_…`: signs what goes to `webhook_url`.
     pub(super) webhook_secret: String,
     /// `sek_…`: the credential of `POST /send`, and the SMTP password.
     pub(super) send_key: String,

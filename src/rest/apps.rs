@@ -17,7 +17,8 @@ use super::app_views::{
 use super::authority::{AuthenticatedSubscriber, ClientAddress, OwnedApp, no_such_app};
 use super::problem::{Problem, ProblemBody};
 use super::query::{readable, whole_number};
-use super::request::{json_body, parse};
+use super::request::parse;
+use super::whole_body::json_body;
 use crate::accounts::{ChangeError, CreateError, RenewError};
 use crate::types::audit::Author;
 
@@ -304,7 +305,7 @@ pub(super) async fn reset_pushable_key(
     }))
 }
 
-fn not_renewed(error: RenewError) -> Problem {
+pub(super) fn not_renewed(error: RenewError) -> Problem {
     match error {
         RenewError::Gone => no_such_app(),
         RenewError::Database(error) => Problem::database(&error),

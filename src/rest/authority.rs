@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use axum::extract::{ConnectInfo, FromRequestParts, Path};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::Doors;
 use super::problem::Problem;
+use super::stranger;
 use crate::accounts::{App, AuthenticateError, PresentedKey, RateDecision, SendingApp, Subscriber};
 
 /// Where the middleware finds what the limiter said of a request.
@@ -39,16 +40,21 @@ impl FromRequestParts<Doors> for AuthenticatedSubscriber {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
-        let presented = header(&parts.headers, &["x-api-secret"]).ok_or_else(|| {
+        let presented = header(&parts.headers, &["x-api-secret"])?.ok_or_else(|| {
             invalid_api_secret("Put the API secret into the header X-Api-Secret.")
         })?;
-        let presented = doors.accounts.present_api_secret(presented);
+        let presented = doors.accounts.present_api_secret(key(presented));
         let found = match &presented {
-            Some(key) => doors.accounts.subscriber_by_api_secret(key).await,
+            Some(key) => {
+                let _place = doors.accounts.hold_back(peer(parts), key).await;
+                doors.accounts.subscriber_by_api_secret(key).await
+            }
             None => Err(AuthenticateError::Wrong),
         };
         match (found, presented) {
             (Ok(subscriber), Some(presented)) => {
+                doors.accounts.remember(&presented);
+                stranger::authenticated(parts);
                 count_call(parts, doors, subscriber.id.0)?;
                 Ok(Self {
                     subscriber,
@@ -103,14 +109,22 @@ impl FromRequestParts<Doors> for KeyedApp {
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
         let wrong = |detail| Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail);
-        let presented = header(&parts.headers, &["x-send-key", "x-api-key"])
+        let presented = header(&parts.headers, &["x-send-key", "x-api-key"])?
             .ok_or_else(|| wrong("Put the app's send key into the header X-Send-Key."))?;
-        let found = match doors.accounts.present(presented) {
-            Some(key) => doors.accounts.app_by_send_key(&key).await,
+        let presented = doors.accounts.present(key(presented));
+        let found = match &presented {
+            Some(key) => {
+                let _place = doors.accounts.hold_back(peer(parts), key).await;
+                doors.accounts.app_by_send_key(key).await
+            }
             None => Err(AuthenticateError::Wrong),
         };
+        if let (Ok(_), Some(key)) = (&found, &presented) {
+            doors.accounts.remember(key);
+        }
         match found {
             Ok(app) => {
+                stranger::authenticated(parts);
                 count_call(parts, doors, app.id.0)?;
                 Ok(Self(app))
             }
@@ -123,12 +137,26 @@ impl FromRequestParts<Doors> for KeyedApp {
     }
 }
 
-/// The first of these headers that is there; one that isn't ASCII can't be any key.
-fn header<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {
-    names
-        .iter()
-        .find_map(|name| headers.get(*name))
-        .map(|value| value.to_str().unwrap_or_default())
+/// What stands in these headers, all of which must say the same.
+pub(super) fn header<'a>(
+    headers: &'a HeaderMap,
+    names: &[&str],
+) -> Result<Option<&'a HeaderValue>, Problem> {
+    let mut values = names.iter().flat_map(|name| headers.get_all(*name));
+    let first = values.next();
+    if values.any(|other| Some(other) != first) {
+        return Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            "ambiguous_credentials",
+            "The request shows two different keys, and which one counts can't be told.",
+        ));
+    }
+    Ok(first)
+}
+
+/// A key as text; what isn't ASCII can't be any.
+fn key(value: &HeaderValue) -> &str {
+    value.to_str().unwrap_or_default()
 }
 
 fn count_call(parts: &Parts, doors: &Doors, owner: Uuid) -> Result<(), Problem> {
@@ -147,10 +175,14 @@ fn count_call(parts: &Parts, doors: &Doors, owner: Uuid) -> Result<(), Problem> 
     }
 }
 
-/// Who is calling; a connection without an address (a test's) counts as this machine.
+/// Who is calling.
 pub(super) fn peer(parts: &Parts) -> IpAddr {
-    parts
-        .extensions
+    client_address(&parts.extensions)
+}
+
+/// Where a request comes from; a connection without an address (a test's) counts as this machine.
+pub(super) fn client_address(extensions: &Extensions) -> IpAddr {
+    extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| {
             info.0.ip().to_canonical()

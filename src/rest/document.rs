@@ -16,8 +16,10 @@ use utoipa::{Modify, OpenApi};
         title = "Mailgate",
         description = "An email gateway that sends through the end users' own connected OAuth mailboxes. \
             Errors are `application/problem+json` (RFC 9457) with a `code` that stays; every response \
-            has an `X-Request-Id`. A path that isn't there is 404 `not_found`, a method that a path \
-            doesn't take 405 `method_not_allowed`."
+            has an `X-Request-Id`, and `Cache-Control: no-store` unless it is the same for everybody. A path that \
+            isn't there is 404 `not_found`, a method that a path doesn't take 405 `method_not_allowed`, a request \
+            without exactly one Host 400 `invalid_host`. Before a key is checked, any path may answer 429 \
+            `too_many_connections` and 503 `overloaded`."
     ),
     tags(
         (name = "Send", description = "Sending mail, with the app's send key"),
@@ -87,9 +89,23 @@ fn say_failures(operation: &mut Operation) {
         ("500", "`internal_error`"),
         ("504", "`timeout`: the request took too long"),
     ];
+    if operation.request_body.is_some() {
+        failures.extend([
+            (
+                "400",
+                "`malformed_json`, `incomplete_body` or `ambiguous_credentials`",
+            ),
+            ("408", "`body_too_slow`"),
+            ("413", "`payload_too_large`"),
+            ("415", "`unsupported_media_type` or `unsupported_encoding`"),
+            ("422", "`invalid_request`"),
+            ("503", "`unavailable`, `overloaded` or `stopping`"),
+        ]);
+    }
     let api_secret = SecurityRequirement::new("api_secret", Vec::<String>::new());
     if (operation.security.iter().flatten()).any(|security| *security == api_secret) {
         failures.extend([
+            ("400", "`ambiguous_credentials`"),
             ("401", "`invalid_api_secret`"),
             ("429", "`rate_limited`"),
             ("503", "`unavailable`"),
@@ -99,14 +115,6 @@ fn say_failures(operation: &mut Operation) {
         |parameter| matches!(parameter, RefOr::T(parameter) if parameter.name == "pushable_key"),
     ) {
         failures.push(("404", "`app_not_found`"));
-    }
-    if operation.request_body.is_some() {
-        failures.extend([
-            ("400", "`malformed_json` or `incomplete_body`"),
-            ("413", "`payload_too_large`"),
-            ("415", "`unsupported_media_type`"),
-            ("422", "`invalid_request`"),
-        ]);
     }
     for (status, description) in failures {
         operation
@@ -143,6 +151,15 @@ fn say_headers(operation: &mut Operation) {
             "X-Request-Id",
             header(Type::String, "The request's name in the gateway's log."),
         );
+        if status == "401" {
+            say(
+                "WWW-Authenticate",
+                header(
+                    Type::String,
+                    "`ApiKey realm=\"mailgate\", header=\"…\"`: the header that the key belongs in.",
+                ),
+            );
+        }
         if matches!(status.as_str(), "429" | "503") {
             say(
                 "Retry-After",

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 
 use super::Doors;
 use super::problem::{Problem, ProblemBody};
-use crate::storage::pool;
+use crate::storage::readiness::Ready;
 
 /// The process answers.
 #[utoipa::path(
@@ -18,7 +18,8 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The database answers, its tables are there, and the process is not about to end.
+/// The database answers, its tables are there, and the process is not about to end. The database is asked a few
+/// times in a second at most; in between, its last answer counts.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -36,16 +37,13 @@ pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, P
             "This process is about to end; others take its place.",
         ));
     }
-    match pool::is_ready(&doors.pool).await {
-        Ok(true) => Ok("ready\n"),
-        Ok(false) => Err(Problem::new(
+    match doors.readiness.ask().await {
+        Ready::Yes => Ok("ready\n"),
+        Ready::NotMigrated => Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "not_migrated",
             "The database's tables are older than this program.",
         )),
-        Err(error) => {
-            tracing::warn!(%error, "not ready");
-            Err(Problem::unavailable())
-        }
+        Ready::Unreachable => Err(Problem::unavailable()),
     }
 }

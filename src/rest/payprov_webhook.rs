@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::Doors;
 use super::problem::{Problem, ProblemBody};
-use super::request::whole_body;
+use super::whole_body::whole_body;
 use crate::billing::ReceiveError;
 
 /// Largest event in bytes: an invoice with many lines takes some hundred thousand.
@@ -82,35 +82,50 @@ pub(super) async fn webhook(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Received>, Problem> {
-    let body = whole_body(body, MAXIMUM_EVENT).await?;
     let signature = headers
         .get("stripe-signature")
         .and_then(|value| value.to_str().ok());
-    match doors.billing.receive(signature, &body).await {
+    // Before a byte of the body is kept.
+    doors
+        .billing
+        .expects(signature)
+        .map_err(|error| refused(&doors, error))?;
+    let whole = whole_body(&headers, body, MAXIMUM_EVENT).await?;
+    match doors.billing.receive(signature, &whole).await {
         Ok(()) => Ok(Json(Received { received: true })),
-        Err(ReceiveError::NotConfigured) => Err(Problem::new(
+        Err(error) => Err(refused(&doors, error)),
+    }
+}
+
+fn refused(doors: &Doors, error: ReceiveError) -> Problem {
+    match error {
+        ReceiveError::NotConfigured => Problem::new(
             StatusCode::CONFLICT,
             "billing_not_configured",
             "This gateway bills nothing: it has no payment provider.",
-        )),
-        Err(ReceiveError::Signature(error)) => {
-            tracing::warn!(%error, "an event that is not the payment provider's was refused");
-            Err(Problem::new(
+        ),
+        ReceiveError::Signature(error) => {
+            metrics::counter!("mailgate_payprov_refused_events_total").increment(1);
+            // Anybody can make it happen.
+            if let Some(others) = doors.refused_events.next(doors.clock.now()) {
+                tracing::warn!(%error, others, "an event that is not the payment provider's was refused");
+            }
+            Problem::new(
                 StatusCode::BAD_REQUEST,
                 "invalid_signature",
                 "The signature is not right.",
-            ))
+            )
         }
-        Err(ReceiveError::NotJson) => Err(Problem::new(
+        ReceiveError::NotJson => Problem::new(
             StatusCode::BAD_REQUEST,
             "malformed_json",
             "The body is no JSON.",
-        )),
-        Err(ReceiveError::NotAnEvent) => Err(Problem::new(
+        ),
+        ReceiveError::NotAnEvent => Problem::new(
             StatusCode::BAD_REQUEST,
             "invalid_event",
             "The body is no event: it needs an id, a type and a data.object.",
-        )),
-        Err(ReceiveError::Database(error)) => Err(Problem::database(&error)),
+        ),
+        ReceiveError::Database(error) => Problem::database(&error),
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -135,6 +135,19 @@ impl Problem {
         }
     }
 
+    /// What a 401 asks for (RFC 9110 §11.6.1). No registered scheme has its key in a header of its own, so this one
+    /// says which header it is.
+    fn challenge(&self) -> Option<&'static str> {
+        match self.code {
+            "invalid_api_secret" => Some(r#"ApiKey realm="mailgate", header="X-Api-Secret""#),
+            "invalid_send_key" => Some(r#"ApiKey realm="mailgate", header="X-Send-Key""#),
+            "invalid_operator_token" => {
+                Some(r#"ApiKey realm="mailgate", header="X-Operator-Token""#)
+            }
+            _ => None,
+        }
+    }
+
     pub(super) fn render(&self, request_id: &str) -> Response {
         let rendered = ProblemBody {
             r#type: "about:blank".to_owned(),
@@ -162,8 +175,16 @@ impl Problem {
                 | "overloaded"
                 | "payprov_unavailable"
                 | "reactivation_in_flight"
+                | "too_many_connections"
+                | "stopping"
         ) {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
+        }
+        if let Some(challenge) = self.challenge() {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        if self.code == "unsupported_encoding" {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if self.replayed {
             headers.insert("idempotent-replayed", HeaderValue::from_static("true"));

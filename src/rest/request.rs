@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use super::authority::RateSlot;
+use super::authority::{RateSlot, client_address};
+use super::body::{BodyLimits, BoundedBody};
+use super::host;
 use super::problem::Problem;
+use super::shared::SharedBody;
+use super::stranger::{Crowded, Stranger, Strangers, header_bytes};
 use crate::accounts::RateDecision;
 use crate::types::ids::uuid_at;
 
@@ -21,9 +25,20 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Bodies from this size on are parsed off the threads that serve connections.
 pub(super) const LARGE: usize = 256 * 1024;
 
-/// Gives a request its id and its time, and renders its problem.
+/// What holds for every request.
+#[derive(Debug, Clone)]
+pub(super) struct Frame {
+    /// Time for all of it.
+    pub(super) limit: Duration,
+    /// What may be held for callers that have not authenticated.
+    pub(super) strangers: Strangers,
+    /// The bounds on its body.
+    pub(super) bodies: BodyLimits,
+}
+
+/// Gives a request its id and its bounds, and renders its problem.
 pub(super) async fn frame(
-    State(limit): State<Duration>,
+    State(frame): State<Frame>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -34,18 +49,23 @@ pub(super) async fn frame(
     let started = std::time::Instant::now();
     let rate = RateSlot::default();
     request.extensions_mut().insert(RateSlot::clone(&rate));
-    let mut response = tokio::time::timeout(limit, next.run(request))
-        .await
-        .unwrap_or_else(|_| {
-            Problem::new(
-                StatusCode::GATEWAY_TIMEOUT,
-                "timeout",
-                "The request took too long. If it was a send, it may still go through.",
-            )
-            .into_response()
-        });
+    let admitted = frame.admit(&request, route.as_ref());
+    let (mut response, stranger) = match admitted {
+        Ok(stranger) => (
+            frame.answer(request, stranger.as_ref(), next).await,
+            stranger,
+        ),
+        Err(problem) => (problem.into_response(), None),
+    };
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         response = problem.render(&request_id);
+    }
+    if let Some(stranger) = stranger {
+        if !has_room(&response, &stranger) {
+            response = overloaded().render(&request_id);
+        }
+        // The listener drops it once the answer is out.
+        response.extensions_mut().insert(stranger);
     }
     if let Some(decision) = rate.get() {
         rate_headers(response.headers_mut(), decision);
@@ -58,10 +78,90 @@ pub(super) async fn frame(
         milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "request"
     );
+    let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&request_id) {
-        response.headers_mut().insert(REQUEST_ID, value);
+        headers.insert(REQUEST_ID, value);
     }
+    // Any answer may show a secret or a customer's data; what may be kept says so itself.
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+impl Frame {
+    /// Room for a request that is well-formed and comes from no crowded address. Balancers that ask whether the
+    /// process lives are let in whoever else holds what.
+    fn admit(
+        &self,
+        request: &Request,
+        route: Option<&MatchedPath>,
+    ) -> Result<Option<Stranger>, Problem> {
+        host::check(request)?;
+        if request.extensions().get::<Crowded>().is_some() {
+            return Err(Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too_many_connections",
+                "Too many requests of this address are under way.",
+            ));
+        }
+        if route.is_some_and(|route| matches!(route.as_str(), "/healthz" | "/readyz")) {
+            return Ok(None);
+        }
+        let header = header_bytes(request.uri(), request.headers());
+        Stranger::begin(
+            &self.strangers,
+            client_address(request.extensions()),
+            header,
+        )
+        .map(Some)
+        .map_err(|_| overloaded())
+    }
+
+    /// Has a request answered in its time.
+    async fn answer(
+        &self,
+        mut request: Request,
+        stranger: Option<&Stranger>,
+        next: Next,
+    ) -> Response {
+        if let Some(stranger) = stranger {
+            request.extensions_mut().insert(stranger.clone());
+            if !request.body().is_end_stream() {
+                request = request
+                    .map(|body| Body::new(BoundedBody::new(body, &self.bodies, stranger.clone())));
+            }
+        }
+        tokio::time::timeout(self.limit, next.run(request))
+            .await
+            .unwrap_or_else(|_| {
+                Problem::new(
+                    StatusCode::GATEWAY_TIMEOUT,
+                    "timeout",
+                    "The request took too long. If it was a send, it may still go through.",
+                )
+                .into_response()
+            })
+    }
+}
+
+/// Whether an answer may wait in memory for its client. What is there once for all takes no room.
+fn has_room(response: &Response, stranger: &Stranger) -> bool {
+    let bytes = response.body().size_hint().lower();
+    response.extensions().get::<SharedBody>().is_some()
+        || stranger
+            .grow(usize::try_from(bytes).unwrap_or(usize::MAX))
+            .is_ok()
+}
+
+/// No room for somebody who has not authenticated.
+pub(super) fn overloaded() -> Problem {
+    metrics::counter!("mailgate_http_overloaded_total").increment(1);
+    Problem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "overloaded",
+        "The gateway has too much in hand. Nothing was done; try again shortly.",
+    )
 }
 
 /// What the limiter says, as the HTTPAPI working group's draft writes it
@@ -85,48 +185,6 @@ fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
         let seconds = wait.as_millis().div_ceil(1_000).max(1);
         insert("retry-after", seconds.to_string());
     }
-}
-
-/// The whole body of a request that says it is JSON.
-pub(super) async fn json_body(
-    headers: &HeaderMap,
-    body: Body,
-    limit: usize,
-) -> Result<Bytes, Problem> {
-    let media_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .map(str::trim);
-    if !media_type.is_some_and(|media_type| media_type.eq_ignore_ascii_case("application/json")) {
-        return Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            "The body must be JSON, with Content-Type: application/json.",
-        ));
-    }
-    whole_body(body, limit).await
-}
-
-/// The whole body, to the byte.
-pub(super) async fn whole_body(body: Body, limit: usize) -> Result<Bytes, Problem> {
-    axum::body::to_bytes(body, limit).await.map_err(|error| {
-        let too_long = std::error::Error::source(&error)
-            .is_some_and(<dyn std::error::Error>::is::<http_body_util::LengthLimitError>);
-        if too_long {
-            Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "payload_too_large",
-                format!("The body may have {limit} bytes at most."),
-            )
-        } else {
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "incomplete_body",
-                "The body ended early.",
-            )
-        }
-    })
 }
 
 /// Reads a JSON object.

@@ -8,7 +8,6 @@ use axum::http::StatusCode;
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use secrecy::SecretString;
-use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -16,12 +15,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::SwaggerUi;
 
+use super::body::BodyLimits;
 use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
+use super::stranger::Strangers;
 use super::webhook_document::say_what_is_told;
 use super::{
     apps, audit, connect, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
-    payprov_webhook, request, send, stats, subscribers, webhook_deliveries, webhook_test, webhooks,
+    payprov_webhook, request, send, shared, stats, subscribers, webhook_deliveries, webhook_secret,
+    webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
 use crate::billing::Billing;
@@ -29,14 +31,16 @@ use crate::config::Limits;
 use crate::mailboxes::Mailboxes;
 use crate::reports::Reports;
 use crate::sending::Sending;
+use crate::storage::readiness::Readiness;
+use crate::telemetry::throttle::Throttle;
 use crate::types::clock::SharedClock;
 use crate::webhooks::Webhooks;
 
 /// What handlers work with.
 #[derive(Debug, Clone)]
 pub struct Doors {
-    /// The database, to ask whether it is there.
-    pub pool: PgPool,
+    /// Whether the database is there.
+    pub readiness: Readiness,
     /// Who is calling.
     pub accounts: Accounts,
     /// Who is billed for what.
@@ -57,6 +61,12 @@ pub struct Doors {
     pub clock: SharedClock,
     /// Cancelled when the process is about to end.
     pub stopping: CancellationToken,
+    /// Cancelled when nothing new is taken any more.
+    pub finishing: CancellationToken,
+    /// What is held for callers that have not authenticated.
+    pub strangers: Strangers,
+    /// The line on events that are not the payment provider's.
+    pub refused_events: Arc<Throttle>,
     /// Opens sign-up; `None`: off.
     pub operator_token: Option<SecretString>,
     /// Whether customers' addresses may be this machine's.
@@ -75,6 +85,8 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(apps::send_key))
         .routes(routes!(apps::reset_send_key))
         .routes(routes!(apps::reset_pushable_key))
+        .routes(routes!(webhook_secret::webhook_secret))
+        .routes(routes!(webhook_secret::reset_webhook_secret))
         .routes(routes!(credentials::disconnect))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::change, webhooks::delete))
@@ -120,13 +132,24 @@ pub fn router(doors: Doors, limit: Duration) -> Router {
         .config(utoipa_swagger_ui::Config::default().validator_url("none"))
         .url("/openapi.json", document);
     // What the page lacks is told like any other path that isn't there.
-    let description = Router::from(description).layer(map_response(no_such_file));
+    let description = Router::from(description)
+        .layer(from_fn_with_state(shared::Copies::default(), shared::once))
+        .layer(map_response(no_such_file));
+    let frame = request::Frame {
+        limit,
+        strangers: doors.strangers.clone(),
+        bodies: BodyLimits {
+            idle: doors.limits.http_body_idle,
+            bytes_per_second: doors.limits.minimum_bytes_per_second,
+            finishing: doors.finishing.clone(),
+        },
+    };
     router
         .merge(description)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(limit, request::frame))
+        .layer(from_fn_with_state(frame, request::frame))
         .with_state(doors)
 }
 

@@ -13,14 +13,16 @@ use axum::response::Response;
 use super::Doors;
 use super::authority::KeyedApp;
 use super::problem::{FieldError, Problem, ProblemBody};
-use super::request::{LARGE, json_body, parse};
+use super::request::{LARGE, parse};
+use super::whole_body::json_body_within;
 use crate::accounts::SendingApp;
 use crate::compose::Fields;
 use crate::mailboxes::Mailbox;
-use crate::sending::budget::Share;
+use crate::sending::budget::{Holder, Share};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::Prepared;
 use crate::sending::{Blocked, SendError, admit};
+use crate::types::budget::NoRoom;
 use crate::types::email_address::EmailAddress;
 use answer::{QueuedResponse, SentResponse, answer};
 use request::SendRequest;
@@ -28,6 +30,9 @@ use validate::{ValidRequest, validate};
 
 /// JSON may write a message's byte in several of its own, and base64 takes four for three.
 const JSON_OVERHEAD: usize = 2;
+
+/// A request, and the message that is made of it.
+const COPIES: usize = 2;
 
 /// Sends a message from a connected mailbox of the app.
 ///
@@ -65,8 +70,11 @@ pub(super) async fn send(
     body: Body,
 ) -> Result<Response, Problem> {
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
-    let share = room_for(&doors, &headers, limit)?;
-    let body = json_body(&headers, body, limit).await?;
+    let mut share = room_for(&doors, &app, &headers, limit)?;
+    let body = json_body_within(&headers, body, limit, |more| {
+        share.grow(more * COPIES).map_err(overloaded)
+    })
+    .await?;
     let key = idempotency_key(&headers, &body)?;
     let request: SendRequest = off_thread(body.len(), move || parse(&body)).await?;
     let request = validate(request, &app, doors.limits.recipients)?;
@@ -142,19 +150,36 @@ async fn off_thread<T: Send + 'static>(
     })
 }
 
-/// Room for a request and the message that is made of it. What tells no length may have any.
-fn room_for(doors: &Doors, headers: &HeaderMap, limit: usize) -> Result<Share, Problem> {
+/// Room that is taken as the request comes. One that tells its length is refused before it comes where there is
+/// none at this moment.
+fn room_for(
+    doors: &Doors,
+    app: &SendingApp,
+    headers: &HeaderMap,
+    limit: usize,
+) -> Result<Share, Problem> {
     let length = headers
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse().ok())
-        .map_or(limit, |length: usize| length.min(limit));
-    doors.sending.budget().try_take(length * 2).ok_or_else(|| {
-        Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "overloaded",
-            "The gateway has too many messages in hand. Nothing was sent; try again shortly.",
-        )
-    })
+        .map_or(0, |length: usize| length.min(limit));
+    let (budget, holder) = (doors.sending.budget(), Holder::App(app.id));
+    budget
+        .has_room(holder, length * COPIES)
+        .map_err(overloaded)?;
+    Ok(budget.share(holder))
+}
+
+fn overloaded(no_room: NoRoom) -> Problem {
+    metrics::counter!("mailgate_overloaded_total").increment(1);
+    let detail = match no_room {
+        NoRoom::InAll => {
+            "The gateway has too many messages in hand. Nothing was sent; try again shortly."
+        }
+        NoRoom::OfHolder => {
+            "This app has too many messages in hand. Nothing was sent; try again shortly."
+        }
+    };
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
 }
 
 /// The caller's own name for the request, over the body to the byte.

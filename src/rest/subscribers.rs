@@ -12,10 +12,12 @@ use utoipa::ToSchema;
 
 use super::Doors;
 use super::app_fields::checked_text;
-use super::authority::{ClientAddress, peer};
+use super::authority::{ClientAddress, header, peer};
 use super::field::Field;
 use super::problem::{FieldError, Problem, ProblemBody};
-use super::request::{json_body, parse};
+use super::request::parse;
+use super::stranger;
+use super::whole_body::json_body;
 use crate::accounts::CreateError;
 use crate::types::audit::Author;
 use crate::types::email_address::EmailAddress;
@@ -34,12 +36,10 @@ impl FromRequestParts<Doors> for Operator {
                 "Sign-up by REST is off: the operator has set no http.operator_token.",
             ));
         };
-        let presented = parts
-            .headers
-            .get("x-operator-token")
-            .map(HeaderValue::as_bytes)
-            .unwrap_or_default();
+        let presented = header(&parts.headers, &["x-operator-token"])?;
+        let presented = presented.map(HeaderValue::as_bytes).unwrap_or_default();
         if bool::from(presented.ct_eq(token.expose_secret().as_bytes())) {
+            stranger::authenticated(parts);
             return Ok(Self);
         }
         doors.accounts.slow_down(peer(parts), "rest").await;

@@ -7,7 +7,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
 use super::attempt::{Attempted, Submission};
-use super::budget::Share;
+use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::held::LEASE;
@@ -262,7 +262,7 @@ impl Sending {
             return done(Tried::Paced(at, why));
         }
         let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
-        let share = self.budget.take(size).await;
+        let share = self.budget.take(Holder::Queue, size).await;
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };

@@ -62,6 +62,12 @@ pub trait Backend: Clone + Send + Sync + 'static {
         recipient: &EmailAddress,
     ) -> impl Future<Output = Result<(), Reply>> + Send;
 
+    /// Holds room for a message that is coming in, of which `octets` are not taken yet. Where there is none, what
+    /// comes of it is taken as it comes, to be dropped.
+    fn has_room(&self, _: &Self::Identity, _: &mut Self::Incoming, _octets: usize) -> bool {
+        true
+    }
+
     /// Takes a piece of a large message that is still coming. What was taken is dropped when the
     /// message is refused.
     fn receive(
@@ -319,9 +325,22 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         &mut self.incoming.1
     }
 
+    /// How large a piece is to be, where there is room for what is kept.
+    fn piece(&mut self) -> usize {
+        let Some((transaction, octets)) = self.session.kept_content() else {
+            return PIECE;
+        };
+        let mut incoming = std::mem::take(self.incoming_of(transaction));
+        let has_room = (self.identity.as_ref())
+            .is_some_and(|identity| self.backend.has_room(identity, &mut incoming, octets));
+        self.incoming.1 = incoming;
+        if has_room { PIECE } else { 1 }
+    }
+
     async fn read(&mut self) -> Result<Option<End>, End> {
         self.flush().await?;
-        if let Some(piece) = self.session.take_content(PIECE) {
+        let piece = self.piece();
+        if let Some(piece) = self.session.take_content(piece) {
             let backend = self.backend;
             let incoming = self.incoming_of(piece.transaction);
             backend.receive(incoming, Bytes::from(piece.octets)).await?;

@@ -15,11 +15,12 @@ use crate::accounts::{Accounts, AppSession, AuthenticateError, PresentedKey, Sen
 use crate::config::{BareNewline, Limits};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::verdict::Failure;
-use crate::sending::budget::{Budget, Share};
+use crate::sending::budget::{Budget, Holder, Share};
 use crate::sending::submitted::{Submitted, SubmittedError};
 use crate::sending::{Blocked, Outcome, SendError, Sending, admit};
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
+use crate::types::ids::AppId;
 
 /// What is told when there is no room for another message.
 const OVERLOADED: &str = "The gateway has too many messages in hand, please come again";
@@ -43,6 +44,7 @@ pub struct Submission {
 /// one ends what the old one opened.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
+    id: AppId,
     app_id: String,
     key: PresentedKey,
     session: AppSession,
@@ -73,27 +75,36 @@ pub fn session_settings(
 #[derive(Debug, Default)]
 pub struct Incoming {
     pieces: Vec<Bytes>,
-    share: Share,
+    /// The bytes of the pieces.
+    length: usize,
+    share: Option<Share>,
     /// There was no room for all of it.
     overloaded: bool,
 }
 
 impl Incoming {
-    fn add(&mut self, budget: &Budget, piece: Bytes) {
+    /// Holds room for the pieces and so many bytes more; drops them where there is none.
+    fn hold(&mut self, budget: &Budget, holder: Holder, more: usize) -> bool {
         if self.overloaded {
-            return;
+            return false;
         }
-        match budget.try_take(piece.len()) {
-            Some(share) => {
-                self.share.join(share);
-                self.pieces.push(piece);
-            }
-            None => {
-                *self = Self {
-                    overloaded: true,
-                    ..Self::default()
-                };
-            }
+        let share = self.share.get_or_insert_with(|| budget.share(holder));
+        let has_room = share.hold(self.length.saturating_add(more)).is_ok();
+        if !has_room {
+            metrics::counter!("mailgate_overloaded_total").increment(1);
+            *self = Self {
+                overloaded: true,
+                ..Self::default()
+            };
+        }
+        has_room
+    }
+
+    /// Keeps a piece that there is room for.
+    fn add(&mut self, piece: Bytes) {
+        if !self.overloaded {
+            self.length += piece.len();
+            self.pieces.push(piece);
         }
     }
 }
@@ -115,15 +126,14 @@ impl Backend for Submission {
         };
         let key = self.accounts.present(password.expose_secret());
         let app = match &key {
-            Some(key) => self.app(key, &username).await,
+            Some(key) => {
+                let _place = self.accounts.hold_back(peer, key).await;
+                self.app(key, &username).await
+            }
             None => Err(AuthenticateError::Wrong),
         };
         match (app, key) {
-            (Ok(app), Some(key)) => Ok(AuthenticatedApp {
-                session: self.accounts.begin_session(app.id),
-                app_id: app.slug,
-                key,
-            }),
+            (Ok(app), Some(key)) => Ok(self.authenticated(&app, key)),
             (Err(AuthenticateError::Database(error)), _) => {
                 tracing::error!(%error, "nobody can authenticate: the database can't be asked");
                 Err(Reply::new(
@@ -147,8 +157,12 @@ impl Backend for Submission {
         Ok(())
     }
 
+    fn has_room(&self, app: &AuthenticatedApp, incoming: &mut Incoming, octets: usize) -> bool {
+        incoming.hold(self.sending.budget(), Holder::App(app.id), octets)
+    }
+
     async fn receive(&self, incoming: &mut Incoming, piece: Bytes) -> std::io::Result<()> {
-        incoming.add(self.sending.budget(), piece);
+        incoming.add(piece);
         Ok(())
     }
 
@@ -159,18 +173,14 @@ impl Backend for Submission {
         mut incoming: Incoming,
         rest: Bytes,
     ) -> Delivered {
-        incoming.add(self.sending.budget(), rest);
-        let Incoming {
-            pieces,
-            share,
-            overloaded,
-        } = incoming;
-        if overloaded {
+        let has_room = self.has_room(identity, &mut incoming, rest.len());
+        incoming.add(rest);
+        let (true, Some(share)) = (has_room, incoming.share) else {
             return Delivered::Reply(Reply::new(451, "4.3.1", OVERLOADED));
-        }
+        };
         match self.app(&identity.key, &identity.app_id).await {
             Ok(app) => Delivered::Reply(
-                self.submit(&app, envelope, pieces, share)
+                self.submit(&app, envelope, incoming.pieces, share)
                     .await
                     .unwrap_or_else(|reply| reply),
             ),
@@ -181,6 +191,16 @@ impl Backend for Submission {
 }
 
 impl Submission {
+    fn authenticated(&self, app: &SendingApp, key: PresentedKey) -> AuthenticatedApp {
+        self.accounts.remember(&key);
+        AuthenticatedApp {
+            id: app.id,
+            session: self.accounts.begin_session(app.id),
+            app_id: app.slug.clone(),
+            key,
+        }
+    }
+
     /// The app that a key opens, if it is the one that is named.
     async fn app(&self, key: &PresentedKey, app_id: &str) -> Result<SendingApp, AuthenticateError> {
         let app = self.accounts.app_by_send_key(key).await?;

@@ -33,6 +33,7 @@ mod reports;
 mod rest_send;
 mod smtp_door;
 mod spool;
+mod strangers;
 mod support;
 mod tokens;
 mod told;

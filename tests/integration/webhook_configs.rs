@@ -1,6 +1,7 @@
 //! Webhook configurations over REST: their lives, what a caller may give, who may ask, and what arrives
 //! at a real receiver because of them.
 
+mod app_secret;
 mod deliveries;
 mod fields;
 mod life;

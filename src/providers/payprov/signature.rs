@@ -25,51 +25,66 @@ pub enum SignatureError {
     Mismatch,
 }
 
-/// Checks the signature in `header` over `body`.
-///
-/// # Errors
-///
-/// [`SignatureError`].
-pub fn verify(
-    secret: &SecretString,
-    header: Option<&str>,
-    body: &[u8],
-    now: DateTime<Utc>,
-) -> Result<(), SignatureError> {
-    let header = header.ok_or(SignatureError::Form)?;
-    let mut timestamp = None;
-    let mut signatures = Vec::new();
-    for part in header.split(',') {
-        match part.trim().split_once('=') {
-            Some(("t", value)) => timestamp = Some(value),
-            // A `v1` that is no digest is no match; other schemes are for others.
-            Some(("v1", value)) if signatures.len() < MOST_SIGNATURES => {
-                signatures.extend(digest(value));
+/// What the header says.
+#[derive(Debug)]
+pub struct Signature<'a> {
+    timestamp: &'a str,
+    digests: Vec<[u8; 32]>,
+}
+
+impl<'a> Signature<'a> {
+    /// Reads a header that is well-formed and of this time: all that shows without the body.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError::Form`] and [`SignatureError::Time`].
+    pub fn read(header: Option<&'a str>, now: DateTime<Utc>) -> Result<Self, SignatureError> {
+        let header = header.ok_or(SignatureError::Form)?;
+        let mut timestamp = None;
+        let mut digests = Vec::new();
+        for part in header.split(',') {
+            match part.trim().split_once('=') {
+                Some(("t", value)) => timestamp = Some(value),
+                // A `v1` that is no digest is no match; other schemes are for others.
+                Some(("v1", value)) if digests.len() < MOST_SIGNATURES => {
+                    digests.extend(digest(value));
+                }
+                _ => {}
             }
-            _ => {}
+        }
+        let timestamp = timestamp.ok_or(SignatureError::Form)?;
+        let signed_at: i64 = timestamp.parse().map_err(|_| SignatureError::Form)?;
+        if digests.is_empty() {
+            return Err(SignatureError::Form);
+        }
+        if now.timestamp().abs_diff(signed_at) > TOLERANCE {
+            return Err(SignatureError::Time);
+        }
+        Ok(Self { timestamp, digests })
+    }
+
+    /// Checks it over `body`.
+    ///
+    /// # Errors
+    ///
+    /// [`SignatureError::Mismatch`].
+    pub fn verify(&self, secret: &SecretString, body: &[u8]) -> Result<(), SignatureError> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
+            .map_err(|_| SignatureError::Mismatch)?;
+        mac.update(self.timestamp.as_bytes());
+        mac.update(b".");
+        mac.update(body);
+        // In constant time, each.
+        if self
+            .digests
+            .iter()
+            .any(|digest| mac.clone().verify_slice(digest).is_ok())
+        {
+            Ok(())
+        } else {
+            Err(SignatureError::Mismatch)
         }
     }
-    let timestamp = timestamp.ok_or(SignatureError::Form)?;
-    let signed_at: i64 = timestamp.parse().map_err(|_| SignatureError::Form)?;
-    if signatures.is_empty() {
-        return Err(SignatureError::Form);
-    }
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
-        .map_err(|_| SignatureError::Mismatch)?;
-    mac.update(timestamp.as_bytes());
-    mac.update(b".");
-    mac.update(body);
-    // In constant time, each.
-    if !signatures
-        .iter()
-        .any(|signature| mac.clone().verify_slice(signature).is_ok())
-    {
-        return Err(SignatureError::Mismatch);
-    }
-    if now.timestamp().abs_diff(signed_at) > TOLERANCE {
-        return Err(SignatureError::Time);
-    }
-    Ok(())
 }
 
 /// 32 bytes in hexadecimal.
@@ -103,7 +118,7 @@ mod tests {
         secret: &str,
     ) -> Result<(), SignatureError> {
         let now = DateTime::from_timestamp(at, 0).unwrap_or_default();
-        verify(&SecretString::from(secret), header, body, now)
+        Signature::read(header, now)?.verify(&SecretString::from(secret), body)
     }
 
     #[test]

@@ -181,6 +181,12 @@ impl DataReceiver {
         }
     }
 
+    /// Octets that are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.content.octets.len()
+    }
+
     /// The octets since the last time, once there are at least so many (more than none).
     pub fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
         self.content.take(at_least)
@@ -285,6 +291,12 @@ impl ChunkReceiver {
         self.patience -= consumed;
         *remaining -= consumed as u64;
         *remaining == 0 || self.patience > 0
+    }
+
+    /// Octets that are kept.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.content.octets.len()
     }
 
     /// The octets since the last time, once there are at least so many (more than none).

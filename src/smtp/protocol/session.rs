@@ -148,6 +148,23 @@ impl Session {
         self.content_octets
     }
 
+    /// The transaction of a message that is coming in, and the octets of it that are kept here.
+    #[must_use]
+    pub fn kept_content(&self) -> Option<(u64, usize)> {
+        let octets = match (&self.state, &self.transaction) {
+            (State::Data(receiver), _) => receiver.kept(),
+            (
+                _,
+                Some(Transaction {
+                    chunks: Chunks::Some(receiver),
+                    ..
+                }),
+            ) => receiver.kept(),
+            _ => return None,
+        };
+        Some((self.transactions, octets))
+    }
+
     /// The content that has come since the last time, once it is at least so much: for a driver that
     /// takes large messages in pieces. The rest comes with [`Event::Message`] of the same transaction;
     /// when none comes, the message was refused.

@@ -45,6 +45,43 @@ pub async fn find_credentials(
     }))
 }
 
+/// What the app's `webhook_url` is signed with, sealed as it lies; `None` when the app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_webhook_secret(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<Vec<u8>>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT webhook_secret_sealed FROM apps WHERE id = $1",
+        app.0
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Replaces the webhook secret; `false` when the app is gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn replace_webhook_secret(
+    connection: &mut PgConnection,
+    app: AppId,
+    sealed: &[u8],
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE apps SET webhook_secret_sealed = $2 WHERE id = $1",
+        app.0,
+        sealed,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() == 1)
+}
+
 /// Replaces the send key; `false` when the app is gone.
 ///
 /// # Errors

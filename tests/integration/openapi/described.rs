@@ -12,7 +12,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 36] = [
+const SPECIFIED: [(&str, &str); 38] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -20,6 +20,8 @@ const SPECIFIED: [(&str, &str); 36] = [
     ("DELETE", "/apps/{pushable_key}"),
     ("GET", "/apps/{pushable_key}/send-key"),
     ("POST", "/apps/{pushable_key}/reset-send-key"),
+    ("GET", "/apps/{pushable_key}/webhook-secret"),
+    ("POST", "/apps/{pushable_key}/reset-webhook-secret"),
     ("POST", "/apps/{pushable_key}/reset-pushable-key"),
     ("DELETE", "/apps/{pushable_key}/credentials/{credential_id}"),
     ("GET", "/apps/{pushable_key}/webhooks"),

@@ -1,0 +1,140 @@
+//! Room for messages: taken as they come, and no app has more of it than its share.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::raw::Raw;
+use crate::support::gateway::{Builder, Gateway, MAILBOX, connect, create_app};
+use crate::support::smtp_client::SmtpClient;
+use mailgate::types::plugin::Plugin;
+
+/// Room for 40 messages, a quarter of it for one app.
+fn small() -> Builder {
+    Gateway::builder()
+        .set("LIMITS__MESSAGE_BYTES", 100_000)
+        .set("LIMITS__IN_FLIGHT_BYTES", 4_000_000)
+        .set("LIMITS__REQUESTS_BURST", 1_000)
+}
+
+/// `POST /send` of the gateway's app, of which the body is still to come.
+async fn begin(gateway: &Gateway, fields: &str) -> Raw {
+    let mut client = Raw::to(gateway).await;
+    let key = gateway.app.send_key.expose();
+    let fields = format!("X-Send-Key: {key}\r\nContent-Type: application/json\r\n{fields}");
+    client.begin("POST", "/send", &fields).await;
+    client
+}
+
+/// Another app sends by both doors.
+async fn another_sends(gateway: &Gateway) {
+    let (_, other) = create_app(&gateway.daemon, "Other").await;
+    let email = "other@sandbox.example";
+    connect(
+        &gateway.daemon,
+        &gateway.sandbox,
+        other.id,
+        None,
+        Plugin::A,
+        email,
+    )
+    .await;
+    let body = json!({ "pk": other.pushable_key.expose(), "to": "bob@example.com",
+                       "subject": "Hello", "body": "x".repeat(60_000) });
+    let request = gateway
+        .http
+        .post(format!("{}/send", gateway.daemon.base_url))
+        .header("x-send-key", other.send_key.expose());
+    let response = request.json(&body).send().await.unwrap();
+    assert_eq!(response.status(), 200, "by REST");
+    let mut client = SmtpClient::encrypted(gateway).await;
+    let plain = format!("\0{}\0{}", other.slug, other.send_key.expose());
+    let plain = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, plain);
+    let reply = client.command(&format!("AUTH PLAIN {plain}")).await;
+    assert!(reply.starts_with("235 "), "{reply}");
+    let message = format!(
+        "From: {email}\r\nSubject: Hello\r\n\r\n{}",
+        "x\r\n".repeat(20_000)
+    );
+    let reply = client.submit("bob@example.com", message.as_bytes()).await;
+    assert!(reply.starts_with("250 2.0.0 "), "by SMTP: {reply}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_has_not_come_takes_no_room() {
+    let gateway = small().start().await;
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        waiting.push(begin(&gateway, "Transfer-Encoding: chunked\r\n").await);
+        waiting.push(begin(&gateway, "Content-Length: 90000\r\n").await);
+    }
+    assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
+    another_sends(&gateway).await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_stalls_leaves_room_for_others() {
+    let gateway = small().start().await;
+    let part = format!("15F90\r\n{}", "x".repeat(80_000));
+    let mut stalled = Vec::new();
+    for _ in 0..30 {
+        let mut client = begin(&gateway, "Transfer-Encoding: chunked\r\n").await;
+        drop(client.try_write(&part).await);
+        stalled.push(client);
+    }
+    // Its own share is used up: five of them have room.
+    let mut refused = 0;
+    for client in &mut stalled {
+        if let Some(answered) = client.answer_within(Duration::from_secs(1)).await {
+            assert_eq!(answered.problem(), (503, "overloaded"));
+            refused += 1;
+        }
+    }
+    assert!(refused >= 20, "{refused} of 30 were refused");
+    another_sends(&gateway).await;
+    let (status, body) = gateway.send_to("bob@example.com").await;
+    assert!(matches!(status, 200 | 503), "{body}");
+    drop(stalled);
+    gateway
+        .eventually("room again", async |gateway| {
+            let fields =
+                json!({ "to": "bob@example.com", "subject": "Large", "body": "x".repeat(90_000) });
+            gateway.send(fields).await.0 == 200
+        })
+        .await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stalled_data_counts_as_it_comes_and_against_the_same_share() {
+    let gateway = small().start().await;
+    let head = format!("From: {MAILBOX}\r\nTo: bob@example.com\r\nSubject: Hello\r\n\r\n");
+    let body = "x\r\n".repeat(30_000);
+    let mut stalled = Vec::new();
+    for _ in 0..15 {
+        let mut client = SmtpClient::authenticated(&gateway).await;
+        client.begin_data("bob@example.com").await;
+        client.write(head.as_bytes()).await;
+        client.write(body.as_bytes()).await;
+        stalled.push(client);
+    }
+    gateway
+        .eventually("a share that is used up", async |gateway| {
+            let fields =
+                json!({ "to": "bob@example.com", "subject": "Large", "body": "x".repeat(90_000) });
+            gateway.send(fields).await.0 == 503
+        })
+        .await;
+    another_sends(&gateway).await;
+    let mut refused = 0;
+    for mut client in stalled {
+        client.write(b".\r\n").await;
+        let reply = client.reply().await;
+        let no_room = reply.starts_with("451 4.3.1 ");
+        assert!(no_room || reply.starts_with("250 2.0.0 "), "{reply}");
+        refused += usize::from(no_room);
+    }
+    assert!((1..15).contains(&refused), "{refused} were refused");
+    gateway.stop().await;
+}
