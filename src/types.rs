@@ -13,6 +13,7 @@ pub mod named_address;
 pub mod neighbourhood;
 pub mod notice;
 pub mod plugin;
+pub mod one_line;
 pub mod public_address;
 pub mod seal;
 pub mod secrets;

@@ -325,3 +325,32 @@ fn balancers_proxies_and_ends_are_checked() {
     assert!(!settings.http_trusted_proxies.contain([10, 1, 2, 3].into()));
     assert_eq!(settings.shutdown.deadline, Duration::from_secs(30));
 }
+
+/// No number of a setting's is too much for what is made of it.
+#[test]
+fn any_number_is_taken_or_refused() {
+    fn numbers(table: &toml::Table, before: &str, found: &mut Vec<String>) {
+        for (name, value) in table {
+            match value {
+                toml::Value::Integer(_) if before.is_empty() => found.push(name.clone()),
+                toml::Value::Integer(_) => found.push(format!("MAILGATE{before}__{name}")),
+                toml::Value::Table(table) => numbers(table, &format!("{before}__{name}"), found),
+                _ => {}
+            }
+        }
+    }
+    let mut names = Vec::new();
+    numbers(&DEFAULTS.parse().unwrap(), "", &mut names);
+    assert!(names.len() > 30, "{names:?}");
+    for name in names {
+        let name = name.to_uppercase();
+        for value in [i64::MIN, -1, 0, 1, i64::from(u32::MAX), i64::MAX] {
+            let value = value.to_string();
+            let mut environment = needed();
+            environment.push((&name, &value));
+            if let Err(problems) = load_with(&environment, None) {
+                assert!(!problems.is_empty(), "{name} {value}");
+            }
+        }
+    }
+}
