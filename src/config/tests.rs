@@ -253,9 +253,14 @@ fn billing_needs_a_price_and_keys_that_fit_a_header() {
     assert!(settings.payprov.is_none());
     environment.push(("MAILGATE__PAYPROV__SECRET_KEY", "sk_test_1"));
     let problems = load_with(&environment, None).unwrap_err();
-    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].starts_with("payprov.price: is required"));
+    assert!(problems[1].starts_with("payprov.webhook_secret: is required"));
     environment.push(("MAILGATE__PAYPROV__PRICE", "price_1"));
+    let mut signed = environment.clone();
+    signed.push(("MAILGATE__PAYPROV__WEBHOOK_SECRET", "whsec_x"));
+    assert!(load_with(&signed, None).is_ok());
+    environment.push(("MAILGATE__PAYPROV__ACCEPT_UNSIGNED", "true"));
     let payprov = load_with(&environment, None).unwrap().payprov.unwrap();
     assert_eq!(payprov.base_url, "https://api.stripe.com");
     assert_eq!(payprov.trial_days, 14);
