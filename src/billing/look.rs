@@ -331,7 +331,7 @@ fn next_look(account: &Account, now: DateTime<Utc>) -> DateTime<Utc> {
     [account.trial_end, account.current_period_end]
         .into_iter()
         .flatten()
-        .map(|date| date + AFTER_DATE)
+        .filter_map(|date| date.checked_add_signed(AFTER_DATE))
         .filter(|date| *date > now)
         .fold(now + EVERY, Ord::min)
 }

@@ -4,6 +4,7 @@ use super::{Billing, BillingError};
 use crate::providers::payprov::objects::{Event, is_id};
 use crate::providers::payprov::signature::{Signature, SignatureError};
 use crate::storage::payprov_events::{self, StoredEvent};
+use crate::storage::subscribers::billing::find_by_customer;
 
 /// Longest name of an event's kind, in bytes.
 const KIND_LENGTH: usize = 100;
@@ -53,7 +54,7 @@ impl Billing {
     }
 
     /// Takes an event in, if it is the provider's. One that has come before is taken again and changes
-    /// nothing.
+    /// nothing; of a kind that nothing follows from nothing is stored.
     ///
     /// # Errors
     ///
@@ -67,13 +68,19 @@ impl Billing {
             Signature::read(signature, now)?.verify(secret, body)?;
         }
         let event = read(body)?;
-        let ignored = !matches!(
-            event.kind.as_str(),
-            CREATED | UPDATED | DELETED | TRIAL_WILL_END | PAYMENT_FAILED | PAYMENT_ACTION_REQUIRED
-        );
+        let is_verified = payprov.webhook_secret.is_some();
+        if !self.matters(&event, is_verified).await? {
+            metrics::counter!("mailgate_payprov_events_total", "new" => "ignored").increment(1);
+            tracing::debug!(
+                event_id = event.id,
+                kind = event.kind,
+                "an event that nothing follows from"
+            );
+            return Ok(());
+        }
         let is_new = {
             let mut connection = self.pool.acquire().await?;
-            payprov_events::insert(&mut connection, &event, ignored, now).await?
+            payprov_events::insert(&mut connection, &event, now).await?
         };
         metrics::counter!("mailgate_payprov_events_total", "new" => if is_new { "yes" } else { "no" })
             .increment(1);
@@ -81,13 +88,30 @@ impl Billing {
             event_id = event.id,
             kind = event.kind,
             is_new,
-            ignored,
             "an event of the payment provider"
         );
-        if is_new && !ignored {
+        if is_new {
             self.wake();
         }
         Ok(())
+    }
+
+    /// Whether anything can follow from an event. One that anybody may have made up has to name a customer
+    /// that is known; what the provider tells of one that is still being made shows in the next look.
+    async fn matters(&self, event: &StoredEvent, is_verified: bool) -> Result<bool, sqlx::Error> {
+        let is_handled = matches!(
+            event.kind.as_str(),
+            CREATED | UPDATED | DELETED | TRIAL_WILL_END | PAYMENT_FAILED | PAYMENT_ACTION_REQUIRED
+        );
+        let Some(customer) = event.customer_id.as_deref().filter(|_| is_handled) else {
+            return Ok(false);
+        };
+        if is_verified {
+            return Ok(true);
+        }
+        let mut connection = self.pool.acquire().await?;
+        let known = find_by_customer(&mut connection, customer).await?;
+        Ok(known.is_some())
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
     let [secret_key, webhook_secret, price, api_version] =
         ["secret_key", "webhook_secret", "price", "api_version"]
             .map(|name| reader.text(&format!("payprov.{name}")));
+    let accept_unsigned = reader.flag("payprov.accept_unsigned");
     let trial_days = reader.number("payprov.trial_days", 0, 730);
     let request = reader.seconds("payprov.request_seconds");
     // Both go into headers.
@@ -46,6 +47,10 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
     if price.is_empty() {
         let text = "is required with payprov.secret_key: the price of one mailbox (price_…)";
         reader.problem("payprov.price", text);
+    }
+    if webhook_secret.is_empty() && !accept_unsigned {
+        let text = "is required with payprov.secret_key: the signing secret of the webhook endpoint (whsec_…); or set payprov.accept_unsigned = true to take events from anybody";
+        reader.problem("payprov.webhook_secret", text);
     }
     if base_url.is_empty() {
         reader.problem("payprov.base_url", "is required with payprov.secret_key");

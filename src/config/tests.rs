@@ -253,9 +253,14 @@ fn billing_needs_a_price_and_keys_that_fit_a_header() {
     assert!(settings.payprov.is_none());
     environment.push(("MAILGATE__PAYPROV__SECRET_KEY", "sk_test_1"));
     let problems = load_with(&environment, None).unwrap_err();
-    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].starts_with("payprov.price: is required"));
+    assert!(problems[1].starts_with("payprov.webhook_secret: is required"));
     environment.push(("MAILGATE__PAYPROV__PRICE", "price_1"));
+    let mut signed = environment.clone();
+    signed.push(("MAILGATE__PAYPROV__WEBHOOK_SECRET", "whsec_x"));
+    assert!(load_with(&signed, None).is_ok());
+    environment.push(("MAILGATE__PAYPROV__ACCEPT_UNSIGNED", "true"));
     let payprov = load_with(&environment, None).unwrap().payprov.unwrap();
     assert_eq!(payprov.base_url, "https://api.stripe.com");
     assert_eq!(payprov.trial_days, 14);
@@ -324,4 +329,33 @@ fn balancers_proxies_and_ends_are_checked() {
     );
     assert!(!settings.http_trusted_proxies.contain([10, 1, 2, 3].into()));
     assert_eq!(settings.shutdown.deadline, Duration::from_secs(30));
+}
+
+/// No number of a setting's is too much for what is made of it.
+#[test]
+fn any_number_is_taken_or_refused() {
+    fn numbers(table: &toml::Table, before: &str, found: &mut Vec<String>) {
+        for (name, value) in table {
+            match value {
+                toml::Value::Integer(_) if before.is_empty() => found.push(name.clone()),
+                toml::Value::Integer(_) => found.push(format!("MAILGATE{before}__{name}")),
+                toml::Value::Table(table) => numbers(table, &format!("{before}__{name}"), found),
+                _ => {}
+            }
+        }
+    }
+    let mut names = Vec::new();
+    numbers(&DEFAULTS.parse().unwrap(), "", &mut names);
+    assert!(names.len() > 30, "{names:?}");
+    for name in names {
+        let name = name.to_uppercase();
+        for value in [i64::MIN, -1, 0, 1, i64::from(u32::MAX), i64::MAX] {
+            let value = value.to_string();
+            let mut environment = needed();
+            environment.push((&name, &value));
+            if let Err(problems) = load_with(&environment, None) {
+                assert!(!problems.is_empty(), "{name} {value}");
+            }
+        }
+    }
 }

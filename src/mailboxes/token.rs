@@ -110,7 +110,7 @@ impl Mailboxes {
     ) -> Result<Option<Account>, TokenError> {
         let lives = mailbox
             .access_token_expires_at
-            .is_some_and(|end| end - SKEW > self.clock.now());
+            .is_some_and(|end| end > self.clock.now() + SKEW);
         match &mailbox.access_token_sealed {
             Some(sealed) if lives && refused.is_none_or(|old| mailbox.token_generation > old) => {
                 Ok(Some(Account {

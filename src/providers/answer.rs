@@ -8,7 +8,9 @@ use reqwest::Response;
 use reqwest::header::RETRY_AFTER;
 use serde_json::Value;
 
-/// Characters of an explanation that are kept.
+use crate::types::one_line;
+
+/// Bytes of an explanation that are kept.
 const DESCRIPTION_LENGTH: usize = 300;
 
 /// The longest wait that a provider is granted.
@@ -59,10 +61,12 @@ pub(in crate::providers) fn retry_after(
     now: Option<DateTime<Utc>>,
 ) -> Option<Duration> {
     let value = value.trim();
-    match value.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds).min(LONGEST_WAIT)),
-        Err(_) => until(DateTime::parse_from_rfc2822(value).ok()?.to_utc(), now?),
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More than any number holds is long enough, too.
+        let seconds = value.parse().unwrap_or(u64::MAX);
+        return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
     }
+    until(DateTime::parse_from_rfc2822(value).ok()?.to_utc(), now?)
 }
 
 /// The time to wait until `at`, where that is still to come.
@@ -73,10 +77,7 @@ pub(super) fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
 
 /// What strangers say, fit for a log line and a database.
 pub(super) fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .take(DESCRIPTION_LENGTH)
-        .collect()
+    one_line::one_line(text, DESCRIPTION_LENGTH)
 }
 
 /// Why there is no answer, with all its causes, on one line.
@@ -102,6 +103,7 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn times_to_wait() {
@@ -112,6 +114,9 @@ mod tests {
             ("120", Some(120)),
             (" 0 ", Some(0)),
             ("99999999", Some(86_400)),
+            ("99999999999999999999999999", Some(86_400)),
+            ("18446744073709551615", Some(86_400)),
+            ("+1", None),
             ("Sun, 01 Mar 2026 12:01:30 GMT", Some(90)),
             ("Sun, 01 Mar 2026 11:59:00 GMT", None),
             ("Thu, 31 Dec 2099 23:59:59 GMT", Some(86_400)),
@@ -124,9 +129,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_short_line() {
-        assert_eq!(one_line("a\r\nb\u{0}"), "a  b ");
-        assert_eq!(one_line(&"ü".repeat(1_000)).chars().count(), 300);
+    proptest! {
+        #[test]
+        fn no_value_asks_for_more_than_a_day(value in "[0-9]{1,40}|.{0,60}|(Thu, )?[0-9]{1,3} [A-Z][a-z]{2} [0-9]{1,9} [0-9]{1,3}:[0-9]{2}:[0-9]{2} (GMT|[+-][0-9]{4})", now: i64) {
+            let now = DateTime::from_timestamp(now, 0).unwrap_or(DateTime::<Utc>::MIN_UTC);
+            let wait = retry_after(&value, Some(now));
+            prop_assert!(wait.is_none_or(|wait| wait <= LONGEST_WAIT));
+        }
+
+        #[test]
+        fn any_two_moments_have_a_wait_or_none(one: i64, other: i64) {
+            let moment = |seconds| DateTime::from_timestamp(seconds, 0);
+            let [one, other] = [one, other].map(|at| moment(at % 8_000_000_000_000).unwrap());
+            let wait = until(one, other);
+            prop_assert!(wait.is_none_or(|wait| wait <= LONGEST_WAIT));
+        }
     }
 }

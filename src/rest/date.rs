@@ -92,6 +92,7 @@ fn date(text: &str) -> Option<Date> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn first(text: &str) -> Option<String> {
         date(text).map(|date| date.first().to_rfc3339())
@@ -183,6 +184,17 @@ mod tests {
             "2026-02-28T10:00:00\u{661}Z",
         ] {
             assert_eq!(date(text), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_date_or_none(
+            text in "[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,12})?)?(Z|[+ -][0-9]{2}:?[0-9]{2})?)?|.{0,50}",
+        ) {
+            if let Some(date) = date(&text) {
+                prop_assert!(date.first() <= date.behind());
+            }
         }
     }
 }

@@ -264,6 +264,11 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
             "webhooks".to_owned(),
             section(vec![("allow_private", Value::Boolean(true))]),
         ),
+        // A test account of the developer's own may have no endpoint that signs.
+        (
+            "payprov".to_owned(),
+            section(vec![("accept_unsigned", Value::Boolean(true))]),
+        ),
         // Nobody scrapes a developer's machine; the address is free for who wants it.
         ("metrics".to_owned(), section(vec![("listen", text(""))])),
     ])

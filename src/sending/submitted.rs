@@ -19,6 +19,8 @@ use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
+use crate::types::message_id;
+use crate::types::one_line::one_line;
 
 /// The header that names a submission.
 const IDEMPOTENCY_KEY: HeaderName<'static> =
@@ -27,8 +29,10 @@ const IDEMPOTENCY_KEY: HeaderName<'static> =
 /// Bytes that a message's headers may take.
 const HEADER_BYTES: usize = 1024 * 1024;
 
-/// Addresses of one header that the log keeps.
+/// Addresses of one header that the log keeps, how many bytes of each, and of all.
 const LOGGED_ADDRESSES: usize = 1_000;
+const ADDRESS_BYTES: usize = 320;
+const ADDRESSES_BYTES: usize = 64 * 1024;
 
 /// Characters of a subject that the log keeps.
 const SUBJECT_LENGTH: usize = 998;
@@ -58,6 +62,12 @@ pub enum SubmittedError {
     /// No key can be read from the Idempotency-Key header.
     #[error("Idempotency-Key must stand there once, with 1 to 255 printable characters")]
     IdempotencyKey,
+    /// A Message-ID longer than a line may be.
+    #[error(
+        "the Message-ID is longer than {} octets (RFC 5322 §2.1.1)",
+        message_id::LONGEST
+    )]
+    MessageId,
     /// More headers than anybody reads.
     #[error("the message's headers take more than 1 MiB")]
     TooManyHeaders,
@@ -127,7 +137,15 @@ impl Submitted {
                 .collect(),
             has_attachments: has_attachments(headers, &content, &others),
         };
-        let message_id = parsed.message_id().map(|id| format!("<{}>", clean(id)));
+        let message_id = parsed.message_id().map(|id| format!("<{id}>"));
+        // It couldn't be looked up by what is stored of it.
+        if message_id
+            .as_ref()
+            .is_some_and(|id| id.len() > message_id::LONGEST)
+        {
+            return Err(SubmittedError::MessageId);
+        }
+        let message_id = message_id.map(|id| message_id::bounded(&id));
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
         pieces.extend(without_private_headers(headers, &content));
         pieces.extend(others);
@@ -195,21 +213,22 @@ fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, SubmittedError> {
 }
 
 fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {
+    let mut room = ADDRESSES_BYTES;
     headers
         .iter()
         .filter(|header| is_named(header, name))
         .filter_map(|header| header.value.as_address())
         .flat_map(mail_parser::Address::iter)
         .filter_map(|address| address.address.as_deref())
-        .map(clean)
+        .map(|address| one_line(address, ADDRESS_BYTES))
         .filter(|address| !address.is_empty())
         .take(LOGGED_ADDRESSES)
+        .take_while(|address| {
+            let left = room.checked_sub(address.len());
+            room = left.unwrap_or_default();
+            left.is_some()
+        })
         .collect()
-}
-
-/// Nothing that a database or a log line can't hold.
-fn clean(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control()).collect()
 }
 
 fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Bytes {

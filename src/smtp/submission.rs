@@ -232,9 +232,9 @@ impl Submission {
         .map_err(|error| match error {
             SubmittedError::From => not_authorized(),
             SubmittedError::TooManyHeaders => Reply::new(552, "5.3.4", &error.to_string()),
-            SubmittedError::Malformed | SubmittedError::IdempotencyKey => {
-                Reply::new(550, "5.6.0", &error.to_string())
-            }
+            SubmittedError::Malformed
+            | SubmittedError::IdempotencyKey
+            | SubmittedError::MessageId => Reply::new(550, "5.6.0", &error.to_string()),
         })?;
         let key = submitted.idempotency_key.clone();
         if let Some(key) = &key {

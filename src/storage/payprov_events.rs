@@ -45,8 +45,7 @@ impl EventState {
     }
 }
 
-/// Keeps an event, to be looked into at once; with `ignored`, only to know it again. `false` when it has
-/// come before.
+/// Keeps an event, to be looked into immediately. `false` when it has come before.
 ///
 /// # Errors
 ///
@@ -54,13 +53,12 @@ impl EventState {
 pub async fn insert(
     connection: &mut PgConnection,
     event: &StoredEvent,
-    ignored: bool,
     now: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let inserted = sqlx::query!(
         "INSERT INTO payprov_events
              (id, type, customer_id, subscription_id, invoice_id, received_at, state, due_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $6)
+         VALUES ($1, $2, $3, $4, $5, $6, 'waiting', $6)
          ON CONFLICT (id) DO NOTHING",
         event.id,
         event.kind,
@@ -68,7 +66,6 @@ pub async fn insert(
         event.subscription_id,
         event.invoice_id,
         now,
-        if ignored { "ignored" } else { "waiting" },
     )
     .execute(connection)
     .await?;

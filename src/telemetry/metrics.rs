@@ -62,7 +62,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_webhook_unrecorded_total", Kind::Counter, "Attempts to deliver a webhook that were made and not recorded: they may be made again", &[]),
     ("mailgate_webhook_queue_deliveries", Kind::Gauge, "Deliveries in the queue, those that are ready, and those under way or put off; 100,000 at most of each", &[("state", &["ready", "later"])]),
     ("mailgate_webhook_queue_overdue_seconds", Kind::Gauge, "How long the delivery that is due longest has been due; 1,000 endpoints are looked at", &[]),
-    ("mailgate_payprov_events_total", Kind::Counter, "Events of the payment provider, new ones and repeats", &[("new", &["yes", "no"])]),
+    ("mailgate_payprov_events_total", Kind::Counter, "Events of the payment provider, new ones, repeats, and those that nothing follows from", &[("new", &["yes", "no", "ignored"])]),
     ("mailgate_payprov_refused_events_total", Kind::Counter, "Events refused because they were not signed by the payment provider", &[]),
     ("mailgate_payprov_failures_total", Kind::Counter, "Calls of the payment provider that failed, by why", &[("reason", &["away", "refused", "nonsense"])]),
     ("mailgate_billing_jobs_total", Kind::Counter, "Attempts at what is to be done at the payment provider, by what came of them", &[("kind", &["provision", "quantity", "end"]), ("outcome", &["done", "failed"])]),

@@ -241,6 +241,15 @@ mod tests {
 
     proptest! {
         #[test]
+        fn any_id_has_a_moment_or_none(value in any::<u128>(), version in 0_u128..16) {
+            let value = value & !(0xf << 76) | version << 76;
+            for value in [value, value & !(0xf << 60) | 0x8 << 60] {
+                let moment = LogId(Uuid::from_u128(value)).moment();
+                let _ = moment.map(lowest_uuid_at);
+            }
+        }
+
+        #[test]
         fn round_trips(value in any::<u128>()) {
             let id = LogId(Uuid::from_u128(value));
             prop_assert_eq!(id.to_string().parse::<LogId>(), Ok(id));

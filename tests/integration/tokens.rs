@@ -33,6 +33,38 @@ async fn a_lapsed_token_is_refreshed_before_it_is_used() {
     gateway.stop().await;
 }
 
+/// Numbers that no date can be made of (RFC 6749 §5.1 has seconds, and says no more of them).
+#[tokio::test(flavor = "multi_thread")]
+async fn no_life_of_a_token_is_too_long_or_too_short_for_a_date() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    for life in [
+        json!("9000000000000"),
+        json!("9223372036854775807"),
+        json!("-9223372036854775808"),
+        json!(9_000_000_000_000_000_i64),
+        json!(1e300),
+        json!("inf"),
+        json!("nan"),
+    ] {
+        let tokens = json!({ "access_token": "a", "refresh_token": "r", "expires_in": life });
+        stand_in.tokens.queue(TokenAnswer::json(200, &tokens));
+        stand_in.connect(&gateway).await;
+        let expires_at: chrono::DateTime<chrono::Utc> = sqlx::query_scalar(
+            "SELECT access_token_expires_at FROM mailboxes WHERE plugin = 'plugin_b'",
+        )
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+        assert!(
+            expires_at < chrono::Utc::now() + TimeDelta::days(366),
+            "{life}"
+        );
+        let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+        assert_eq!(status, 200, "{life}: {answer}");
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_the_provider_refuses_is_refreshed_and_the_message_sent_once() {
     let gateway = Gateway::start().await;

@@ -24,6 +24,7 @@ use super::transport::{Account, MailTransport, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};
 use crate::types::message::Message;
+use crate::types::message_id;
 
 use api::{Answer, Api, Content, Patience, encoded};
 use draft::Draft;
@@ -328,11 +329,11 @@ impl Prepared {
     /// It was sent; the draft's Message-ID is told where it isn't the message's own.
     fn sent(&self, message: &Message) -> Verdict {
         let own = own_message_id(message);
+        let given = self.message_id.as_ref();
         Verdict::Sent {
-            message_id: self
-                .message_id
-                .clone()
-                .filter(|id| own.as_ref() != Some(id)),
+            message_id: given
+                .filter(|id| own.as_ref() != Some(id))
+                .map(|id| message_id::bounded(id)),
         }
     }
 }

@@ -17,8 +17,10 @@ use crate::config::{ClientAuthentication, PluginSettings};
 use crate::providers::answer::{no_answer, one_line};
 use crate::types::clock::SharedClock;
 
-/// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client).
-const UNNAMED_LIFE: i64 = 3_600;
+/// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client), and the longest
+/// that is believed, in seconds.
+const UNNAMED_LIFE: f64 = 3_600.0;
+const LONGEST_LIFE: f64 = 31_536_000.0;
 
 /// The largest answer of a token endpoint that is read.
 const MAXIMUM_ANSWER: usize = 256 * 1024;
@@ -98,14 +100,17 @@ enum Seconds {
     Text(String),
 }
 
-impl Seconds {
-    fn whole(&self) -> Option<i64> {
-        match self {
-            #[expect(clippy::cast_possible_truncation, reason = "clamped to a year before")]
-            Self::Number(seconds) => Some(seconds.clamp(0.0, 31_536_000.0) as i64),
-            Self::Text(text) => text.trim().parse().ok(),
-        }
-    }
+/// How long an access token lives by its answer's word: whole seconds, a year at most.
+fn life(named: Option<&Seconds>) -> TimeDelta {
+    let seconds = match named {
+        Some(Seconds::Number(seconds)) => Some(*seconds),
+        Some(Seconds::Text(text)) => text.trim().parse().ok(),
+        None => None,
+    };
+    let seconds = seconds.filter(|seconds: &f64| !seconds.is_nan());
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to a year before")]
+    let seconds = seconds.unwrap_or(UNNAMED_LIFE).clamp(0.0, LONGEST_LIFE) as i64;
+    TimeDelta::seconds(seconds)
 }
 
 #[derive(Deserialize, Default)]
@@ -212,17 +217,11 @@ impl OAuthClient {
         }
         let answer: TokenAnswer = serde_json::from_slice(&body)
             .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
-        let life = answer
-            .expires_in
-            .and_then(|seconds| seconds.whole())
-            .unwrap_or(UNNAMED_LIFE);
         Ok(Tokens {
             access_token: answer.access_token,
             refresh_token: answer.refresh_token,
-            expires_at: asked_at + TimeDelta::try_seconds(life).unwrap_or_default(),
-            scopes: answer
-                .scope
-                .map(|scope| scope.split_whitespace().map(str::to_owned).collect()),
+            expires_at: asked_at + life(answer.expires_in.as_ref()),
+            scopes: answer.scope.as_deref().map(scopes),
             id_token: answer.id_token,
         })
     }
@@ -260,6 +259,13 @@ impl OAuthClient {
     }
 }
 
+/// The scopes of an answer; what RFC 6749 §3.3 doesn't allow in one is none.
+fn scopes(scope: &str) -> Vec<String> {
+    let is_scope = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic());
+    let words = scope.split_whitespace().filter(is_scope);
+    words.map(str::to_owned).collect()
+}
+
 fn unreachable(error: reqwest::Error) -> OAuthError {
     OAuthError::Unreachable(no_answer(error))
 }
@@ -295,6 +301,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn only_invalid_grant_speaks_of_the_mailbox() {
@@ -319,17 +326,53 @@ mod tests {
     #[test]
     fn lives_of_tokens_in_both_spellings() {
         for (json, expected) in [
-            ("3600", Some(3_600)),
-            ("\"3600\"", Some(3_600)),
-            ("3599.5", Some(3_599)),
-            ("\"soon\"", None),
+            ("3600", 3_600),
+            ("\"3600\"", 3_600),
+            ("3599.5", 3_599),
+            ("\" 3599.5 \"", 3_599),
+            ("0", 0),
+            ("-1", 0),
+            ("\"-9000000000000\"", 0),
+            ("9000000000000", 31_536_000),
+            ("\"9000000000000\"", 31_536_000),
+            ("1e300", 31_536_000),
+            ("\"inf\"", 31_536_000),
+            ("\"nan\"", 3_600),
+            ("\"soon\"", 3_600),
+            ("null", 3_600),
         ] {
-            let seconds: Option<Seconds> = serde_json::from_str(json).ok();
-            assert_eq!(
-                seconds.and_then(|seconds| seconds.whole()),
-                expected,
-                "{json}"
-            );
+            let seconds: Option<Seconds> = serde_json::from_str(json).unwrap_or_default();
+            assert_eq!(life(seconds.as_ref()).num_seconds(), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_plain_words() {
+        assert_eq!(
+            scopes("a  https://b/c\n\u{0}d \u{fc} e"),
+            ["a", "https://b/c", "e"]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_life_is_longer_than_a_year(number: f64, integer: i64, text in "-?[0-9]{1,40}|.{0,20}") {
+            let json = [
+                serde_json::to_string(&number),
+                serde_json::to_string(&integer),
+                serde_json::to_string(&text),
+            ];
+            for json in json.into_iter().flatten() {
+                let seconds: Option<Seconds> = serde_json::from_str(&json).unwrap_or_default();
+                let expires_at = DateTime::<Utc>::UNIX_EPOCH + life(seconds.as_ref());
+                prop_assert!((0..=31_536_000).contains(&expires_at.timestamp()));
+            }
+        }
+
+        #[test]
+        fn any_answer_is_survived(body in ".{0,200}", status in 100_u16..600) {
+            let status = StatusCode::from_u16(status).unwrap_or_default();
+            let _ = refusal(status, body.as_bytes());
         }
     }
 }

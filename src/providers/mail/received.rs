@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
+use crate::types::message_id;
+
 /// Message-IDs of one message that are looked at; a long thread names the latest ones last.
 const REFERENCES: usize = 50;
 
-/// Characters of a Message-ID, an address or a subject that are kept.
+/// Characters of an address or a subject that are kept.
 const LENGTH: usize = 998;
 
 /// The headers that [`Received::parse`] needs, for whoever asks for single ones.
@@ -113,7 +115,7 @@ fn is_automatic(parsed: &mail_parser::Message<'_>) -> bool {
 }
 
 fn bracketed(id: &str) -> String {
-    format!("<{}>", kept(id.trim_matches(['<', '>', ' '])))
+    message_id::bounded(&format!("<{}>", id.trim_matches(['<', '>', ' '])))
 }
 
 /// Nothing that a database or a log line can't hold.
@@ -127,6 +129,7 @@ fn kept(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_reply() {
@@ -163,6 +166,38 @@ mod tests {
         ] {
             let received = Received::parse(format!("{headers}\r\n\r\n").as_bytes());
             assert_eq!(received.automatic, automatic, "{headers}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_id_fits_the_index_and_is_still_one_of_its_own() {
+        let of = |id: &str| {
+            let headers = format!("Message-ID: <{id}>\r\nIn-Reply-To: <{id}>\r\n\r\n");
+            Received::parse(headers.as_bytes())
+        };
+        let long = "字".repeat(998);
+        let (one, other) = (of(&format!("{long}1@x")), of(&format!("{long}2@x")));
+        assert!(one.message_id != other.message_id && one.answers != other.answers);
+        assert!(
+            one.message_id
+                .is_some_and(|id| id.len() <= message_id::LONGEST)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_headers_are_read_to_what_a_row_holds(
+            name in "(Message-ID|In-Reply-To|References|From|To|Subject|Auto-Submitted|Date)",
+            value in prop::collection::vec(any::<u8>(), 0..4_000),
+        ) {
+            let headers = [name.as_bytes(), b": <", &value, b">\r\n\r\n"].concat();
+            let received = Received::parse(&headers);
+            for id in received.message_id.iter().chain(&received.answers) {
+                prop_assert!(id.len() <= message_id::LONGEST);
+            }
+            for text in [&received.from, &received.to, &received.subject] {
+                prop_assert!(text.chars().count() <= LENGTH && !text.contains(char::is_control));
+            }
         }
     }
 

@@ -3,6 +3,11 @@
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 
+use crate::types::one_line::one_line;
+
+/// Bytes of a failure's words that are stored, logged and told.
+const LONGEST: usize = 2_000;
+
 /// A failure in the provider's own words, or ours where it said none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -13,13 +18,19 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// A failure in words of any length, which are cut to what is stored of them.
+    #[must_use]
+    pub fn new(code: Option<u16>, text: &str) -> Self {
+        Self {
+            code,
+            text: one_line(text, LONGEST),
+        }
+    }
+
     /// A failure that no reply tells of.
     #[must_use]
-    pub fn own(text: impl Into<String>) -> Self {
-        Self {
-            code: None,
-            text: text.into(),
-        }
+    pub fn own(text: impl AsRef<str>) -> Self {
+        Self::new(None, text.as_ref())
     }
 }
 

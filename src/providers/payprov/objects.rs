@@ -1,10 +1,14 @@
 //! What the payment provider answers: no more of its objects than is used.
 
 use chrono::{DateTime, Utc};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// Longest id of the provider's that is taken, in bytes; Stripe asks for 255.
 const ID_LENGTH: usize = 255;
+
+/// Longest address of a page that is stored, in bytes.
+const PAGE_LENGTH: usize = 2_048;
 
 /// Whether a text can be an id of the provider's: it goes into paths and the database.
 #[must_use]
@@ -61,6 +65,7 @@ pub struct List<T> {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Customer {
     /// `cus_…`
+    #[serde(deserialize_with = "id")]
     pub id: String,
     /// It is no more.
     #[serde(default)]
@@ -103,6 +108,7 @@ impl Customer {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Subscription {
     /// `sub_…`
+    #[serde(deserialize_with = "id")]
     pub id: String,
     /// The provider's word for how it stands.
     pub status: String,
@@ -177,6 +183,7 @@ impl Subscription {
 #[derive(Debug, Clone, Deserialize)]
 pub struct Invoice {
     /// `in_…`
+    #[serde(deserialize_with = "id")]
     pub id: String,
     /// `draft`, `open`, `paid`, `void`, `uncollectible`.
     #[serde(default)]
@@ -193,11 +200,11 @@ pub struct Invoice {
     /// In the currency's smallest unit.
     #[serde(default)]
     pub amount_due: i64,
-    /// Three letters.
-    #[serde(default)]
+    /// Three letters; empty where they aren't.
+    #[serde(default, deserialize_with = "currency")]
     pub currency: String,
     /// The page on which it can be paid.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "page")]
     pub hosted_invoice_url: Option<String>,
     /// When the provider tries to collect it again.
     #[serde(default, deserialize_with = "moment")]
@@ -296,16 +303,46 @@ impl EventData {
     }
 }
 
-/// A moment in seconds since 1970.
+/// The year 10000, which no calendar of a reader's knows, in seconds since 1970.
+const END_OF_TIME: i64 = 253_402_300_800;
+
+/// A moment in seconds since 1970; one that no subscription can have is none.
 fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
-    let seconds = Option::<i64>::deserialize(deserializer)?;
+    let seconds = Option::<serde_json::Number>::deserialize(deserializer)?;
+    let seconds = seconds.and_then(|seconds| seconds.as_i64());
+    let seconds = seconds.filter(|seconds| (0..END_OF_TIME).contains(seconds));
     Ok(seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)))
+}
+
+/// An id that fits paths and the database.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    if is_id(&id) {
+        Ok(id)
+    } else {
+        Err(D::Error::custom("an id is none"))
+    }
+}
+
+/// The three letters of a currency (ISO 4217), or none.
+fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?.unwrap_or_default();
+    let is_code = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    Ok(if is_code { text } else { String::new() })
+}
+
+/// An address of a page that is stored; what is too long or no text for the database is none.
+fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.filter(|text| text.len() <= PAGE_LENGTH && !text.contains(char::is_control)))
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+    use chrono::Datelike as _;
+    use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
@@ -359,6 +396,39 @@ mod tests {
                 .unwrap();
         assert_eq!(other.subscription_id(), None);
         assert!(!other.is_open());
+    }
+
+    #[test]
+    fn what_no_row_holds_is_left_out() {
+        let invoice = |value| serde_json::from_value::<Invoice>(value);
+        let odd = invoice(json!({
+            "id": "in_1", "created": 9_000_000_000_000_000_i64, "next_payment_attempt": -1,
+            "currency": "e\u{0}r", "hosted_invoice_url": "https://x/\u{0}", "amount_due": i64::MIN,
+        }))
+        .unwrap();
+        assert_eq!((odd.created, odd.next_payment_attempt), (None, None));
+        assert_eq!((odd.currency.as_str(), odd.hosted_invoice_url), ("", None));
+        for id in ["", "in_\u{0}", "../in_1"] {
+            assert!(invoice(json!({ "id": id })).is_err(), "{id:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_is_a_moment_of_this_calendar_or_none(integer: i64, large: u64, float: f64) {
+            for number in [json!(integer), json!(large), json!(float)] {
+                let value = json!({
+                    "id": "sub_1", "status": "active", "customer": "cus_1", "created": number,
+                    "trial_end": number, "current_period_end": number, "cancel_at": number,
+                    "items": { "data": [{ "id": "si_1", "current_period_end": number }] },
+                });
+                let subscription: Subscription = serde_json::from_value(value).unwrap();
+                for moment in [subscription.created, subscription.current_period_end()] {
+                    let year = moment.map_or(1970, |moment| moment.year());
+                    prop_assert!((1970..10_000).contains(&year));
+                }
+            }
+        }
     }
 
     #[test]

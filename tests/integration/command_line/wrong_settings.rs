@@ -254,6 +254,28 @@ async fn a_generic_plugin_needs_its_addresses() {
 }
 
 #[tokio::test]
+async fn events_that_anybody_may_send_are_asked_for() {
+    let (_folder, files) = certificates();
+    let serve = || {
+        Invocation::serve("postgres://127.0.0.1:1/x", &files)
+            .set("PAYPROV__SECRET_KEY", "sk_test_hunter2")
+            .set("PAYPROV__PRICE", "price_1")
+    };
+    let finished = serve().finish().await;
+    finished.fails(
+        2,
+        &["payprov.webhook_secret: ", "payprov.accept_unsigned = true"],
+    );
+    for (name, value) in [
+        ("PAYPROV__ACCEPT_UNSIGNED", "true"),
+        ("PAYPROV__WEBHOOK_SECRET", "whsec_hunter2"),
+    ] {
+        let finished = serve().set(name, value).finish().await;
+        assert!(!finished.stderr.contains("payprov"), "{}", finished.stderr);
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_unicode_matters_only_in_a_setting() {
     let (_folder, files) = certificates();
     let latin = OsStr::from_bytes(b"hunter2\xff");

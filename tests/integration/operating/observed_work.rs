@@ -49,7 +49,9 @@ async fn serve(gateway: &Gateway, billed: bool) -> (Invocation, SocketAddr) {
             serve = serve.set(&name, text.as_str().unwrap());
         }
         // Events by anybody, in this test.
-        serve = serve.set("PAYPROV__WEBHOOK_SECRET", "");
+        serve = serve
+            .set("PAYPROV__WEBHOOK_SECRET", "")
+            .set("PAYPROV__ACCEPT_UNSIGNED", "true");
     }
     (serve, metrics)
 }
@@ -149,11 +151,18 @@ async fn billing_is_counted_by_what_came_of_it() {
     assert!(added);
     let mut serve = serve.start();
     let http = serve.ready().await.http;
-    let event =
-        json!({ "id": "evt_e", "type": "invoice.paid", "data": { "object": { "id": "in_1" } } });
-    for _ in 0..2 {
+    let customer: String = sqlx::query_scalar("SELECT payprov_customer_id FROM subscribers")
+        .fetch_one(&mut database)
+        .await
+        .unwrap();
+    let event = |id: &str, kind: &str| {
+        let object = json!({ "id": "sub_other", "customer": customer });
+        json!({ "id": id, "type": kind, "data": { "object": object } })
+    };
+    let updated = event("evt_e", "customer.subscription.updated");
+    for event in [&updated, &updated, &event("evt_f", "invoice.paid")] {
         let request = http_client().post(format!("http://{http}/payprov/webhook"));
-        let response = request.json(&event).send().await.unwrap();
+        let response = request.json(event).send().await.unwrap();
         assert!(response.status().is_success(), "{}", response.status());
     }
     comes_to(
@@ -167,6 +176,7 @@ async fn billing_is_counted_by_what_came_of_it() {
             ("mailgate_payprov_failures_total{reason=\"away\"}", 1.0),
             ("mailgate_payprov_events_total{new=\"yes\"}", 1.0),
             ("mailgate_payprov_events_total{new=\"no\"}", 1.0),
+            ("mailgate_payprov_events_total{new=\"ignored\"}", 1.0),
             ("mailgate_notices_total{outcome=\"skipped\"}", 1.0),
             ("mailgate_notices_total{outcome=\"sent\"}", 0.0),
             ("mailgate_billing_queue_entries{queue=\"notices\"}", 3.0),

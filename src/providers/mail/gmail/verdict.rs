@@ -143,9 +143,20 @@ fn text(answer: &Answer) -> String {
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn no_named_time_is_beyond_a_day(
+            text in "[+-]?[0-9]{1,9}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,12})?(Z|[+-][0-9]{2}:[0-9]{2})|.{0,40}",
+        ) {
+            let wait = named_time(&format!("{RETRY_AFTER}{text} (Mail sending)"), now());
+            prop_assert!(wait.is_none_or(|wait| wait <= Duration::from_hours(24)));
+        }
+    }
 
     fn now() -> DateTime<Utc> {
         DateTime::parse_from_rfc3339("2026-03-01T12:00:00Z")

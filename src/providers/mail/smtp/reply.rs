@@ -29,10 +29,7 @@ impl Reply {
     }
 
     pub(in crate::providers) fn failure(&self) -> Failure {
-        Failure {
-            code: Some(self.code),
-            text: self.lines.join(" "),
-        }
+        Failure::new(Some(self.code), &self.lines.join(" "))
     }
 
     /// The enhanced status code (RFC 3463) that the text begins with, where it has one.

@@ -1,0 +1,60 @@
+//! A Message-ID as it is stored and compared.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+/// Octets of a Message-ID at most: a header line's own limit (RFC 5322 §2.1.1). An index row of the database
+/// holds 2,704.
+pub const LONGEST: usize = 998;
+
+/// A Message-ID without control characters; a longer one than any header can hold becomes a digest of it, so
+/// that two of them are still told apart.
+#[must_use]
+pub fn bounded(id: &str) -> String {
+    let id: String = id.chars().filter(|letter| !letter.is_control()).collect();
+    if id.len() <= LONGEST {
+        return id;
+    }
+    let mut digest = String::from("<sha256-");
+    for byte in Sha256::digest(id.as_bytes()) {
+        // Writing to a text can't fail.
+        let _ = write!(digest, "{byte:02x}");
+    }
+    digest.push_str("@too-long.invalid>");
+    digest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_fits_a_header_stays() {
+        for id in ["<a@b>", "<ü@b>", "", "no brackets"] {
+            assert_eq!(bounded(id), id);
+        }
+        assert_eq!(bounded("<a\0\r\n@b>"), "<a@b>");
+        let longest = format!("<{}>", "x".repeat(LONGEST - 2));
+        assert_eq!(bounded(&longest), longest);
+    }
+
+    #[test]
+    fn longer_ones_are_told_apart() {
+        let cjk = "字".repeat(LONGEST);
+        let (one, other) = (bounded(&format!("<{cjk}a>")), bounded(&format!("<{cjk}b>")));
+        assert_ne!(one, other);
+        assert_eq!(one, bounded(&format!("<{cjk}a>")));
+        assert!(one.ends_with("@too-long.invalid>"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_fits_the_index(id in "(?s).{0,3000}") {
+            let bounded = bounded(&id);
+            prop_assert!(bounded.len() <= LONGEST);
+            prop_assert!(!bounded.contains(char::is_control));
+        }
+    }
+}
