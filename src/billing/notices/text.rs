@@ -16,6 +16,9 @@ const WHOLE: [&str; 16] = [
 ];
 const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
 
+/// Letters of a currency's code.
+const CODE: usize = 3;
+
 /// A notice in words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
@@ -154,7 +157,10 @@ fn moment(moment: DateTime<Utc>) -> String {
 }
 
 fn amount(due: &AmountDue) -> String {
-    let currency = due.currency.to_ascii_lowercase();
+    // Whatever else the provider calls it has no place in a mail.
+    let letters = due.currency.chars().filter(char::is_ascii_alphabetic);
+    let currency: String = letters.take(CODE).collect();
+    let currency = currency.to_ascii_lowercase();
     let digits = if WHOLE.contains(&currency.as_str()) {
         0
     } else if THOUSANDTHS.contains(&currency.as_str()) {
@@ -196,6 +202,7 @@ mod tests {
             (-5, "usd", "-0.05 USD"),
             (500, "jpy", "500 JPY"),
             (1_500, "KWD", "1.500 KWD"),
+            (500, "eur\r\n\0Bcc: eve@example.com", "5.00 EUR"),
             (i64::MIN, "jpy", "-9223372036854775808 JPY"),
         ] {
             assert_eq!(amount(&due(minor_units, currency)), expected);
