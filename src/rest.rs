@@ -10,6 +10,8 @@ mod connect_pages;
 mod credentials;
 mod document;
 mod field;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod health;
 mod log_query;
 mod log_views;
@@ -33,5 +35,8 @@ mod webhook_fields;
 mod webhook_test;
 mod webhook_views;
 mod webhooks;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use send::fuzzing::send_request;
 
 pub use router::{Doors, openapi_json, router};

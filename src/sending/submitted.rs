@@ -2,6 +2,9 @@
 //! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, and one
 //! Received header in front.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::collections::HashSet;
 
 use bytes::Bytes;

@@ -1,6 +1,9 @@
 //! Drives a session over a socket: bytes in, replies out, and the session's questions put to
 //! whoever stands behind it.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -4,6 +4,9 @@
 mod account;
 mod authorize;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use account::fuzzing::token_answers;
+
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -210,21 +213,7 @@ impl OAuthClient {
         if !status.is_success() {
             return Err(refusal(status, &body));
         }
-        let answer: TokenAnswer = serde_json::from_slice(&body)
-            .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
-        let life = answer
-            .expires_in
-            .and_then(|seconds| seconds.whole())
-            .unwrap_or(UNNAMED_LIFE);
-        Ok(Tokens {
-            access_token: answer.access_token,
-            refresh_token: answer.refresh_token,
-            expires_at: asked_at + TimeDelta::try_seconds(life).unwrap_or_default(),
-            scopes: answer
-                .scope
-                .map(|scope| scope.split_whitespace().map(str::to_owned).collect()),
-            id_token: answer.id_token,
-        })
+        tokens(&body, asked_at)
     }
 
     /// A form to one of the endpoints, the client authenticated (RFC 6749 §2.3.1).
@@ -258,6 +247,25 @@ impl OAuthClient {
             .await
             .map_err(unreachable)
     }
+}
+
+/// What a token endpoint gave at the moment `asked_at`.
+fn tokens(body: &[u8], asked_at: DateTime<Utc>) -> Result<Tokens, OAuthError> {
+    let answer: TokenAnswer = serde_json::from_slice(body)
+        .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
+    let life = answer
+        .expires_in
+        .and_then(|seconds| seconds.whole())
+        .unwrap_or(UNNAMED_LIFE);
+    Ok(Tokens {
+        access_token: answer.access_token,
+        refresh_token: answer.refresh_token,
+        expires_at: asked_at + TimeDelta::try_seconds(life).unwrap_or_default(),
+        scopes: answer
+            .scope
+            .map(|scope| scope.split_whitespace().map(str::to_owned).collect()),
+        id_token: answer.id_token,
+    })
 }
 
 fn unreachable(error: reqwest::Error) -> OAuthError {
