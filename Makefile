@@ -8,6 +8,9 @@
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
 #                BENCH_DIR=folder the log stays there and is used again (ARGS="fill", "reports", "journal" are its parts)
 # make check     format, lints, licences and bans, offline SQL data
+# make fuzz      every parser of what comes from outside under libFuzzer, FUZZ_SECONDS=3600 each, FUZZ_JOBS at the
+#                same time (one for each core); ARGS="smtp_session imap_responses" for these alone
+# make fuzz-corpus  writes the committed corpora anew from all that the fuzzer has found
 # make sqlx      writes .sqlx anew after a query or a migration has changed
 # make advisories  known vulnerabilities of the dependencies (fetches their database)
 
@@ -16,7 +19,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container crash bench bench-logs check sqlx advisories compiler postgres clients
+.PHONY: dev test container crash bench bench-logs fuzz fuzz-corpus check sqlx advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -40,8 +43,15 @@ bench: compiler postgres
 bench-logs: compiler postgres
 	cargo bench --locked --bench logs -- $(ARGS)
 
+fuzz: compiler
+	@fuzz/run $(ARGS)
+
+fuzz-corpus: compiler
+	@fuzz/run --keep $(ARGS)
+
 check: compiler postgres
 	cargo fmt --check
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	tools/sqlx-offline --check cargo clippy --locked --all-targets --quiet
 	"$$(tools/cargo-deny)" check bans licenses sources
 

@@ -16,6 +16,11 @@ mod receive;
 mod status;
 mod sweep;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use look::fuzzing::billing_looks;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use receive::fuzzing::billing_events;
+
 use std::sync::Arc;
 
 use secrecy::SecretString;

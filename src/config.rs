@@ -3,6 +3,8 @@
 //! is reported.
 
 mod database;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod layers;
 mod limits;
 mod log;

@@ -4,6 +4,7 @@
 //!
 //! | floor | rooms | |
 //! |---|---|---|
+//! | 6 | `fuzzing` | what `make fuzz` runs; not in any release |
 //! | 5 | `sandbox` | what `mailgate dev` adds |
 //! | 4 | `daemon` `operator` | builds and spawns all of it; the operator's commands |
 //! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
@@ -19,6 +20,8 @@ pub mod billing;
 pub mod compose;
 pub mod config;
 pub mod daemon;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 pub mod mailboxes;
 pub mod operator;
 pub mod providers;

@@ -6,3 +6,6 @@ pub mod mail;
 pub mod payprov;
 pub mod relay;
 pub mod tls;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use answer::fuzzing::retry_after_header;

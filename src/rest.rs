@@ -13,6 +13,8 @@ mod credentials;
 mod date;
 mod document;
 mod field;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod health;
 mod host;
 mod log_query;
@@ -41,6 +43,9 @@ mod webhook_test;
 mod webhook_views;
 mod webhooks;
 mod whole_body;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use send::fuzzing::send_request;
 
 pub use router::{Doors, openapi_json, router};
 pub use stranger::{Crowded, Stranger, Strangers, strangers};

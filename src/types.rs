@@ -7,6 +7,8 @@ pub mod connection_limits;
 pub mod email_address;
 pub mod event;
 pub mod event_name;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 pub mod html;
 pub mod ids;
 pub mod log_status;

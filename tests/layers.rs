@@ -21,6 +21,7 @@ const ROWS: &[&[&str]] = &[
     &["rest", "smtp", "workers"],
     &["daemon", "operator"],
     &["sandbox"],
+    &["fuzzing"],
 ];
 
 /// Files that belong to no room.

@@ -90,14 +90,22 @@ impl Accounts {
     /// # Errors
     ///
     /// [`RenewError`].
-    pub async fn renew_webhook_secret(&self, app: AppId) -> Result<WebhookSecret, RenewError> {
+    pub async fn renew_webhook_secret(
+        &self,
+        app: AppId,
+        author: Author,
+    ) -> Result<WebhookSecret, RenewError> {
         let secret = WebhookSecret::generate()?;
         let sealed = self
             .seal_keys
             .seal(&webhook_secret_context(app), secret.expose())?;
-        let mut connection = self.pool.acquire().await?;
-        let replaced = apps::replace_webhook_secret(&mut connection, app, &sealed).await?;
-        replaced.then_some(secret).ok_or(RenewError::Gone)
+        let mut transaction = self.pool.begin().await?;
+        if !apps::replace_webhook_secret(&mut transaction, app, &sealed).await? {
+            return Err(RenewError::Gone);
+        }
+        let entry = AuditEntry::of_app(AuditAction::WebhookSecretRenewed, app);
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(secret)
     }
 
     /// A new pushable key; connect links with the old one are dead.

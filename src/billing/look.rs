@@ -1,6 +1,9 @@
 //! Looks at the provider. A look has a number, taken before it begins: what it saw is stored only while no
 //! later look's is. So whatever order answers come in, the newest one stays.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 

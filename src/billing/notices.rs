@@ -5,6 +5,8 @@
 //! who misses a notice still sees the alert in the portal, but somebody who gets one twice thinks of two
 //! failed payments.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod text;
 
 use std::sync::Arc;

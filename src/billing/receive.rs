@@ -1,5 +1,8 @@
 //! Takes the provider's events in. An event is answered once it is stored, and looked into after that.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use super::{Billing, BillingError};
 use crate::providers::payprov::objects::{Event, is_id};
 use crate::providers::payprov::signature::{Signature, SignatureError};

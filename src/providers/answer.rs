@@ -1,6 +1,9 @@
 //! An HTTP answer of a provider: read up to a bound, and what strangers say made fit for a log line
 //! and a database.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};

@@ -3,6 +3,8 @@
 //! connection. Redirects are not followed, proxies of the environment not asked, and one time-out and one
 //! bound stand around all that a receiver does.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod resolver;
 
 use std::sync::Arc;

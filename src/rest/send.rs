@@ -1,6 +1,8 @@
 //! `POST /send`.
 
 mod answer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(in crate::rest) mod fuzzing;
 mod request;
 mod validate;
 

@@ -7,8 +7,9 @@ use utoipa::ToSchema;
 
 use super::Doors;
 use super::apps::not_renewed;
-use super::authority::{OwnedApp, no_such_app};
+use super::authority::{ClientAddress, OwnedApp, no_such_app};
 use super::problem::Problem;
+use crate::types::audit::Author;
 
 /// An app's webhook secret.
 #[derive(Serialize, ToSchema)]
@@ -58,10 +59,11 @@ pub(super) async fn webhook_secret(
 pub(super) async fn reset_webhook_secret(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
+    ClientAddress(address): ClientAddress,
 ) -> Result<Json<WebhookSecretShown>, Problem> {
     let secret = doors
         .accounts
-        .renew_webhook_secret(app.id)
+        .renew_webhook_secret(app.id, Author::subscriber(address))
         .await
         .map_err(not_renewed)?;
     Ok(Json(WebhookSecretShown {

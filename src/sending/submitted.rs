@@ -3,6 +3,8 @@
 //! Received header in front.
 
 mod fields;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod sender;
 
 use std::collections::HashSet;

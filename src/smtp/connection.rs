@@ -1,6 +1,8 @@
 //! Drives a session over a socket: bytes in, replies out, and the session's questions put to
 //! whoever stands behind it.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod pace;
 #[cfg(test)]
 mod tests;

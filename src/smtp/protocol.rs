@@ -8,6 +8,8 @@
 pub mod authentication;
 pub mod command;
 pub mod data;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 pub mod line;
 pub mod parameters;
 pub mod proxy;

@@ -1,5 +1,8 @@
 //! What the gateway does with a submission.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 

@@ -102,6 +102,8 @@ pub enum AuditAction {
     AppDeleted,
     /// An app's send key was renewed.
     SendKeyRenewed,
+    /// A new secret for the app's own `webhook_url`.
+    WebhookSecretRenewed,
     /// An app's pushable key was renewed.
     PushableKeyRenewed,
     /// A webhook configuration was created.
@@ -133,7 +135,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::SubscriberCreated,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
@@ -141,6 +143,7 @@ impl AuditAction {
         Self::AppChanged,
         Self::AppDeleted,
         Self::SendKeyRenewed,
+        Self::WebhookSecretRenewed,
         Self::PushableKeyRenewed,
         Self::WebhookCreated,
         Self::WebhookChanged,
@@ -165,6 +168,7 @@ impl AuditAction {
             Self::AppChanged => "app.changed",
             Self::AppDeleted => "app.deleted",
             Self::SendKeyRenewed => "send_key.renewed",
+            Self::WebhookSecretRenewed => "webhook_secret.renewed",
             Self::PushableKeyRenewed => "pushable_key.renewed",
             Self::WebhookCreated => "webhook.created",
             Self::WebhookChanged => "webhook.changed",

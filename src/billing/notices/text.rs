@@ -19,6 +19,9 @@ const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
 /// Longest name that stands in a mail, in characters.
 const LABEL_LENGTH: usize = 80;
 
+/// Letters of a currency's code.
+const CODE: usize = 3;
+
 /// A notice in words.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
@@ -178,9 +181,9 @@ fn moment(moment: DateTime<Utc>) -> String {
 }
 
 fn amount(due: &AmountDue) -> String {
-    // Three letters, whatever the provider says.
+    // Whatever else the provider calls it has no place in a mail.
     let letters = due.currency.chars().filter(char::is_ascii_alphabetic);
-    let currency: String = letters.take(3).collect();
+    let currency: String = letters.take(CODE).collect();
     let currency = currency.to_ascii_lowercase();
     let digits = if WHOLE.contains(&currency.as_str()) {
         0
@@ -247,6 +250,7 @@ mod tests {
             (-5, "usd", "-0.05 USD"),
             (500, "jpy", "500 JPY"),
             (1_500, "KWD", "1.500 KWD"),
+            (500, "eur\r\n\0Bcc: eve@example.com", "5.00 EUR"),
             (i64::MIN, "jpy", "-9223372036854775808 JPY"),
         ] {
             assert_eq!(amount(&due(minor_units, currency)), expected);

@@ -1,6 +1,9 @@
 //! A message for an interface that reads the recipients from the headers: who stands in the envelope
 //! alone goes into a Bcc header, which such an interface takes off again.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::collections::HashSet;
 use std::fmt::Write;
 

@@ -4,6 +4,9 @@ mod content;
 mod inbox;
 mod verdict;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use inbox::fuzzing::gmail_answers;
+
 use std::time::Duration;
 
 use futures_util::FutureExt;

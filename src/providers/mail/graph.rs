@@ -7,6 +7,11 @@ mod reader;
 mod upload;
 mod verdict;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use draft::fuzzing::graph_draft;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use reader::fuzzing::graph_answers;
+
 use std::io::Write;
 use std::time::Duration;
 

@@ -3,6 +3,8 @@
 
 mod connection;
 mod framing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod response;
 mod sent;
 

@@ -4,6 +4,9 @@
 mod account;
 mod authorize;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use account::fuzzing::token_answers;
+
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -215,15 +218,7 @@ impl OAuthClient {
         if !status.is_success() {
             return Err(refusal(status, &body));
         }
-        let answer: TokenAnswer = serde_json::from_slice(&body)
-            .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
-        Ok(Tokens {
-            access_token: answer.access_token,
-            refresh_token: answer.refresh_token,
-            expires_at: asked_at + life(answer.expires_in.as_ref()),
-            scopes: answer.scope.as_deref().map(scopes),
-            id_token: answer.id_token,
-        })
+        tokens(&body, asked_at)
     }
 
     /// A form to one of the endpoints, the client authenticated (RFC 6749 §2.3.1).
@@ -264,6 +259,19 @@ fn scopes(scope: &str) -> Vec<String> {
     let is_scope = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic());
     let words = scope.split_whitespace().filter(is_scope);
     words.map(str::to_owned).collect()
+}
+
+/// What a token endpoint gave at the moment `asked_at`.
+fn tokens(body: &[u8], asked_at: DateTime<Utc>) -> Result<Tokens, OAuthError> {
+    let answer: TokenAnswer = serde_json::from_slice(body)
+        .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
+    Ok(Tokens {
+        access_token: answer.access_token,
+        refresh_token: answer.refresh_token,
+        expires_at: asked_at + life(answer.expires_in.as_ref()),
+        scopes: answer.scope.as_deref().map(scopes),
+        id_token: answer.id_token,
+    })
 }
 
 fn unreachable(error: reqwest::Error) -> OAuthError {

@@ -1,5 +1,8 @@
 //! What is read of a message that has come in: the headers that tell a reply.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::collections::BTreeSet;
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};

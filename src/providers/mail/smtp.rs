@@ -4,6 +4,9 @@ pub(in crate::providers) mod connection;
 mod idle;
 pub(in crate::providers) mod reply;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use connection::fuzzing::smtp_replies;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,6 +1,9 @@
 //! Calls of the payment provider: forms with a key, answered in JSON. Each is bounded in time; one that
 //! failed in passing is made again under the same idempotency key.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};

@@ -4,6 +4,8 @@
 mod content;
 mod event;
 mod exchange;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod order;
 mod transaction;
 

@@ -55,7 +55,9 @@ fn expected(action: AuditAction) -> Expected {
             of("subscriber", true, "", details)
         }
         A::AppDeleted => of("subscriber", true, "", json!({ "name": "My app" })),
-        A::SendKeyRenewed | A::PushableKeyRenewed => of("subscriber", true, "", none()),
+        A::SendKeyRenewed | A::WebhookSecretRenewed | A::PushableKeyRenewed => {
+            of("subscriber", true, "", none())
+        }
         A::WebhookCreated => {
             let details = json!({ "url": HOOK, "events": ["email.sent"], "is_active": true });
             of("subscriber", true, "wconf_", details)
@@ -161,6 +163,14 @@ impl Walk<'_> {
         let reset = format!("{path}/reset-send-key");
         self.change(A::SendKeyRenewed, secret, (Method::POST, &reset), json!({}))
             .await;
+        let reset = format!("{path}/reset-webhook-secret");
+        self.change(
+            A::WebhookSecretRenewed,
+            secret,
+            (Method::POST, &reset),
+            json!({}),
+        )
+        .await;
         let reset = format!("{path}/reset-pushable-key");
         let app = self
             .change(

@@ -1,5 +1,8 @@
 //! Gmail mailboxes are read by their history: its number is the place where the next look begins.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};

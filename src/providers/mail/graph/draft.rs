@@ -3,6 +3,9 @@
 //!
 //! The structure of the parts is lost on this way: Exchange builds the message anew from its fields.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use std::collections::HashSet;
 
 use bytes::Bytes;

@@ -1,6 +1,9 @@
 //! Reading a mailbox by Graph: whether a message is among the sent ones, and what the inbox's delta
 //! query tells has come in.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

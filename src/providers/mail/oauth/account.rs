@@ -3,6 +3,9 @@
 //! Apps choose mailboxes by address, so an address that its holder could make up would let one user
 //! stand in for another.
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::ExposeSecret;

@@ -5,6 +5,8 @@
 
 mod authentication;
 mod extensions;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod transaction;
 
 use std::time::Duration;

@@ -1,0 +1,48 @@
+//! The fuzz target of the notices' words.
+
+use chrono::{DateTime, Utc};
+
+use super::text::write;
+use crate::types::fuzzing::{Input, is_printable};
+use crate::types::notice::{AmountDue, Notice};
+
+/// Any amount, date, address and name of an account: no line of a stranger's, no markup.
+pub(crate) fn notice_texts(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut whole = || i64::from_be_bytes(input.take(8).try_into().unwrap_or([0; 8]));
+    let (minor_units, seconds) = (whole(), whole());
+    let moment: DateTime<Utc> = DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    let has_payment_method = input.flag();
+    let text = String::from_utf8_lossy(input.rest()).into_owned();
+    let mut parts = text.splitn(3, '\n');
+    let mut part = || parts.next().unwrap_or_default().to_owned();
+    let (currency, url, label) = (part(), part(), part());
+    let amount_due = AmountDue {
+        minor_units,
+        currency,
+    };
+    for notice in [
+        Notice::PaymentFailed {
+            amount_due: amount_due.clone(),
+            payment_url: Some(url.clone()),
+            next_attempt: Some(moment),
+        },
+        Notice::PaymentActionRequired {
+            amount_due,
+            payment_url: Some(url),
+        },
+        Notice::TrialWillEnd {
+            trial_end: moment,
+            has_payment_method,
+        },
+    ] {
+        let words = write(&notice, &label);
+        assert!(is_printable(&words.subject), "{:?}", words.subject);
+        let tags = ["<script", "<img", "<iframe", "javascript:"];
+        let html = words.html.to_ascii_lowercase();
+        assert!(!tags.iter().take(3).any(|tag| html.contains(tag)), "{html}");
+        assert!(!html.contains("href=\"javascript:"));
+        let is_line = |letter: char| letter == '\n' || !letter.is_control();
+        assert!(words.text.chars().all(is_line), "{:?}", words.text);
+    }
+}

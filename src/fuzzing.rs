@@ -1,0 +1,64 @@
+//! Floor 6: the fuzz targets, each a parser of what comes from outside with the invariants that hold for
+//! any input. `make fuzz` runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
+
+use crate::billing::notices::fuzzing::notice_texts;
+use crate::billing::{billing_events, billing_looks};
+use crate::config::fuzzing::settings;
+use crate::providers::egress::fuzzing::web_addresses;
+use crate::providers::mail::addressed::fuzzing::addressed_message;
+use crate::providers::mail::gmail::gmail_answers;
+use crate::providers::mail::graph::{graph_answers, graph_draft};
+use crate::providers::mail::imap::fuzzing::imap_responses;
+use crate::providers::mail::oauth::token_answers;
+use crate::providers::mail::received::fuzzing::received_mail;
+use crate::providers::mail::smtp::smtp_replies;
+use crate::providers::payprov::client::fuzzing::payprov_answers;
+use crate::providers::retry_after_header;
+use crate::rest::fuzzing::{http_headers, queries, rest_bodies};
+use crate::rest::send_request;
+use crate::sending::submitted::fuzzing::submitted_message;
+use crate::smtp::connection::fuzzing::smtp_connection;
+use crate::smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content, smtp_lines};
+use crate::smtp::protocol::session::fuzzing::smtp_session;
+use crate::smtp::submission::fuzzing::provider_refusals;
+use crate::types::fuzzing::{addresses, identifiers, sealed_values};
+
+/// Takes any bytes, and panics where an invariant breaks.
+pub type Target = fn(&[u8]);
+
+/// Every target by its name, which its corpus has too.
+pub const TARGETS: [(&str, Target); 30] = [
+    ("addressed_message", addressed_message),
+    ("addresses", addresses),
+    ("billing_events", billing_events),
+    ("billing_looks", billing_looks),
+    ("gmail_answers", gmail_answers),
+    ("graph_answers", graph_answers),
+    ("graph_draft", graph_draft),
+    ("http_headers", http_headers),
+    ("identifiers", identifiers),
+    ("imap_responses", imap_responses),
+    ("notice_texts", notice_texts),
+    ("payprov_answers", payprov_answers),
+    ("provider_refusals", provider_refusals),
+    ("proxy_header", proxy_header),
+    ("queries", queries),
+    ("received_mail", received_mail),
+    ("rest_bodies", rest_bodies),
+    ("retry_after", retry_after_header),
+    ("sealed_values", sealed_values),
+    ("send_request", send_request),
+    ("settings", settings),
+    ("smtp_commands", smtp_commands),
+    ("smtp_connection", smtp_connection),
+    ("smtp_content", smtp_content),
+    ("smtp_lines", smtp_lines),
+    ("smtp_replies", smtp_replies),
+    ("smtp_session", smtp_session),
+    ("submitted_message", submitted_message),
+    ("token_answers", token_answers),
+    ("web_addresses", web_addresses),
+];
+
+#[cfg(test)]
+mod tests;

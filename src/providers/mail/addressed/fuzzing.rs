@@ -1,0 +1,56 @@
+//! The fuzz target of a message that is sent by its headers.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use super::{addressed, compared, header_block, named};
+use crate::providers::mail::transport::Recipients;
+use crate::types::fuzzing::{Input, pieces, with_line_ends};
+use crate::types::message::Message;
+
+/// Whom the headers name is who was asked for, and the message itself stays as it is.
+pub(crate) fn addressed_message(data: &[u8]) {
+    let mut input = Input::new(data);
+    let cuts = input.cuts();
+    let text = with_line_ends(input.rest());
+    let parts = pieces(&text, cuts).into_iter().map(Bytes::copy_from_slice);
+    let message = Message::from_pieces(parts.collect());
+    let recipients = ["a@x.org", "b@x.org", "\"c d\"@x.org"];
+    let recipients = Recipients {
+        addresses: recipients.map(str::to_owned).to_vec(),
+        smtputf8: false,
+    };
+    let whole = Message::from_pieces(vec![Bytes::from(text.clone())]);
+    let outcome = addressed(&recipients, &message);
+    let of_whole = addressed(&recipients, &whole);
+    assert_eq!(outcome.is_ok(), of_whole.is_ok());
+    let Ok(outcome) = outcome else { return };
+    let sent = octets(&outcome);
+    assert!(of_whole.is_ok_and(|of_whole| octets(&of_whole) == sent));
+    assert!(sent.ends_with(&text));
+    let front = String::from_utf8_lossy(&sent[..sent.len() - text.len()]).into_owned();
+    // Each recipient once: by the message's own headers, or by the Bcc in front.
+    let wanted: HashSet<String> = recipients.addresses.iter().map(|it| compared(it)).collect();
+    let Ok(block) = header_block(&message) else {
+        unreachable!("it was read before");
+    };
+    let mut named: HashSet<String> = named(&block)
+        .into_iter()
+        .filter_map(|named| named.certain.then_some(named.key))
+        .collect();
+    assert!(named.is_subset(&wanted));
+    if let Some(list) = front.strip_prefix("Bcc: ") {
+        assert!(list.ends_with("\r\n"));
+        for address in list.trim_end().split(",\r\n ") {
+            assert!(named.insert(compared(address)), "{address} is named twice");
+        }
+    } else {
+        assert!(front.is_empty());
+    }
+    assert_eq!(named, wanted);
+}
+
+fn octets(message: &Message) -> Vec<u8> {
+    message.chunks().collect::<Vec<_>>().concat()
+}

@@ -1,0 +1,54 @@
+//! The fuzz target of Gmail's answers.
+
+use serde::de::DeserializeOwned;
+
+use super::{HistoryPage, MessagePage, Metadata, Profile, header_block, is_searchable, verdict};
+use crate::providers::answer::Answer;
+use crate::providers::answer::fuzzing::{answer, is_told, moment};
+use crate::providers::mail::reader::ReadError;
+use crate::providers::mail::received::fuzzing::check_block;
+use crate::providers::mail::verdict::Verdict;
+use crate::types::fuzzing::Input;
+
+/// Any answer at every place where one is awaited.
+pub(crate) fn gmail_answers(data: &[u8]) {
+    let mut input = Input::new(data);
+    let now = moment(&mut input);
+    let answer = answer(&mut input, now);
+    let is_success = (200..300).contains(&answer.status);
+    match verdict::sent(&answer, now) {
+        Verdict::Sent { .. } => assert!(is_success),
+        Verdict::Unknown(failure) => assert!(is_told(&failure.text)),
+        Verdict::Temporary {
+            failure,
+            retry_after,
+        } => {
+            assert!(!is_success && is_told(&failure.text));
+            assert!(retry_after.is_none_or(|wait| wait.as_secs() <= 86_400));
+        }
+        Verdict::Permanent(failure) | Verdict::TokenRefused(failure) => {
+            assert!((400..500).contains(&answer.status) && is_told(&failure.text));
+        }
+    }
+    match verdict::not_read(&answer, now) {
+        ReadError::TokenRefused(text)
+        | ReadError::Forbidden(text)
+        | ReadError::Unavailable { text, .. } => assert!(is_told(&text), "{text:?}"),
+    }
+    let _ = (read::<Profile>(&answer), read::<HistoryPage>(&answer));
+    for listed in read::<MessagePage>(&answer)
+        .into_iter()
+        .flat_map(|page| page.messages)
+    {
+        if is_searchable(&listed.id) {
+            assert!(!listed.id.contains([' ', '"', '(', ')', '\r', '\n']));
+        }
+    }
+    if let Some(message) = read::<Metadata>(&answer) {
+        check_block(&header_block(&message.payload.headers));
+    }
+}
+
+fn read<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+    serde_json::from_value(answer.body.clone()).ok()
+}

@@ -1,0 +1,32 @@
+//! The fuzz target of a message that Graph gets in parts.
+
+use super::{convert, message_id};
+use crate::types::fuzzing::{Input, with_line_ends};
+
+/// Any message: everybody who is to get it is named, and its files hold no more than came.
+pub(crate) fn graph_draft(data: &[u8]) {
+    let message = with_line_ends(Input::new(data).rest());
+    let recipients = ["a@x.org".to_owned(), "b@x.org".to_owned()];
+    let _ = message_id(&message);
+    let Ok(draft) = convert(&message, &recipients) else {
+        return;
+    };
+    let named = ["toRecipients", "ccRecipients", "bccRecipients"].map(|name| {
+        let list = draft.fields[name].as_array();
+        list.into_iter().flatten().cloned().collect::<Vec<_>>()
+    });
+    let named: Vec<String> = named
+        .iter()
+        .flatten()
+        .filter_map(|it| it["emailAddress"]["address"].as_str())
+        .map(str::to_lowercase)
+        .collect();
+    for recipient in &recipients {
+        assert!(named.contains(recipient), "{recipient} is not named");
+    }
+    assert!(draft.fields["body"]["content"].is_string());
+    for attachment in &draft.attachments {
+        assert!(!attachment.name.is_empty() && !attachment.name.contains(['\r', '\n', '\0']));
+        assert!(attachment.content.len() <= message.len().max(1) * 4);
+    }
+}

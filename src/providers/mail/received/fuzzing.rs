@@ -1,0 +1,60 @@
+//! The fuzz target of received mail.
+
+use super::{HEADERS, LENGTH, REFERENCES, Received, header_block};
+use crate::types::fuzzing::is_printable;
+
+/// Headers as a server sends them, and as an interface lists them: what is kept is bounded, and fit for a
+/// database.
+pub(crate) fn received_mail(data: &[u8]) {
+    check(&Received::parse(data));
+    let text = String::from_utf8_lossy(data);
+    let pairs = text.split('\n').enumerate().map(|(index, line)| {
+        let known = HEADERS[index % HEADERS.len()];
+        line.split_once('\t').unwrap_or((known, line))
+    });
+    let count = pairs.clone().count();
+    let block = header_block(pairs);
+    let lines: Vec<&[u8]> = block.split_inclusive(|byte| *byte == b'\n').collect();
+    assert!(lines.len() <= count + 1, "a value became a header");
+    assert!(lines.iter().all(|line| line.ends_with(b"\r\n")));
+    let empty = lines.iter().position(|line| *line == b"\r\n");
+    assert_eq!(empty, Some(lines.len() - 1), "a value ended the headers");
+    check(&Received::parse(&block));
+}
+
+/// What becomes a row, a webhook's payload, a log line.
+pub(in crate::providers) fn check(received: &Received) {
+    let Received {
+        message_id,
+        answers,
+        from,
+        to,
+        subject,
+        automatic: _,
+    } = received;
+    for text in [from, to, subject] {
+        assert!(
+            is_printable(text) && text.chars().count() <= LENGTH,
+            "{text:?}"
+        );
+    }
+    for id in answers.iter().chain(message_id) {
+        assert!(id.starts_with('<') && id.ends_with('>'), "{id:?}");
+        assert!(is_printable(id) && id.chars().count() <= LENGTH + 2);
+    }
+    assert!(answers.len() <= REFERENCES);
+    let mut sorted = answers.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    assert_eq!(sorted.len(), answers.len(), "an answer stands there twice");
+}
+
+/// The pairs of a list in an interface's answer.
+pub(in crate::providers) fn check_block(block: &[u8]) {
+    assert!(block.ends_with(b"\r\n"));
+    check(&Received::parse(block));
+    // Whoever reads the rest of the data sees the same message.
+    let mut longer = block.to_vec();
+    longer.extend_from_slice(b"From: <forged@x.org>\r\n\r\n");
+    assert_eq!(Received::parse(&longer).from, Received::parse(block).from);
+}

@@ -1,0 +1,109 @@
+//! The fuzz target of a message as SMTP clients submit it.
+
+use bytes::Bytes;
+use chrono::DateTime;
+use mail_parser::{HeaderName, MessageParser};
+
+use super::{IDEMPOTENCY_KEY, SUBJECT_LENGTH, Submitted, SubmittedError, is_named};
+use crate::types::email_address::EmailAddress;
+use crate::types::fuzzing::{Input, is_printable, pieces, with_line_ends};
+
+/// Any message, in pieces or whole: it goes out as it came, but for what is for the gateway alone.
+pub(crate) fn submitted_message(data: &[u8]) {
+    let mut input = Input::new(data);
+    let smtputf8 = input.flag();
+    let cuts = input.cuts();
+    let content = with_line_ends(input.rest());
+    let whole = read(vec![Bytes::from(content.clone())], smtputf8);
+    let cut = pieces(&content, cuts)
+        .into_iter()
+        .map(Bytes::copy_from_slice);
+    let cut = read(cut.collect(), smtputf8);
+    let (submitted, cut) = match (whole, cut) {
+        (Ok(submitted), Ok(cut)) => (submitted, cut),
+        (Err(whole), Err(cut)) => {
+            assert_eq!(whole, cut);
+            return;
+        }
+        _ => unreachable!("the split decides"),
+    };
+    let octets = without_received(&submitted);
+    assert_eq!(octets, without_received(&cut));
+    assert_eq!(submitted.from, cut.from);
+    assert_eq!(submitted.idempotency_key, cut.idempotency_key);
+    let prepared = &submitted.prepared;
+    assert_eq!(prepared.message_id, cut.prepared.message_id);
+    assert_eq!(prepared.summary.subject, cut.prepared.summary.subject);
+    assert_eq!(prepared.summary.to_address, cut.prepared.summary.to_address);
+
+    let summary = &prepared.summary;
+    assert!(is_printable(&summary.subject) && is_printable(&summary.to_address));
+    assert!(summary.subject.chars().count() <= SUBJECT_LENGTH);
+    assert!(prepared.message_id.as_deref().is_none_or(is_printable));
+    assert!(
+        summary
+            .cc_addresses
+            .iter()
+            .all(|address| is_printable(address))
+    );
+    if !smtputf8 {
+        assert!(prepared.recipients.addresses.iter().all(|it| it.is_ascii()));
+    }
+    check_outgoing(&content, &octets, &submitted.from);
+}
+
+fn read(pieces: Vec<Bytes>, smtputf8: bool) -> Result<Submitted, SubmittedError> {
+    let recipients = ["a@x.org", "b@x.org"].map(EmailAddress::parse);
+    let recipients: Vec<EmailAddress> = recipients.into_iter().flatten().collect();
+    let at = DateTime::UNIX_EPOCH;
+    Submitted::read(pieces, &recipients, smtputf8, "gate.example", at)
+}
+
+/// The message behind the gateway's own header, which holds a random id.
+fn without_received(submitted: &Submitted) -> Vec<u8> {
+    let octets = submitted
+        .prepared
+        .message
+        .chunks()
+        .collect::<Vec<_>>()
+        .concat();
+    let text = String::from_utf8_lossy(&octets);
+    assert!(text.starts_with("Received: by gate.example with "));
+    let end = memchr::memmem::find_iter(&octets, b"\r\n").nth(1);
+    octets[end.unwrap_or_default() + 2..].to_vec()
+}
+
+/// Headers are taken out as a whole, and nothing else changes.
+fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
+    let body = |octets: &[u8]| {
+        let end = if octets.starts_with(b"\r\n") {
+            Some(0)
+        } else {
+            memchr::memmem::find(octets, b"\r\n\r\n").map(|end| end + 2)
+        };
+        end.map(|end| octets[end..].to_vec())
+    };
+    assert_eq!(body(octets), body(content), "the body is another");
+    let mut rest = content;
+    for line in octets.split_inclusive(|byte| *byte == b'\n') {
+        let place = memchr::memmem::find(rest, line);
+        let Some(place) = place else {
+            unreachable!("{:?} was not sent so", String::from_utf8_lossy(line));
+        };
+        rest = &rest[place + line.len()..];
+    }
+    let Some(parsed) = MessageParser::new().parse_headers(octets) else {
+        unreachable!("it can't be read any more");
+    };
+    let count = |name: &HeaderName<'_>| {
+        let headers = parsed.headers().iter();
+        headers.filter(|header| is_named(header, name)).count()
+    };
+    assert_eq!(count(&HeaderName::From), 1);
+    for private in [HeaderName::Bcc, HeaderName::ResentBcc, IDEMPOTENCY_KEY] {
+        assert_eq!(count(&private), 0, "{private:?} goes out");
+    }
+    let read = parsed.from().and_then(mail_parser::Address::first);
+    let read = read.and_then(|address| address.address.as_deref());
+    assert_eq!(read, Some(from.as_str()));
+}
