@@ -216,32 +216,29 @@ async fn a_message_that_comes_drop_by_drop_is_cut_off() {
         .start()
         .await;
     let content = message("drops");
-    let mut by_data = SmtpClient::authenticated(&gateway).await;
-    by_data.begin_data(RECIPIENT).await;
-    let mut by_chunks = SmtpClient::authenticated(&gateway).await;
-    by_chunks.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
-    by_chunks.command(&format!("RCPT TO:<{RECIPIENT}>")).await;
-    by_chunks.write(b"BDAT 1000000\r\n").await;
-    let mut between = SmtpClient::authenticated(&gateway).await;
-    between.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
-    between.command(&format!("RCPT TO:<{RECIPIENT}>")).await;
-    for (client, drop) in [
-        (&mut by_data, content[..1].to_vec()),
-        (&mut by_chunks, content[..1].to_vec()),
-        (&mut between, b"BDAT 1\r\nxNOOP\r\n".to_vec()),
+    for (start, drop) in [
+        ("DATA\r\n", "F"),
+        ("BDAT 1000000\r\n", "F"),
+        ("", "BDAT 1\r\nxNOOP\r\n"),
     ] {
+        let mut client = SmtpClient::authenticated(&gateway).await;
+        client.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
+        client.command(&format!("RCPT TO:<{RECIPIENT}>")).await;
+        client.write(start.as_bytes()).await;
         let farewell = loop {
-            client.write(&drop).await;
             let patience = std::time::Duration::from_millis(20);
             match tokio::time::timeout(patience, client.next_reply()).await {
-                Ok(Some(reply)) if reply.starts_with("250 ") => {}
-                Ok(reply) => break reply,
+                Ok(Some(reply)) if reply.starts_with(['2', '3']) => {}
+                Ok(farewell) => break farewell,
+                // Once it has closed the connection, what it said may be lost with it.
+                Err(_) if client.try_write(drop.as_bytes()).await.is_err() => break None,
                 Err(_) => {}
             }
         };
-        let farewell = farewell.unwrap_or_default();
-        assert!(farewell.starts_with("421 4.4.2"), "{farewell}");
-        assert_eq!(client.next_reply().await, None);
+        let is_late = farewell
+            .as_ref()
+            .is_none_or(|it| it.starts_with("421 4.4.2"));
+        assert!(is_late, "{start:?}: {farewell:?}");
     }
     let mut client = SmtpClient::authenticated(&gateway).await;
     let reply = client.submit(RECIPIENT, &content).await;

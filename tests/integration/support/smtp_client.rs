@@ -100,6 +100,12 @@ impl SmtpClient {
         self.stream.flush().await.expect("it is sent");
     }
 
+    /// Writes these bytes, unless the server has closed the connection.
+    pub async fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+
     /// A command line, and the reply to it.
     pub async fn command(&mut self, line: &str) -> String {
         self.write(format!("{line}\r\n").as_bytes()).await;
