@@ -28,7 +28,7 @@ use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
-use crate::rest::{Doors, router, strangers};
+use crate::rest::{Doors, Strangers, router, strangers};
 use crate::sending::Sending;
 use crate::sending::budget::in_flight;
 use crate::shutdown::Shutdown;
@@ -255,13 +255,7 @@ pub async fn start_on(
         allow_private: settings.webhooks.allow_private,
         webhooks: webhooks.clone(),
     };
-    let http_limits = HttpLimits {
-        trusted_proxies: settings.http_trusted_proxies,
-        connections_per_address: limits.http_connections_per_address,
-        answer_idle: limits.http_body_idle,
-        strangers,
-        ..HttpLimits::new(limits.http_connections)
-    };
+    let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
     let routes = router(doors, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(metrics, http_limits, &pool, &clock, &billing, shutdown);
@@ -291,6 +285,16 @@ pub async fn start_on(
         starttls_address,
         tls_address,
     })
+}
+
+fn http_limits(limits: &Limits, trusted_proxies: TrustedPeers, strangers: Strangers) -> HttpLimits {
+    HttpLimits {
+        trusted_proxies,
+        connections_per_address: limits.http_connections_per_address,
+        answer_idle: limits.http_body_idle,
+        strangers,
+        ..HttpLimits::new(limits.http_connections)
+    }
 }
 
 /// Where users reach the REST interface.

@@ -118,13 +118,11 @@ impl<K: Eq + Hash + Copy> Share<K> {
     ///
     /// [`NoRoom`]; it holds what it held then.
     pub fn hold(&mut self, bytes: usize) -> Result<(), NoRoom> {
-        match bytes.checked_sub(self.bytes) {
-            Some(more) => self.grow(more),
-            None => {
-                self.shrink(bytes);
-                Ok(())
-            }
+        if let Some(more) = bytes.checked_sub(self.bytes) {
+            return self.grow(more);
         }
+        self.shrink(bytes);
+        Ok(())
     }
 
     /// Holds so many bytes more.

@@ -109,8 +109,8 @@ mod tests {
                 1..8,
             ),
         ) {
-            let lines: String = fields.iter().map(|(name, value)| format!("{name}:{value}\r\n")).collect();
-            let message = format!("{lines}\r\nBody: x\r\n\r\n");
+            let lines: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{value}\r\n")).collect();
+            let message = format!("{}\r\nBody: x\r\n\r\n", lines.concat());
             let found = read(&message).unwrap_or_default();
             let expected: Vec<(&str, &str)> = fields
                 .iter()

@@ -288,8 +288,8 @@ fn settings() -> ConnectionSettings {
         implicit_tls: true,
         listener: "fuzz",
         balancers: TrustedPeers::default(),
-        command: Duration::from_secs(60),
-        content_idle: Duration::from_secs(60),
+        command: Duration::from_mins(1),
+        content_idle: Duration::from_mins(1),
         minimum_rate: 1,
     }
 }
@@ -307,7 +307,7 @@ impl Backend for Recorder {
     }
 
     async fn revoked(&self, (): &()) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn recipient(&self, (): &(), _: &EmailAddress) -> Result<(), Reply> {

@@ -33,7 +33,7 @@ impl Backend for Keeper {
     }
 
     async fn revoked(&self, (): &()) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn recipient(&self, (): &(), _: &EmailAddress) -> Result<(), Reply> {
@@ -181,12 +181,12 @@ async fn submit(content: &[u8], way: &Way) -> (Vec<Vec<u8>>, Vec<String>) {
         let writing = write(&mut write_half, &octets, &way.packets);
         tokio::join!(writing, replies(&mut read, parts.len())).1
     };
-    let served = async {
+    let dialogue = async {
         driver.run().await;
         // Its end of the connection closes, which a client that still waits learns.
         drop(driver);
     };
-    let ((), replies) = tokio::join!(served, client);
+    let ((), replies) = tokio::join!(dialogue, client);
     let delivered = keeper.delivered.lock().unwrap().clone();
     (delivered, replies)
 }

@@ -41,11 +41,10 @@ fn expected(action: AuditAction) -> Expected {
     let none = || json!({});
     match action {
         A::SubscriberCreated => of("operator", false, "", none()),
-        A::SubscriberDeleted => Expected {
+        A::SubscriberDeleted | A::SecretsResealed => Expected {
             has_address: false,
             ..of("operator", false, "", none())
         },
-        A::ApiSecretRenewed => of("subscriber", false, "", none()),
         A::AppCreated => {
             let details = json!({ "name": "My app", "webhook_url": "" });
             of("subscriber", true, "", details)
@@ -85,14 +84,11 @@ fn expected(action: AuditAction) -> Expected {
             "cred_",
             json!({ "email": MAILBOX, "plugin": "plugin_a", "reason": "removed" }),
         ),
-        A::CheckoutStarted
+        A::ApiSecretRenewed
+        | A::CheckoutStarted
         | A::PortalOpened
         | A::SubscriptionCanceled
         | A::SubscriptionReactivated => of("subscriber", false, "", none()),
-        A::SecretsResealed => Expected {
-            has_address: false,
-            ..of("operator", false, "", none())
-        },
     }
 }
 

@@ -158,7 +158,7 @@ fn curl(door: Door<'_>, submission: Submission<'_>, message: &Path) -> Command {
     command
 }
 
-/// Java with JavaMail, from Debian's package.
+/// Java with `JavaMail`, from Debian's package.
 fn java() -> Command {
     let mut java = Command::new("java");
     java.args([
