@@ -2,8 +2,6 @@
 //! whoever stands behind it.
 
 mod pace;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -422,3 +420,6 @@ fn not_authenticated() -> Reply {
 fn cut() -> std::io::Error {
     std::io::Error::other("cut on purpose")
 }
+
+#[cfg(test)]
+mod tests;
