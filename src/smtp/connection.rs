@@ -4,8 +4,6 @@
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod pace;
-#[cfg(test)]
-mod tests;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -443,3 +441,6 @@ fn not_authenticated() -> Reply {
 fn cut() -> std::io::Error {
     std::io::Error::other("cut on purpose")
 }
+
+#[cfg(test)]
+mod tests;

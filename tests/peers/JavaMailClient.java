@@ -1,9 +1,11 @@
-// Submits one message with JavaMail, in chunks (BDAT) where the server takes them.
+// Submits one message with JavaMail, in chunks (BDAT) where it is large: in chunks, too, JavaMail doubles the dot at the
+// beginning of a line, so that small messages go by DATA.
 //
 //   java JavaMailClient.java HOST PORT starttls|implicit CA_FILE LOGIN|PLAIN FROM TO...
 //   environment: SMTP_USERNAME, SMTP_PASSWORD   stdin: the message
 //
 // The exit status is 0 when the message was accepted for every recipient; the dialogue goes to stderr.
+import java.io.ByteArrayInputStream;
 import java.io.FileInputStream;
 import java.security.KeyStore;
 import java.security.cert.Certificate;
@@ -20,6 +22,7 @@ import javax.net.ssl.TrustManagerFactory;
 
 public class JavaMailClient {
     private static final String CHUNK = "8192";
+    private static final int LARGE = 100_000;
     private static final String PATIENCE = "20000";
 
     public static void main(String[] arguments) throws Exception {
@@ -34,7 +37,10 @@ public class JavaMailClient {
         settings.put("mail.smtp.auth", "true");
         settings.put("mail.smtp.auth.mechanisms", arguments[4]);
         settings.put("mail.smtp.from", arguments[5]);
-        settings.put("mail.smtp.chunksize", CHUNK);
+        byte[] raw = System.in.readAllBytes();
+        if (raw.length > LARGE) {
+            settings.put("mail.smtp.chunksize", CHUNK);
+        }
         settings.put("mail.smtp.allow8bitmime", "true");
         settings.put("mail.smtp.connectiontimeout", PATIENCE);
         settings.put("mail.smtp.timeout", PATIENCE);
@@ -42,7 +48,7 @@ public class JavaMailClient {
         session.setDebugOut(System.err);
         session.setDebug(true);
 
-        MimeMessage message = new MimeMessage(session, System.in);
+        MimeMessage message = new MimeMessage(session, new ByteArrayInputStream(raw));
         InternetAddress[] recipients = new InternetAddress[arguments.length - 6];
         for (int number = 0; number < recipients.length; number++) {
             recipients[number] = new InternetAddress(arguments[number + 6]);

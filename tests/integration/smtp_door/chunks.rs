@@ -131,7 +131,9 @@ async fn a_reset_ends_a_message_between_its_chunks(gateway: &Gateway) {
 }
 
 async fn javamail_sends_in_chunks(gateway: &Gateway) {
+    // JavaMail itself doubles the dot at the beginning of a line, by BDAT too.
     let content = String::from_utf8(large(600_000)).unwrap();
+    let content = content.replace("\r\n.", "\r\n-");
     let door = Door {
         host: "localhost",
         port: gateway.starttls_address().port(),
