@@ -19,6 +19,7 @@ pub mod oauth_states;
 pub mod partitions;
 pub mod payprov_events;
 pub mod pool;
+pub mod refusal;
 pub mod replies;
 pub mod sealed;
 pub mod spool;
