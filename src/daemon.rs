@@ -31,6 +31,7 @@ use crate::reports::Reports;
 use crate::rest::{Doors, Strangers, router, strangers};
 use crate::sending::Sending;
 use crate::sending::budget::in_flight;
+use crate::sending::quota::Quota;
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
@@ -192,7 +193,7 @@ pub async fn start_on(
     let acceptor = tls_acceptor(&settings, shutdown)?;
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
-    let metrics = collect_metrics(listeners.metrics);
+    let meter = collect_metrics(listeners.metrics);
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = Arc::new(MailProviders::new(
         &settings.plugins,
@@ -224,6 +225,7 @@ pub async fn start_on(
         tracker.clone(),
         Arc::new(settings.mailboxes),
     );
+    let quota = Quota::new(&limits);
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
@@ -232,6 +234,7 @@ pub async fn start_on(
         start_journal(&pool, &clock, shutdown),
         Arc::new(settings.sending),
         in_flight(&limits),
+        quota,
         shutdown,
     );
     let webhooks = start_webhooks(&settings.webhooks, &seal_keys, &pool, &clock, shutdown)?;
@@ -258,7 +261,7 @@ pub async fn start_on(
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
     let routes = router(doors, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
-    serve_metrics(metrics, http_limits, &pool, &clock, &billing, shutdown);
+    serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = Submission {
         accounts: accounts.clone(),
         mailboxes: mailboxes.clone(),
@@ -414,6 +417,7 @@ fn collect_metrics(listener: Option<TcpListener>) -> Option<(TcpListener, Promet
 fn serve_metrics(
     collected: Option<(TcpListener, PrometheusHandle)>,
     limits: HttpLimits,
+    quota: Quota,
     pool: &PgPool,
     clock: &SharedClock,
     billing: &Billing,
@@ -426,6 +430,7 @@ fn serve_metrics(
         pool.clone(),
         Arc::clone(clock),
         billing.is_configured(),
+        quota,
         handle.clone(),
         shutdown.soft.clone(),
     ));

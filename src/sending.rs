@@ -8,9 +8,11 @@ mod gate;
 mod held;
 pub mod idempotency;
 pub mod journal;
+mod minimal;
 mod pace;
 mod pipeline;
 pub mod prepared;
+pub mod quota;
 mod retry;
 mod settle;
 mod spooled;
@@ -37,6 +39,7 @@ use held::Held;
 pub use held::Leases;
 use journal::Journal;
 pub use pipeline::{Answer, Outcome, Receipt};
+use quota::Quota;
 
 /// No outcome can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +47,12 @@ pub enum SendError {
     /// The gateway did not take the message: nothing was sent, and the caller may try again.
     #[error("The gateway can't take the message at the moment")]
     NotTaken,
+    /// As many messages of the app as may wait do so already, and this one can't leave now: nothing was
+    /// sent, and the caller may try again later.
+    #[error(
+        "As much of the app's mail as may wait for its next attempt does so already; nothing was sent"
+    )]
+    QuotaFull,
     /// Something went wrong in the gateway, and the message may be out.
     #[error("Something went wrong in the gateway, and the message may have been sent")]
     Unknown,
@@ -74,6 +83,8 @@ pub struct Sending {
     _sends: Arc<DropGuard>,
     /// Bytes of messages in all.
     budget: Budget,
+    /// What may wait for each app.
+    quota: Quota,
     /// The process is about to end.
     stop: CancellationToken,
 }
@@ -91,6 +102,7 @@ impl Sending {
         journal: Journal,
         settings: Arc<SendingSettings>,
         budget: Budget,
+        quota: Quota,
         shutdown: &Shutdown,
     ) -> Self {
         let leases = Leases::new(pool.clone(), Arc::clone(&clock));
@@ -107,6 +119,7 @@ impl Sending {
             tracker: shutdown.tracker.clone(),
             retries: Arc::new(Semaphore::new(retry::PLACES)),
             budget,
+            quota,
             stop: shutdown.soft.clone(),
         }
     }

@@ -21,6 +21,7 @@ pub mod partitions;
 pub mod payprov_events;
 pub mod pool;
 pub mod readiness;
+pub mod refusal;
 pub mod replies;
 pub mod sealed;
 pub mod spool;

@@ -11,6 +11,7 @@ use super::receive::{CREATED, PAYMENT_ACTION_REQUIRED, PAYMENT_FAILED, TRIAL_WIL
 use super::{Billing, BillingError};
 use crate::storage::billing_notices;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
+use crate::storage::refusal::is_refusal;
 use crate::storage::subscribers::billing::{self, Account};
 use crate::types::ids::SubscriberId;
 use crate::types::notice::{AmountDue, Notice};
@@ -55,7 +56,9 @@ impl Billing {
             }
             Err(error) => error,
         };
-        let given_up = event.attempts >= ATTEMPTS;
+        // What the database refuses for good it would refuse for a week.
+        let is_refused = matches!(&error, BillingError::Database(error) if is_refusal(error));
+        let given_up = is_refused || event.attempts >= ATTEMPTS;
         tracing::warn!(event_id = id, attempts = event.attempts, given_up, %error, "an event can't be looked into");
         let stored = async {
             let mut connection = self.pool.acquire().await?;

@@ -10,11 +10,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
 use super::{AskError, Mailboxes};
-use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
+use crate::providers::mail::reader::{MailReader, ReadError};
 use crate::providers::mail::received::Received;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
+use crate::storage::refusal::is_refusal;
 use crate::storage::{replies, webhook_messages};
 use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, CredentialId};
@@ -35,6 +36,9 @@ const NOTED: TimeDelta = TimeDelta::hours(1);
 /// A mailbox that may not be read, though its grant says so, is left alone for this long.
 const FORBIDDEN: TimeDelta = TimeDelta::days(1);
 
+/// Bytes of a provider's name for a place in a mailbox; those of Microsoft Graph have a thousand or so.
+const CURSOR_LENGTH: usize = 16 * 1024;
+
 /// Replies that are forgotten together.
 const FORGOTTEN: i64 = 1_000;
 
@@ -54,6 +58,14 @@ impl Senders {
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where the next look begins.
+enum Place<'a> {
+    /// Where this one did.
+    Stays,
+    /// There; `None`: by time, as the first look.
+    Moves(Option<&'a str>),
 }
 
 /// A look that failed.
@@ -199,33 +211,56 @@ impl Mailboxes {
                 |account: Account| async move { reader.new_mail(&account, from, since).await };
             let new = self.ask_reader(&mailbox, question).await?;
             let more = new.more;
-            cursor = Some(new.cursor.clone());
-            self.tell_replies(app, &mailbox, new).await?;
-            if !more {
+            cursor = storable(new.cursor);
+            if cursor.is_none() {
+                tracing::warn!(credential_id = %mailbox.id, "the place in a mailbox can't be stored; the next look begins anew");
+            }
+            let answers = answers(&mailbox, new.messages);
+            self.tell_replies(app, &mailbox, answers, cursor.as_deref())
+                .await?;
+            if !more || cursor.is_none() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The events, what keeps them from being told again, and the place where the next look begins: in
-    /// one transaction.
+    /// Tells of replies and stores the place where the next look begins. A reply that the database refuses
+    /// for good is left out, since it would keep the mailbox where it is for ever.
     async fn tell_replies(
         &self,
         app: AppId,
         mailbox: &Mailbox,
-        new: NewMail,
+        answers: Vec<Received>,
+        cursor: Option<&str>,
     ) -> Result<(), sqlx::Error> {
-        let written_by_others: Vec<Received> = new
-            .messages
-            .into_iter()
-            .filter(|received| {
-                !received.automatic
-                    && !received.answers.is_empty()
-                    && !received.from.eq_ignore_ascii_case(&mailbox.email)
-            })
-            .collect();
-        let named: Vec<String> = written_by_others
+        let told = self
+            .try_tell(app, mailbox, &answers, Place::Moves(cursor))
+            .await;
+        if !told.as_ref().is_err_and(is_refusal) {
+            return told;
+        }
+        for one in answers.chunks(1) {
+            match self.try_tell(app, mailbox, one, Place::Stays).await {
+                Err(error) if is_refusal(&error) => {
+                    tracing::warn!(credential_id = %mailbox.id, %error, "a reply that can't be stored is left out");
+                }
+                told => told?,
+            }
+        }
+        self.try_tell(app, mailbox, &[], Place::Moves(cursor)).await
+    }
+
+    /// The events, what keeps them from being told again, and the place where the next look begins: in one
+    /// transaction.
+    async fn try_tell(
+        &self,
+        app: AppId,
+        mailbox: &Mailbox,
+        answers: &[Received],
+        place: Place<'_>,
+    ) -> Result<(), sqlx::Error> {
+        let named: Vec<String> = answers
             .iter()
             .flat_map(|received| received.answers.iter().cloned())
             .collect();
@@ -237,8 +272,8 @@ impl Mailboxes {
                 .await?
                 .into_iter()
                 .collect();
-            let found: HashMap<String, Emission> = written_by_others
-                .into_iter()
+            let found: HashMap<String, Emission> = answers
+                .iter()
                 .filter_map(|received| {
                     let original = received
                         .answers
@@ -246,12 +281,12 @@ impl Mailboxes {
                         .find(|id| answered.contains_key(*id))?
                         .clone();
                     let log = answered.get(&original).copied();
-                    let key = key_of(&received);
+                    let key = key_of(received);
                     let event = Event::EmailReply {
                         message_id: original,
-                        from_address: received.from,
+                        from_address: received.from.clone(),
                         to_address: mailbox.email.clone(),
-                        subject: received.subject,
+                        subject: received.subject.clone(),
                     };
                     Some((key, Emission { app, event, log }))
                 })
@@ -268,7 +303,9 @@ impl Mailboxes {
                 tracing::info!(credential_id = %mailbox.id, replies = emissions.len(), "replies were found");
             }
         }
-        due::store_reply_cursor(&mut transaction, mailbox.id, &new.cursor).await?;
+        if let Place::Moves(cursor) = place {
+            due::store_reply_cursor(&mut transaction, mailbox.id, cursor).await?;
+        }
         transaction.commit().await?;
         metrics::counter!("mailgate_replies_total", "plugin" => mailbox.plugin.as_str())
             .increment(found_replies);
@@ -286,6 +323,23 @@ impl Mailboxes {
         while replies::forget(&mut connection, before, FORGOTTEN).await? > 0 {}
         Ok(())
     }
+}
+
+/// What others wrote in answer to something.
+fn answers(mailbox: &Mailbox, messages: Vec<Received>) -> Vec<Received> {
+    let mut messages = messages;
+    messages.retain(|received| {
+        !received.automatic
+            && !received.answers.is_empty()
+            && !received.from.eq_ignore_ascii_case(&mailbox.email)
+    });
+    messages
+}
+
+/// A place in a mailbox as its provider names it; one that no row holds is none.
+fn storable(cursor: String) -> Option<String> {
+    let fits = cursor.len() <= CURSOR_LENGTH && !cursor.contains(char::is_control);
+    fits.then_some(cursor)
 }
 
 /// What tells a reply from every other: its Message-ID, or where it has none, what it is.

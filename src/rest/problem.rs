@@ -14,6 +14,9 @@ use crate::types::ids::LogId;
 /// Seconds after which a caller may come back when the gateway is short of something.
 const RETRY_SECONDS: u16 = 5;
 
+/// Seconds after which a caller may come back whose mail waits: as long as the first retry takes.
+const QUOTA_SECONDS: u16 = 60;
+
 /// A field that is wrong.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(super) struct FieldError {
@@ -168,6 +171,9 @@ impl Problem {
             CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
+        if self.code == "waiting_quota_full" {
+            headers.insert(RETRY_AFTER, HeaderValue::from(QUOTA_SECONDS));
+        }
         if matches!(
             self.code,
             "idempotency_key_in_flight"

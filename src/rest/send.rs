@@ -58,7 +58,7 @@ const COPIES: usize = 2;
         (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still being worked on"),
         (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large` or `message_too_large`"),
         (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`; `waiting_quota_full`: as many messages of the app as may wait do so already, and this one can't leave now"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
         (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection broke after the message was out, and it may have arrived"),
         (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable` or `overloaded`: nothing was sent"),
@@ -204,6 +204,9 @@ fn not_sent(error: SendError) -> Problem {
     let text = format!("{error}.");
     match error {
         SendError::NotTaken => Problem::unavailable(),
+        SendError::QuotaFull => {
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "waiting_quota_full", text)
+        }
         SendError::Unknown => {
             Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "outcome_unknown", text)
         }

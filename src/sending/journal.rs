@@ -1,6 +1,7 @@
 //! The journal: one task that takes all waiting openings and endings and commits them together, with
 //! the log rows, counters, idempotency keys and webhooks that belong to them. While one commit runs the
-//! next batch gathers, so a lone message waits for one commit and a thousand share it.
+//! next batch gathers, so a lone message waits for one commit and a thousand share it. An entry that the
+//! database refuses for good is written without what strangers wrote in it.
 
 mod listened;
 
@@ -14,10 +15,12 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::minimal;
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal;
 use crate::storage::pool::OwnConnection;
-use crate::storage::spool::{Closing, Opening};
+use crate::storage::refusal::is_refusal;
+use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
 use crate::types::clock::SharedClock;
 use crate::types::event::Emission;
@@ -65,7 +68,23 @@ enum Entry {
 
 struct Waiting {
     entry: Entry,
+    /// It was refused with what strangers wrote, and has lost that.
+    is_minimal: bool,
     answer: oneshot::Sender<Result<Opened, NotWritten>>,
+}
+
+impl Waiting {
+    fn minimal(self) -> Self {
+        let entry = match self.entry {
+            Entry::Open(opening, key) => Entry::Open(Box::new(minimal::opening(&opening)), key),
+            Entry::Close(ending) => Entry::Close(Arc::new(minimal::ending(&ending))),
+        };
+        Self {
+            entry,
+            is_minimal: true,
+            ..self
+        }
+    }
 }
 
 /// Writes entries; ends its task when the last copy of it is dropped.
@@ -121,7 +140,11 @@ impl Journal {
     async fn write(&self, entry: Entry) -> Result<Opened, NotWritten> {
         let (answer, written) = oneshot::channel();
         self.entries
-            .send(Waiting { entry, answer })
+            .send(Waiting {
+                entry,
+                is_minimal: false,
+                answer,
+            })
             .await
             .map_err(|_| NotWritten)?;
         written.await.unwrap_or(Err(NotWritten))
@@ -134,18 +157,28 @@ struct Batch<'a> {
     openings: Vec<&'a Opening>,
     keys: Vec<&'a NewKey>,
     endings: Vec<&'a Ending>,
+    /// Messages that lose what strangers wrote before they end.
+    stripped: Vec<LogId>,
 }
 
 impl<'a> Batch<'a> {
     fn of(waiting: &'a [Waiting]) -> Self {
         let mut batch = Self::default();
-        for Waiting { entry, .. } in waiting {
+        for Waiting {
+            entry, is_minimal, ..
+        } in waiting
+        {
             match entry {
                 Entry::Open(opening, key) => {
                     batch.openings.push(opening);
                     batch.keys.extend(key);
                 }
-                Entry::Close(ending) => batch.endings.push(ending),
+                Entry::Close(ending) => {
+                    batch.endings.push(ending);
+                    batch
+                        .stripped
+                        .extend(is_minimal.then_some(ending.closing.id));
+                }
             }
         }
         batch
@@ -176,6 +209,21 @@ struct Written {
 }
 
 impl Written {
+    /// Tells all whose entries were written; answers the others.
+    fn tell(&self, waiting: Vec<Waiting>) -> Vec<Waiting> {
+        let mut left = Vec::new();
+        for one in waiting {
+            match self.outcome(&one.entry) {
+                // Whoever went away before its answer loses nothing: the entry is written.
+                Some(outcome) => {
+                    let _ = one.answer.send(Ok(outcome));
+                }
+                None => left.push(one),
+            }
+        }
+        left
+    }
+
     /// `None`: not written yet.
     fn outcome(&self, entry: &Entry) -> Option<Opened> {
         match entry {
@@ -210,39 +258,42 @@ impl JournalTask {
         true
     }
 
-    /// Commits a batch; where the database refuses it, each entry by itself, so that one that can't
-    /// be written takes no other with it. Answers what is left for the next batch.
-    async fn commit(&mut self, waiting: Vec<Waiting>) -> Vec<Waiting> {
+    /// Commits a batch; where the database refuses it, in parts, so that an entry that can't be written takes
+    /// no other with it. Answers what is left for the next batch.
+    async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Vec<Waiting> {
         let count = waiting.len();
-        match self.try_commit(&waiting).await {
+        let error = match self.try_commit(&waiting).await {
+            Ok(written) => return written.tell(waiting),
+            Err(error) => error,
+        };
+        let is_refused = is_refusal(&error);
+        if count == 1 && is_refused {
+            tracing::warn!(%error, "a journal entry was refused; it is written without what strangers wrote");
+            return self.commit_minimal(waiting).await;
+        }
+        if count == 1 || !matches!(error, sqlx::Error::Database(_)) {
+            return not_written(waiting, &error);
+        }
+        tracing::warn!(%error, count, "a journal batch was refused; it is tried in parts");
+        // One entry's own words are found by halves: the others wait for a few statements only.
+        let part = if is_refused { count.div_ceil(2) } else { 1 };
+        let mut left = Vec::new();
+        while !waiting.is_empty() {
+            let rest = waiting.split_off(part.min(waiting.len()));
+            left.extend(Box::pin(self.commit(waiting)).await);
+            waiting = rest;
+        }
+        left
+    }
+
+    async fn commit_minimal(&mut self, waiting: Vec<Waiting>) -> Vec<Waiting> {
+        let minimal: Vec<Waiting> = waiting.into_iter().map(Waiting::minimal).collect();
+        match self.try_commit(&minimal).await {
             Ok(written) => {
-                let mut left = Vec::new();
-                for one in waiting {
-                    match written.outcome(&one.entry) {
-                        // Whoever went away before its answer loses nothing: the entry is written.
-                        Some(outcome) => {
-                            let _ = one.answer.send(Ok(outcome));
-                        }
-                        None => left.push(one),
-                    }
-                }
-                left
+                metrics::counter!("mailgate_journal_refused_total").increment(1);
+                written.tell(minimal)
             }
-            Err(sqlx::Error::Database(error)) if count > 1 => {
-                tracing::error!(%error, count, "a journal batch was refused; its entries are tried one by one");
-                let mut left = Vec::new();
-                for one in waiting {
-                    left.extend(Box::pin(self.commit(vec![one])).await);
-                }
-                left
-            }
-            Err(error) => {
-                tracing::error!(%error, count, "the journal can't be written");
-                for one in waiting {
-                    let _ = one.answer.send(Err(NotWritten));
-                }
-                Vec::new()
-            }
+            Err(error) => not_written(minimal, &error),
         }
     }
 
@@ -267,6 +318,15 @@ impl JournalTask {
     }
 }
 
+/// Tells all that nothing was written.
+fn not_written(waiting: Vec<Waiting>, error: &sqlx::Error) -> Vec<Waiting> {
+    tracing::error!(%error, count = waiting.len(), "the journal can't be written");
+    for one in waiting {
+        let _ = one.answer.send(Err(NotWritten));
+    }
+    Vec::new()
+}
+
 async fn write(
     connection: &mut PgConnection,
     batch: &Batch<'_>,
@@ -274,7 +334,10 @@ async fn write(
     now: DateTime<Utc>,
 ) -> Result<Written, sqlx::Error> {
     // One statement needs no transaction of its own.
-    if batch.keys.is_empty() && batch.endings.iter().all(|ending| ending.answer.is_none()) {
+    if batch.keys.is_empty()
+        && batch.stripped.is_empty()
+        && batch.endings.iter().all(|ending| ending.answer.is_none())
+    {
         let left = write_messages(connection, &batch.openings, batch, only_sent, now).await?;
         let twins = HashSet::new();
         return Ok(Written { twins, left });
@@ -285,6 +348,9 @@ async fn write(
         for log in idempotency_keys::claim(&mut transaction, &batch.keys, now).await? {
             twins.remove(&log);
         }
+    }
+    if !batch.stripped.is_empty() {
+        spool::strip(&mut transaction, &batch.stripped).await?;
     }
     let openings: Vec<&Opening> = (batch.openings.iter().copied())
         .filter(|opening| !twins.contains(&opening.id))

@@ -11,6 +11,7 @@ use super::journal::Opened;
 use super::pace::Pace;
 use super::prepared::Prepared;
 use super::settle::Settled;
+use super::write::StoreError;
 use super::{SendError, Sending};
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -282,14 +283,23 @@ impl Sending {
             next_retry_at: next_attempt_at,
         };
         let answer = first.answer(&outcome);
-        self.store(&first.facts, &deferral, Some(first.message), answer)
-            .await
-            .map_err(|error| {
+        let stored = self
+            .store(&first.facts, &deferral, Some(first.message), answer)
+            .await;
+        let Err(error) = stored else {
+            return Ok(outcome);
+        };
+        self.withdraw(id, first.facts.app, first.key);
+        match error {
+            StoreError::QuotaFull => {
+                metrics::counter!("mailgate_waiting_refused_total").increment(1);
+                Err(SendError::QuotaFull)
+            }
+            StoreError::Database(error) => {
                 tracing::error!(log_id = %id, %error, "a message that failed could not be stored: its sender is told to keep it");
-                self.withdraw(id, first.facts.app, first.key);
-                SendError::NotTaken
-            })?;
-        Ok(outcome)
+                Err(SendError::NotTaken)
+            }
+        }
     }
 }
 

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use sqlx::{Postgres, Transaction};
 
 use super::Sending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
 use super::journal::Ending;
+use super::minimal;
 use crate::storage::email_counters;
 use crate::storage::email_logs;
 use crate::storage::idempotency_keys;
+use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
 use crate::types::ids::{AppId, LogId};
@@ -19,6 +22,17 @@ use crate::types::message::Message;
 
 /// Attempts to write what became of a message while its caller waits.
 const WRITE_ATTEMPTS: u32 = 5;
+
+/// A message is not stored.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoreError {
+    /// Its app's quota is used up.
+    #[error("as much of the app's mail as may wait does so already")]
+    QuotaFull,
+    /// What the database said.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
 
 impl Sending {
     /// Writes the end of a message. What the provider answered stands whatever the database says, so
@@ -67,21 +81,22 @@ impl Sending {
     /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
     /// where an attempt failed: in one transaction. A database that stumbles is asked again; where a
     /// commit whose answer was lost has succeeded, nothing is written a second time, since the message may
-    /// be in other hands by then.
+    /// be in other hands by then. A first attempt's message has to find room in its app's quota, unless it
+    /// may be at the provider already.
     pub(super) async fn store(
         &self,
         facts: &Facts,
         deferral: &Deferral,
         message: Option<&Message>,
         answer: Option<(String, Value)>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<(), StoreError> {
         let mut attempt = 1;
         loop {
             match self
                 .try_store(facts, deferral, message, answer.clone())
                 .await
             {
-                Err(error) if attempt < WRITE_ATTEMPTS => {
+                Err(StoreError::Database(error)) if attempt < WRITE_ATTEMPTS => {
                     tracing::warn!(log_id = %deferral.id, %error, "a message can't be stored; trying again");
                     tokio::time::sleep(pause_before(attempt)).await;
                     attempt += 1;
@@ -97,7 +112,7 @@ impl Sending {
         for attempt in 1..u32::MAX {
             match self.try_store(facts, deferral, None, None).await {
                 Ok(()) => return,
-                Err(sqlx::Error::RowNotFound) => {
+                Err(StoreError::Database(sqlx::Error::RowNotFound)) => {
                     tracing::info!(log_id = %deferral.id, "a stored message is gone, and not put back");
                     return;
                 }
@@ -118,18 +133,48 @@ impl Sending {
         }
     }
 
+    /// As a message that the database refuses for good it is stored without what strangers wrote in it.
     async fn try_store(
         &self,
         facts: &Facts,
         deferral: &Deferral,
         message: Option<&Message>,
         answer: Option<(String, Value)>,
-    ) -> Result<(), sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+    ) -> Result<(), StoreError> {
+        let transaction = self.pool.begin().await?;
+        let stored = self.store_in(transaction, facts, deferral, message, answer);
+        match stored.await {
+            Err(StoreError::Database(error)) if is_refusal(&error) => {
+                tracing::warn!(log_id = %deferral.id, %error, "a message is stored without what strangers wrote in it");
+                let mut transaction = self.pool.begin().await?;
+                spool::strip(&mut transaction, &[deferral.id]).await?;
+                let (facts, deferral) = (minimal::facts(facts), minimal::deferral(deferral));
+                self.store_in(transaction, &facts, &deferral, message, None)
+                    .await?;
+                metrics::counter!("mailgate_journal_refused_total").increment(1);
+                Ok(())
+            }
+            stored => stored,
+        }
+    }
+
+    async fn store_in(
+        &self,
+        mut transaction: Transaction<'_, Postgres>,
+        facts: &Facts,
+        deferral: &Deferral,
+        message: Option<&Message>,
+        answer: Option<(String, Value)>,
+    ) -> Result<(), StoreError> {
         let Some(deferred) = spool::defer(&mut transaction, deferral).await? else {
             let logged = email_logs::ending(&mut transaction, deferral.id).await?;
-            return logged.map(drop).ok_or(sqlx::Error::RowNotFound);
+            return Ok(logged.map(drop).ok_or(sqlx::Error::RowNotFound)?);
         };
+        let is_limited = message.is_some() && !deferral.outcome_unknown;
+        // Before it is written, which would cost more than the question.
+        if is_limited && !self.quota.may_hold(&mut transaction, facts.app).await? {
+            return Err(StoreError::QuotaFull);
+        }
         if let Some(message) = message {
             for (position, chunk) in (0..).zip(message.chunks()) {
                 spool::add_chunk(&mut transaction, deferral.id, position, chunk).await?;
@@ -146,7 +191,11 @@ impl Sending {
         if deferred.is_first {
             email_counters::count_deferred(&mut transaction, &deferred, 1).await?;
         }
-        transaction.commit().await
+        // Last of all, so that the app's other messages wait for the commit alone.
+        if is_limited && !(self.quota.surely_holds(&mut transaction, facts.app)).await? {
+            return Err(StoreError::QuotaFull);
+        }
+        Ok(transaction.commit().await?)
     }
 
     /// Takes back what may have been written of a message whose sender was told to keep it: a commit

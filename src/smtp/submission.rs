@@ -264,6 +264,7 @@ impl Submission {
 
 fn not_sent(error: SendError) -> Reply {
     let (code, enhanced) = match error {
+        SendError::QuotaFull => (451, "4.3.1"),
         SendError::NotTaken | SendError::InFlight => (451, "4.3.0"),
         SendError::Unknown => (554, "5.3.0"),
         SendError::KeyOfAnother => (550, "5.6.0"),

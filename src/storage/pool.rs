@@ -11,6 +11,7 @@ use sqlx::{
     Transaction,
 };
 
+use super::refusal::is_refusal;
 use crate::config::DatabaseSettings;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
@@ -216,7 +217,7 @@ impl OwnConnection {
     }
 
     /// Runs statements. After an error, or when whoever runs them goes away, the connection is given
-    /// up for a new one.
+    /// up for a new one; after a refusal it is as good as before.
     ///
     /// # Errors
     ///
@@ -226,9 +227,11 @@ impl OwnConnection {
         statements: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, sqlx::Error> {
         let mut connection = self.take().await?;
-        let result = statements(&mut connection).await?;
-        self.open = Some((Instant::now(), connection));
-        Ok(result)
+        let result = statements(&mut connection).await;
+        if result.as_ref().err().is_none_or(is_refusal) {
+            self.open = Some((Instant::now(), connection));
+        }
+        result
     }
 
     async fn take(&mut self) -> Result<PgConnection, sqlx::Error> {

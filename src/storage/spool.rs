@@ -3,6 +3,7 @@
 
 pub mod backlog;
 mod settle;
+pub mod usage;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -269,6 +270,25 @@ pub async fn mark_submitting(
     .execute(connection)
     .await?;
     Ok(marked.rows_affected() > 0)
+}
+
+/// Takes what strangers wrote out of messages whose log rows the database refuses; what they need to be sent
+/// stays.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), sqlx::Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    sqlx::query!(
+        "UPDATE spool SET to_address = '', cc_addresses = '{}', bcc_addresses = '{}', subject = '',
+                          message_id = NULL
+         WHERE id = ANY($1)",
+        &ids,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Puts a message whose process died back into the queue, at once; nothing of it is changed but that.

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::storage::pool::OwnConnection;
+use crate::storage::refusal::is_refusal;
 use crate::storage::webhook_queue::{self, Attempted};
 
 /// Attempts of one commit at most.
@@ -23,6 +24,9 @@ const COMMIT: Duration = Duration::from_secs(15);
 /// Attempts to write while the database can't be reached. What is not written then is delivered again
 /// once its lease has run out.
 const TRIES: u32 = 10;
+
+/// Stands for what a receiver said.
+const UNSTORABLE: &str = "The receiver's words could not be stored";
 
 /// The recorder's task.
 #[derive(Debug)]
@@ -70,7 +74,9 @@ impl Recorder {
             }
             match self.try_record(attempted).await {
                 Ok(recorded) => return count(attempted, recorded),
-                Err(error @ sqlx::Error::Database(_)) if attempted.len() > 1 => {
+                Err(error @ sqlx::Error::Database(_))
+                    if attempted.len() > 1 || is_refusal(&error) =>
+                {
                     tracing::error!(%error, count = attempted.len(), "webhook attempts were refused by the database; they are written one by one");
                     for one in attempted {
                         self.record_alone(one).await;
@@ -86,7 +92,20 @@ impl Recorder {
     }
 
     async fn record_alone(&mut self, attempted: &Attempted) {
-        match self.try_record(std::slice::from_ref(attempted)).await {
+        let mut recorded = self.try_record(std::slice::from_ref(attempted)).await;
+        if recorded.as_ref().is_err_and(is_refusal) {
+            // What the receiver said is lost; what it did with the message is not.
+            let minimal = Attempted {
+                response_body: String::new(),
+                error_message: attempted
+                    .error_message
+                    .as_ref()
+                    .map(|_| UNSTORABLE.to_owned()),
+                ..attempted.clone()
+            };
+            recorded = self.try_record(&[minimal]).await;
+        }
+        match recorded {
             Ok(recorded) => count(std::slice::from_ref(attempted), recorded),
             Err(error) => {
                 let message_id = attempted.claimed.message;

@@ -10,6 +10,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
+use crate::sending::quota::Quota;
+use crate::storage::spool::usage::{self, Usage};
 use crate::storage::waiting::Waiting;
 use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
@@ -26,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What waits in the database.
 struct Queues {
     spool: spool::backlog::Backlog,
+    /// Of the apps that have most in it.
+    fullest: Usage,
     webhooks: webhook_queue::backlog::Backlog,
     notices: Waiting,
     /// Events and jobs; `None` where nobody is billed, and what may lie there waits for nobody.
@@ -38,6 +42,7 @@ pub async fn run(
     pool: PgPool,
     clock: SharedClock,
     is_billed: bool,
+    quota: Quota,
     handle: PrometheusHandle,
     stop: CancellationToken,
 ) {
@@ -50,7 +55,7 @@ pub async fn run(
             Err(error) => Err(error),
         };
         match measured {
-            Ok(queues) => show(&queues, clock.now()),
+            Ok(queues) => show(&queues, quota, clock.now()),
             Err(error) => tracing::warn!(%error, "the queues can't be measured"),
         }
         // What histograms have gathered is put into their buckets, though nobody may ever scrape.
@@ -87,6 +92,7 @@ async fn measure(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> 
     pool::go_by_indexes(&mut connection).await?;
     let queues = Queues {
         spool: spool::backlog::measure(&mut connection).await?,
+        fullest: usage::fullest(&mut connection).await?,
         webhooks: webhook_queue::backlog::measure(&mut connection).await?,
         notices: billing_notices::waiting(&mut connection).await?,
         billing: if is_billed {
@@ -101,7 +107,7 @@ async fn measure(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> 
     Ok(queues)
 }
 
-fn show(queues: &Queues, now: DateTime<Utc>) {
+fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
     let since = |moment: Option<DateTime<Utc>>| {
         moment.map_or(0.0, |moment| (now - moment).as_seconds_f64().max(0.0))
     };
@@ -110,6 +116,7 @@ fn show(queues: &Queues, now: DateTime<Utc>) {
     gauge!("mailgate_spool_messages", "state" => "deferred").set(spool.deferred);
     gauge!("mailgate_spool_oldest_seconds").set(since(spool.oldest.and_then(LogId::moment)));
     gauge!("mailgate_spool_overdue_seconds").set(since(spool.due_longest));
+    gauge!("mailgate_waiting_fullest_ratio").set(quota.share(queues.fullest));
     let webhooks = &queues.webhooks;
     gauge!("mailgate_webhook_queue_deliveries", "state" => "ready").set(webhooks.ready);
     gauge!("mailgate_webhook_queue_deliveries", "state" => "later").set(webhooks.later);

@@ -47,6 +47,9 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             if let Err(error) = sending.forget_keys().await {
                 tracing::error!(%error, "old idempotency keys can't be forgotten");
             }
+            if let Err(error) = sending.fold_usage().await {
+                tracing::error!(%error, "what waits for each app can't be added up");
+            }
             recovered_at = Some(Instant::now());
         }
         match sending.retry_due().await {

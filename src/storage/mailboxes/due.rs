@@ -101,7 +101,7 @@ pub async fn claim_reply_looks(
         .collect()
 }
 
-/// Says where the next look for replies begins.
+/// Says where the next look for replies begins; `None`: by time, as the first one.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ pub async fn claim_reply_looks(
 pub async fn store_reply_cursor(
     connection: &mut PgConnection,
     id: CredentialId,
-    cursor: &str,
+    cursor: Option<&str>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE mailboxes SET replies_cursor = $2 WHERE id = $1",

@@ -1,5 +1,6 @@
 //! Bodies that don't come: of strangers, and of those who have a key.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use mailgate::sandbox::payprov::{WEBHOOK_SECRET, signature};
@@ -86,7 +87,7 @@ async fn a_webhook_is_refused_before_its_body() {
     ] {
         let mut fields = "Content-Length: 1000\r\nExpect: 100-continue\r\n".to_owned();
         if let Some(signature) = signature {
-            fields += &format!("Stripe-Signature: {signature}\r\n");
+            write!(fields, "Stripe-Signature: {signature}\r\n").unwrap();
         }
         let mut client = Raw::to(gateway).await;
         client.begin("POST", "/payprov/webhook", &fields).await;

@@ -1,0 +1,108 @@
+//! The tables `spool_usage` and `spool_usage_changes`: how many messages of an app are stored until their
+//! next attempt, and how many bytes they have. Triggers of the table `spool` write the changes.
+
+use sqlx::PgConnection;
+
+use crate::types::ids::AppId;
+
+/// What is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Messages.
+    pub messages: i64,
+    /// Bytes of their messages.
+    pub bytes: i64,
+}
+
+/// Waits until no other transaction counts what it has stored of this app, and keeps others waiting until
+/// the end of the caller's own: what is found then holds when the caller commits.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
+        format!("spool_usage {app}"),
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
+
+/// What is stored of an app, with what the caller's own transaction has stored.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx::Error> {
+    sqlx::query_as!(
+        Usage,
+        r#"SELECT coalesce(sum(messages), 0)::bigint AS "messages!",
+                  coalesce(sum(bytes), 0)::bigint AS "bytes!"
+           FROM (
+               SELECT messages, bytes FROM spool_usage WHERE app_id = $1
+               UNION ALL
+               SELECT messages, bytes FROM spool_usage_changes WHERE app_id = $1
+           ) AS both_parts"#,
+        app.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// The most messages and the most bytes that any app has stored, as far as they are added up.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn fullest(connection: &mut PgConnection) -> Result<Usage, sqlx::Error> {
+    sqlx::query_as!(
+        Usage,
+        r#"SELECT coalesce((SELECT max(messages) FROM spool_usage), 0) AS "messages!",
+                  coalesce((SELECT max(bytes) FROM spool_usage), 0) AS "bytes!""#,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Adds up to `limit` changes to what their apps have stored, but for those that another process adds up;
+/// answers how many there were.
+///
+/// # Errors
+///
+/// What the database said; nothing is added then.
+pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx::Error> {
+    // In the order of apps, so that two processes never wait for each other in a circle.
+    sqlx::query_scalar!(
+        r#"WITH taken AS (
+               DELETE FROM spool_usage_changes
+               WHERE ctid = ANY(ARRAY(
+                   SELECT ctid FROM spool_usage_changes LIMIT $1 FOR UPDATE SKIP LOCKED
+               ))
+               RETURNING *
+           ), added AS (
+               INSERT INTO spool_usage AS usage (app_id, messages, bytes)
+               SELECT app_id, sum(messages), sum(bytes) FROM taken GROUP BY app_id ORDER BY app_id
+               ON CONFLICT (app_id) DO UPDATE
+               SET messages = usage.messages + EXCLUDED.messages,
+                   bytes = usage.bytes + EXCLUDED.bytes
+           )
+           SELECT count(*) AS "count!" FROM taken"#,
+        limit,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Forgets apps that have nothing stored.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget_empty(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM spool_usage WHERE messages = 0 AND bytes = 0")
+        .execute(connection)
+        .await?;
+    Ok(())
+}
