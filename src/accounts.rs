@@ -4,7 +4,6 @@ pub mod audit;
 mod authenticate;
 mod create;
 mod hold_back;
-mod limiter;
 mod own;
 mod rate;
 mod renew;

@@ -12,6 +12,7 @@ mod mailboxes;
 mod operator;
 mod payprov;
 mod plugins;
+mod portal;
 mod problem;
 mod reader;
 mod relay;
@@ -38,6 +39,7 @@ pub use plugins::{
     ClientAuthentication, Endpoint, MailboxLimits, PluginSettings, ProviderKind, SubmissionTls,
     TransportKind,
 };
+pub use portal::PortalSettings;
 pub use problem::{ConfigError, Problem};
 use reader::Reader;
 pub use relay::RelaySettings;
@@ -151,6 +153,8 @@ pub struct Settings {
     pub relay: Option<RelaySettings>,
     /// The payment provider; `None`: nothing is billed.
     pub payprov: Option<PayprovSettings>,
+    /// Who runs the gateway.
+    pub portal: PortalSettings,
     /// What `mailgate dev` adds.
     pub sandbox: SandboxSettings,
 }
@@ -303,6 +307,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         mailboxes: mailboxes::read(reader),
         plugins,
         payprov: payprov::read(reader),
+        portal: portal::read(reader),
         relay: relay::read(reader),
         seal_keys: seal_keys?,
         http_listen: http_listen?,

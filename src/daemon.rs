@@ -28,7 +28,7 @@ use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
-use crate::rest::{Doors, Strangers, router, strangers};
+use crate::rest::{Doors, Strangers, Visits, router, strangers};
 use crate::sending::Sending;
 use crate::sending::budget::in_flight;
 use crate::sending::quota::Quota;
@@ -253,6 +253,9 @@ pub async fn start_on(
         stopping: shutdown.announced.clone(),
         finishing: shutdown.soft.clone(),
         strangers: strangers.clone(),
+        visits: Arc::new(Visits::new(&limits)),
+        seal_keys: Arc::clone(&seal_keys),
+        portal: Arc::new(settings.portal),
         refused_events: Arc::default(),
         operator_token: settings.operator_token,
         allow_private: settings.webhooks.allow_private,

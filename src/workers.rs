@@ -7,10 +7,10 @@ mod deleted_apps;
 mod gauges;
 mod mailboxes;
 mod notices;
-mod oauth_states;
 mod partitions;
 mod retry;
 mod sessions;
+mod used_links;
 mod webhooks;
 
 pub use billing::run as bill;
@@ -20,10 +20,10 @@ pub use deleted_apps::run as remove_traces;
 pub use gauges::run as measure;
 pub use mailboxes::{refresh_idle, replies};
 pub use notices::run as send_notices;
-pub use oauth_states::run as remove_lapsed_states;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use retry::{hold as hold_messages, run as retry};
 pub use sessions::run as end_sessions;
+pub use used_links::run as forget_lapsed_links;
 pub use webhooks::run as wake_webhooks;
 
 use std::time::Duration;

@@ -76,6 +76,8 @@ pub struct AppFields {
     pub multiuser: bool,
     /// Several mailboxes of one plugin and user.
     pub multilink: bool,
+    /// Mailboxes are connected by connect sessions alone; `None`: where there are several end users.
+    pub require_connect_session: Option<bool>,
     /// Gets every event.
     pub webhook_url: String,
     /// Where end users go after connecting.
@@ -90,6 +92,12 @@ impl AppFields {
             name: name.to_owned(),
             ..Self::default()
         }
+    }
+
+    /// Whether mailboxes are connected by connect sessions alone.
+    #[must_use]
+    pub fn requires_connect_session(&self) -> bool {
+        self.require_connect_session.unwrap_or(self.multiuser)
     }
 }
 
@@ -210,6 +218,7 @@ impl Accounts {
                     logo_url: &fields.logo_url,
                     multiuser: fields.multiuser,
                     multilink: fields.multilink,
+                    require_connect_session: fields.requires_connect_session(),
                     webhook_url: &fields.webhook_url,
                     callback_url: &fields.callback_url,
                     created_at: now,

@@ -8,7 +8,7 @@ use governor::clock::DefaultClock;
 use uuid::Uuid;
 
 use super::Accounts;
-use super::limiter::KeyedLimiter;
+use crate::types::limiter::KeyedLimiter;
 
 /// Calls by key.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use governor::clock::DefaultClock;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use super::Accounts;
-use super::limiter::KeyedLimiter;
+use crate::types::limiter::KeyedLimiter;
 use crate::types::neighbourhood::neighbourhood;
 
 /// How long an answer is held back once an address has used up its minute.

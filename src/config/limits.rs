@@ -43,6 +43,10 @@ pub struct Limits {
     pub minimum_bytes_per_second: u32,
     /// Longest pause of an HTTP client within a body.
     pub http_body_idle: Duration,
+    /// Visits of connect links from one address in a minute.
+    pub connect_visits_per_minute: u32,
+    /// Visits of one app's connect links in a minute.
+    pub connect_visits_per_minute_per_app: u32,
     /// HTTP connections of one listener at once.
     pub http_connections: usize,
     /// HTTP connections of one listener at once from one address.
@@ -90,6 +94,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
         smtp_data_idle: reader.seconds("limits.smtp_data_idle_seconds"),
         minimum_bytes_per_second: reader.number("limits.minimum_bytes_per_second", 1, 1 << 30),
         http_body_idle: reader.seconds("limits.http_body_idle_seconds"),
+        connect_visits_per_minute: reader.number("limits.connect_visits_per_minute", 1, 1_000_000),
+        connect_visits_per_minute_per_app: reader.number(
+            "limits.connect_visits_per_minute_per_app",
+            1,
+            100_000_000,
+        ),
         http_connections: reader.number("limits.http_connections", 1, 1_000_000),
         http_connections_per_address: reader.number(
             "limits.http_connections_per_address",

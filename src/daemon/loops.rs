@@ -103,7 +103,7 @@ pub(super) fn look_after(
     ));
     tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
     tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
-    tracker.spawn(workers::remove_lapsed_states(
+    tracker.spawn(workers::forget_lapsed_links(
         mailboxes.clone(),
         stop.clone(),
     ));

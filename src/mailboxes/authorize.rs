@@ -1,26 +1,33 @@
-//! Begins a user's way to a provider: the app of a connect link, the providers to choose from, and the
-//! state that brings the user back (RFC 6749 §4.1.1, §10.12).
+//! Begins a user's way to a provider (RFC 6749 §4.1.1). The state that brings the user back (§10.12) is sealed,
+//! holds all that is needed then, and is bound to the browser that began; nothing is stored until it is used.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use url::Url;
+use uuid::Uuid;
 
 use super::Mailboxes;
+use super::connect_session::ConnectSession;
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::AuthorizationRequest;
 use crate::storage::apps::connecting::{self, PublicApp};
-use crate::storage::oauth_states::{self, NewState};
+use crate::storage::used_links;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealError;
+use crate::types::sealed_text;
 use crate::types::secrets::{NoRandomness, PushableKey, random_bytes};
 
 /// How long a user may take at the provider.
 const LIFE: TimeDelta = TimeDelta::minutes(10);
 
-/// Lapsed states that are removed together.
+/// Lapsed links that are removed together.
 const BATCH: i64 = 1_000;
+
+/// What states are sealed for.
+pub(super) const CONTEXT: &str = "connect state";
 
 /// What a connect link says.
 #[derive(Debug, Clone)]
@@ -31,29 +38,82 @@ pub struct ConnectLink {
     pub user_id: Option<String>,
     /// The account that the user is expected to choose.
     pub login_hint: Option<String>,
+    /// The connect session that it belongs to; `None`: a bare link, which anybody can write.
+    pub session: Option<ConnectSession>,
+}
+
+/// What the provider is given and gives back.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) id: Uuid,
+    pub(super) app: Uuid,
+    pub(super) pushable_key: String,
+    pub(super) plugin: Plugin,
+    pub(super) user_id: Option<String>,
+    pub(super) login_hint: Option<String>,
+    pub(super) session: Option<SessionOfState>,
+    pub(super) redirect_uri: String,
+    pub(super) code_verifier: String,
+    /// Digest of what the browser was given.
+    pub(super) browser: String,
+    pub(super) expires_at: DateTime<Utc>,
+}
+
+/// What a state says of its session beyond what it says anyway.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SessionOfState {
+    pub(super) id: Uuid,
+    pub(super) expected_email: Option<String>,
+    pub(super) callback_url: Option<String>,
+    pub(super) expires_at: DateTime<Utc>,
+}
+
+impl State {
+    /// The link that the way began with.
+    pub(super) fn link(self) -> ConnectLink {
+        let Self {
+            app,
+            pushable_key,
+            plugin,
+            user_id,
+            login_hint,
+            ..
+        } = self;
+        let session = self.session.map(|session| ConnectSession {
+            id: session.id,
+            app,
+            pushable_key,
+            user_id: user_id.clone(),
+            plugin: Some(plugin),
+            login_hint: login_hint.clone(),
+            expected_email: session.expected_email,
+            callback_url: session.callback_url,
+            expires_at: session.expires_at,
+        });
+        ConnectLink {
+            plugin,
+            user_id,
+            login_hint,
+            session,
+        }
+    }
 }
 
 /// Why a user can't be sent to a provider.
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
-    /// The app is gone, or has another pushable key by now.
-    #[error("the pushable key is no app's any more")]
-    Gone,
     /// The plugin has no settings.
     #[error("{0} is not set up")]
     PluginOff(Plugin),
     /// The settings' address is no address.
     #[error("the authorize_url of {0} can't be read")]
     AuthorizeUrl(Plugin),
-    /// No state could be drawn.
+    /// No verifier could be drawn.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
-    /// The verifier could not be sealed.
+    /// The state could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// What the database said.
-    #[error("the database can't be asked: {0}")]
-    Database(#[from] sqlx::Error),
 }
 
 impl Mailboxes {
@@ -75,76 +135,69 @@ impl Mailboxes {
         connecting::find_public(&mut connection, pushable_key.expose()).await
     }
 
-    /// The provider's page that a user is sent to. `redirect_uri` is where the user comes back, once
-    /// and within ten minutes.
+    /// The provider's page that a user is sent to. `redirect_uri` is where the user comes back, once, within ten
+    /// minutes and in the same browser: the one that shows what `browser` is the digest of.
     ///
     /// # Errors
     ///
     /// [`BeginError`].
-    pub async fn begin(
+    pub fn begin(
         &self,
         app: &PublicApp,
         link: &ConnectLink,
         redirect_uri: &str,
+        browser: &str,
     ) -> Result<Url, BeginError> {
         let plugin = link.plugin;
         let provider = self
             .providers
             .get(plugin)
             .ok_or(BeginError::PluginOff(plugin))?;
-        let state = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
+        let session = link.session.as_ref();
+        let expected = session.and_then(|session| session.expected_email.as_ref());
         let code_verifier = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
-        let url = provider
+        let state = State {
+            id: Uuid::new_v4(),
+            app: app.id.0,
+            pushable_key: app.pushable_key.clone(),
+            plugin,
+            user_id: link.user_id.clone(),
+            login_hint: link.login_hint.clone(),
+            session: session.map(|session| SessionOfState {
+                id: session.id,
+                expected_email: session.expected_email.clone(),
+                callback_url: session.callback_url.clone(),
+                expires_at: session.expires_at,
+            }),
+            redirect_uri: redirect_uri.to_owned(),
+            code_verifier: code_verifier.clone(),
+            browser: browser.to_owned(),
+            expires_at: self.clock.now() + LIFE,
+        };
+        provider
             .oauth
             .authorization_url(&AuthorizationRequest {
                 redirect_uri,
-                state: &state,
+                state: &sealed_text::seal(&self.seal_keys, CONTEXT, &state)?,
                 code_verifier: &code_verifier,
-                login_hint: link.login_hint.as_deref(),
+                login_hint: link.login_hint.as_ref().or(expected).map(String::as_str),
             })
-            .ok_or(BeginError::AuthorizeUrl(plugin))?;
-        let digest = self.seal_keys.lookup_digest(&state);
-        let sealed = self
-            .seal_keys
-            .seal(&verifier_context(&digest), &code_verifier)?;
-        let mut connection = self.pool.acquire().await?;
-        let stored = oauth_states::insert(
-            &mut connection,
-            &NewState {
-                digest: &digest,
-                app: app.id,
-                pushable_key: &app.pushable_key,
-                plugin,
-                user_id: link.user_id.as_deref(),
-                login_hint: link.login_hint.as_deref(),
-                redirect_uri,
-                code_verifier_sealed: &sealed,
-                expires_at: self.clock.now() + LIFE,
-            },
-        )
-        .await?;
-        stored.then_some(url).ok_or(BeginError::Gone)
+            .ok_or(BeginError::AuthorizeUrl(plugin))
     }
 
-    /// Removes the states of users who never came back, batch by batch, until there are none or `stop`.
+    /// Forgets used links that have lapsed, batch by batch, until there are none or `stop`.
     ///
     /// # Errors
     ///
     /// What the database said.
-    pub async fn remove_lapsed_states(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
+    pub async fn forget_lapsed_links(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let now = self.clock.now();
         while !stop.is_cancelled() {
-            if oauth_states::remove_lapsed(&mut connection, now, BATCH).await? == 0 {
+            if used_links::remove_lapsed(&mut connection, now, BATCH).await? == 0 {
                 break;
             }
         }
         Ok(())
     }
-}
-
-/// The place that a PKCE verifier is sealed for.
-pub(super) fn verifier_context(digest: &[u8]) -> String {
-    let digest = URL_SAFE_NO_PAD.encode(digest);
-    format!("oauth_states.code_verifier {digest}")
 }

@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 
-use secrecy::ExposeSecret;
-
-use super::authorize::{ConnectLink, verifier_context};
+use super::authorize::{CONTEXT, ConnectLink, State};
+use super::connect::Terms;
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use crate::storage::apps::connecting::{self, PublicApp};
-use crate::storage::oauth_states;
+use crate::storage::used_links;
 use crate::types::audit::Author;
-use crate::types::seal::UnsealError;
+use crate::types::sealed_text;
 
 /// Longest error word of a provider's that is passed on, in bytes.
 const WORD_LENGTH: usize = 64;
@@ -42,12 +41,12 @@ pub struct Completed {
 /// Nobody knows what a user came back from.
 #[derive(Debug, thiserror::Error)]
 pub enum CompleteError {
-    /// The state is unknown, was used or has lapsed, or its link is no longer the app's.
+    /// The state is none, was used or has lapsed, or its link is no longer the app's.
     #[error("the link is no longer valid")]
     LinkDead,
-    /// The stored verifier can't be opened.
-    #[error("the stored verifier can't be opened: {0}")]
-    Unseal(#[from] UnsealError),
+    /// The way began in another browser.
+    #[error("the way began in another browser")]
+    AnotherBrowser,
     /// What the database said.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
@@ -57,8 +56,8 @@ pub enum CompleteError {
 }
 
 impl Mailboxes {
-    /// Completes the way that `state` stands for, for the user at `address`. It runs to its end though the
-    /// caller goes away.
+    /// Completes the way that `state` stands for, for the user at `address`, in the browser that shows what
+    /// `browser` is the digest of. It runs to its end though the caller goes away.
     ///
     /// # Errors
     ///
@@ -66,52 +65,56 @@ impl Mailboxes {
     pub async fn complete(
         &self,
         state: &str,
+        browser: Option<&str>,
         answer: ProviderAnswer,
         address: IpAddr,
     ) -> Result<Completed, CompleteError> {
-        let digests = self.seal_keys.lookup_digests(state);
+        let state: State = sealed_text::open(&self.seal_keys, CONTEXT, state)
+            .filter(|state: &State| state.expires_at > self.clock.now())
+            .ok_or(CompleteError::LinkDead)?;
+        if browser != Some(state.browser.as_str()) {
+            return Err(CompleteError::AnotherBrowser);
+        }
         let mailboxes = self.clone();
         self.tracker
-            .spawn(async move { mailboxes.complete_by(&digests, answer, address).await })
+            .spawn(async move { mailboxes.complete_state(state, answer, address).await })
             .await
             .map_err(|_| CompleteError::CutOff)?
     }
 
-    async fn complete_by(
+    async fn complete_state(
         &self,
-        digests: &[Vec<u8>],
+        state: State,
         answer: ProviderAnswer,
         address: IpAddr,
     ) -> Result<Completed, CompleteError> {
-        let (state, app) = {
+        let app = {
             let mut connection = self.pool.acquire().await?;
-            let state = oauth_states::take(&mut connection, digests)
-                .await?
-                .filter(|state| state.expires_at > self.clock.now())
-                .ok_or(CompleteError::LinkDead)?;
             let app = connecting::find_public(&mut connection, &state.pushable_key)
                 .await?
-                .filter(|app| app.id == state.app)
+                .filter(|app| app.id.0 == state.app)
                 .ok_or(CompleteError::LinkDead)?;
-            (state, app)
+            if !used_links::insert(&mut connection, state.id, state.expires_at).await? {
+                return Err(CompleteError::LinkDead);
+            }
+            app
         };
         let result = match answer {
             ProviderAnswer::Code(code) => {
-                let code_verifier = self.seal_keys.unseal(
-                    &verifier_context(&state.digest),
-                    &state.code_verifier_sealed,
-                )?;
                 let new = NewConnection {
                     app: app.id,
                     user_id: state.user_id.as_deref(),
                     plugin: state.plugin,
                     code: &code,
                     redirect_uri: &state.redirect_uri,
-                    code_verifier: code_verifier.expose_secret(),
+                    code_verifier: &state.code_verifier,
+                };
+                let terms = Terms {
+                    pushable_key: &state.pushable_key,
+                    session: state.session.as_ref(),
                 };
                 let author = Author::user(Some(address));
-                self.connect_by(&new, Some(&state.pushable_key), author)
-                    .await
+                self.connect_by(&new, Some(&terms), author).await
             }
             ProviderAnswer::Refused { error, description } => {
                 // A stranger may have written it, and it is logged.
@@ -127,11 +130,7 @@ impl Mailboxes {
         }
         Ok(Completed {
             app,
-            link: ConnectLink {
-                plugin: state.plugin,
-                user_id: state.user_id,
-                login_hint: state.login_hint,
-            },
+            link: state.link(),
             result,
         })
     }

@@ -3,6 +3,7 @@
 use secrecy::SecretString;
 use serde_json::json;
 
+use super::authorize::SessionOfState;
 use super::revoke::SpentGrant;
 use super::{Mailboxes, scopes, token};
 use crate::accounts::audit::Trail;
@@ -11,7 +12,7 @@ use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::storage::apps::connecting;
 use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end;
-use crate::storage::{end_users, mailboxes, webhook_messages};
+use crate::storage::{end_users, mailboxes, used_links, webhook_messages};
 use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::email_address::EmailAddress;
 use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
@@ -76,6 +77,18 @@ pub enum ConnectError {
     /// The app has several users, and this one has no name.
     #[error("the app is multiuser, and no user is named")]
     NoUser,
+    /// The connect session is for another account.
+    #[error("another account was expected")]
+    WrongAccount {
+        /// The one that is expected.
+        expected: String,
+    },
+    /// A bare link would replace the user's mailbox.
+    #[error("the user has another mailbox, which a bare link can't replace")]
+    WouldReplace,
+    /// Another mailbox was connected by the same connect session.
+    #[error("the connect session was used")]
+    SessionUsed,
     /// The app was deleted, or its pushable key renewed.
     #[error("the app is gone, or has another pushable key")]
     AppGone,
@@ -85,6 +98,35 @@ pub enum ConnectError {
     /// What the database said.
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
+}
+
+/// What a link that was opened holds to.
+#[derive(Debug)]
+pub(super) struct Terms<'a> {
+    /// The key that has to be the app's own still.
+    pub(super) pushable_key: &'a str,
+    /// The connect session; `None`: a bare link, which anybody can write.
+    pub(super) session: Option<&'a SessionOfState>,
+}
+
+impl Terms<'_> {
+    /// Whether this is the account that the session is for.
+    fn check(&self, email: &EmailAddress) -> Result<(), ConnectError> {
+        let expected = self
+            .session
+            .and_then(|session| session.expected_email.as_ref());
+        match expected {
+            Some(expected)
+                if EmailAddress::parse(expected)
+                    .is_ok_and(|expected| expected.lookup_key() != email.lookup_key()) =>
+            {
+                Err(ConnectError::WrongAccount {
+                    expected: expected.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A grant with which a mailbox can be opened for as long as its user likes.
@@ -106,11 +148,11 @@ impl Mailboxes {
         self.connect_by(new, None, Author::user(None)).await
     }
 
-    /// As [`Mailboxes::connect`], by a link that has to be the app's own still.
+    /// As [`Mailboxes::connect`], by a link.
     pub(super) async fn connect_by(
         &self,
         new: &NewConnection<'_>,
-        pushable_key: Option<&str>,
+        terms: Option<&Terms<'_>>,
         author: Author,
     ) -> Result<Connected, ConnectError> {
         let provider = self
@@ -137,8 +179,10 @@ impl Mailboxes {
                     tokens: &tokens,
                     scopes: tokens.scopes.as_deref().unwrap_or(&settings.scopes),
                 };
-                self.store_connection(new, &grant, pushable_key, author)
-                    .await
+                match terms.map_or(Ok(()), |terms| terms.check(&email)) {
+                    Ok(()) => self.store_connection(new, &grant, terms, author).await,
+                    Err(error) => Err(error),
+                }
             }
         };
         if result.is_err() {
@@ -156,15 +200,21 @@ impl Mailboxes {
         &self,
         new: &NewConnection<'_>,
         grant: &Grant<'_>,
-        pushable_key: Option<&str>,
+        terms: Option<&Terms<'_>>,
         author: Author,
     ) -> Result<Connected, ConnectError> {
         let now = self.clock.now();
         let mut transaction = self.pool.begin().await?;
         let rules = connecting::lock_for_connection(&mut transaction, new.app)
             .await?
-            .filter(|rules| pushable_key.is_none_or(|key| key == rules.pushable_key))
+            .filter(|rules| terms.is_none_or(|terms| terms.pushable_key == rules.pushable_key))
             .ok_or(ConnectError::AppGone)?;
+        let session = terms.and_then(|terms| terms.session);
+        if let Some(session) = session
+            && !used_links::insert(&mut transaction, session.id, session.expires_at).await?
+        {
+            return Err(ConnectError::SessionUsed);
+        }
         let user_id = match (rules.multiuser, new.user_id) {
             (true, None) => return Err(ConnectError::NoUser),
             (true, named) => named,
@@ -209,7 +259,12 @@ impl Mailboxes {
         let mut replaced = Vec::new();
         if !rules.multilink {
             let reason = DisconnectReason::Replaced;
-            for other in end::others(&mut transaction, user_key, new.plugin, credential).await? {
+            let others = end::others(&mut transaction, user_key, new.plugin, credential).await?;
+            // Whoever has the app's public link must not have the user's mail leave through a mailbox of theirs.
+            if terms.is_some() && session.is_none() && !others.is_empty() {
+                return Err(ConnectError::WouldReplace);
+            }
+            for other in others {
                 let ended = self.end(&mut transaction, &mut trail, other, None, reason);
                 replaced.extend(ended.await?);
             }

@@ -30,6 +30,11 @@ pub(super) struct CreateAppRequest {
     #[schema(value_type = Option<bool>, default = false)]
     #[serde(default)]
     multilink: Field<bool>,
+    /// Whether mailboxes are connected by connect sessions alone, and not by links that anybody can write; true
+    /// for a multiuser app where it isn't given.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    require_connect_session: Field<bool>,
     /// Gets every event: an https address, or empty.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
@@ -59,6 +64,10 @@ pub(super) struct ChangeAppRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     multilink: Field<bool>,
+    /// Whether mailboxes are connected by connect sessions alone.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    require_connect_session: Field<bool>,
     /// An https address; empty takes it away.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
@@ -82,12 +91,16 @@ impl CreateAppRequest {
         let callback_url = address("callback_url", self.callback_url, check_web_address);
         let multiuser = self.multiuser.optional("multiuser", &mut errors);
         let multilink = self.multilink.optional("multilink", &mut errors);
+        let require_connect_session = self
+            .require_connect_session
+            .optional("require_connect_session", &mut errors);
         match name {
             Some(name) if errors.is_empty() => Ok(AppFields {
                 name,
                 logo_url,
                 multiuser: multiuser.unwrap_or(false),
                 multilink: multilink.unwrap_or(false),
+                require_connect_session,
                 webhook_url,
                 callback_url,
             }),
@@ -109,6 +122,9 @@ impl ChangeAppRequest {
         let callback_url = address("callback_url", self.callback_url, check_web_address);
         let multiuser = self.multiuser.optional("multiuser", &mut errors);
         let multilink = self.multilink.optional("multilink", &mut errors);
+        let require_connect_session = self
+            .require_connect_session
+            .optional("require_connect_session", &mut errors);
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
         }
@@ -117,6 +133,7 @@ impl ChangeAppRequest {
             logo_url,
             multiuser,
             multilink,
+            require_connect_session,
             webhook_url,
             callback_url,
         })

@@ -32,6 +32,8 @@ pub(super) struct AppFieldsShown {
     pub(super) multiuser: bool,
     /// Whether an end user may connect several mailboxes of one plugin.
     pub(super) multilink: bool,
+    /// Whether mailboxes are connected by connect sessions alone.
+    pub(super) require_connect_session: bool,
     /// Gets every event; empty where there is none.
     pub(super) webhook_url: String,
     /// Where end users go after connecting; empty where there is none.
@@ -94,6 +96,8 @@ pub(super) struct CreatedApp {
     pub(super) multiuser: bool,
     /// Whether an end user may connect several mailboxes of one plugin.
     pub(super) multilink: bool,
+    /// Whether mailboxes are connected by connect sessions alone.
+    pub(super) require_connect_session: bool,
     /// Gets every event; empty where there is none.
     pub(super) webhook_url: String,
     /// Where end users go after connecting; empty where there is none.
@@ -145,6 +149,7 @@ impl AppFieldsShown {
             logo_url: app.logo_url,
             multiuser: app.multiuser,
             multilink: app.multilink,
+            require_connect_session: app.require_connect_session,
             webhook_url: app.webhook_url,
             callback_url: app.callback_url,
             created_at: iso8601(app.created_at),

@@ -108,12 +108,14 @@ pub(super) async fn create(
             CreateError::Database(error) => Problem::database(&error),
             error => Problem::internal(&error),
         })?;
+    let require_connect_session = fields.requires_connect_session();
     let answer = CreatedApp {
         app_id: created.slug,
         name: fields.name,
         pushable_key: created.pushable_key.expose().to_owned(),
         multiuser: fields.multiuser,
         multilink: fields.multilink,
+        require_connect_session,
         webhook_url: fields.webhook_url,
         callback_url: fields.callback_url,
         webhook_secret: created.webhook_secret.expose().to_owned(),

@@ -1,16 +1,17 @@
 //! Why a mailbox was not connected, for the app in a word and for its user in a sentence.
 
 use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
 
-use super::connect_pages::PageProblem;
-use crate::mailboxes::{ConnectError, PublicApp, plain_word};
+use super::connect_pages::{PageProblem, ShownApp};
+use crate::mailboxes::{ConnectError, plain_word};
 use crate::providers::mail::oauth::OAuthError;
 
 /// Characters of a provider's explanation that are shown.
 const SAID_LENGTH: usize = 300;
 
 /// Whose affair it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Blame {
     /// The user's choice, or the account's state.
     User,
@@ -25,7 +26,7 @@ enum Blame {
 }
 
 /// A mailbox that was not connected.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     /// A word in `snake_case` that stays.
     pub(super) error: String,
@@ -94,6 +95,21 @@ impl Failure {
                 Blame::User,
                 format!("The link doesn't say whose mailbox it is for: the parameter user_id is missing. Ask {app} for another link."),
             ),
+            ConnectError::WrongAccount { expected } => new(
+                "wrong_account",
+                Blame::User,
+                format!("This link is for {expected}, and you signed in with another account. Try again, and choose {expected} at {label}."),
+            ),
+            ConnectError::WouldReplace => new(
+                "already_connected",
+                Blame::User,
+                format!("Another mailbox is connected for you already, and this link can't replace it: anybody could have written it. Disconnect that mailbox in {app} first, or ask {app} for a link of your own."),
+            ),
+            ConnectError::SessionUsed => new(
+                "link_used",
+                Blame::User,
+                format!("This link has connected another mailbox already, and is good for one. Ask {app} for another link."),
+            ),
             ConnectError::Database(_) => new(
                 "unavailable",
                 Blame::GatewayAway,
@@ -108,7 +124,7 @@ impl Failure {
     }
 
     /// A page of the gateway's own.
-    pub(super) fn page(self, app: PublicApp, again: String) -> PageProblem {
+    pub(super) fn page(self, app: ShownApp, again: String) -> PageProblem {
         let title = "Your mailbox is not connected";
         let text = match &self.said {
             Some(said) => format!("{} The provider says: “{said}”", self.text),

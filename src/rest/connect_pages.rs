@@ -6,14 +6,33 @@ use std::fmt::Write as _;
 use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use url::Url;
+use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
 use super::page::{Page, escaped};
-use crate::mailboxes::{ConnectLink, PublicApp};
+use crate::mailboxes::{ConnectLink, Mailboxes, PublicApp};
+use crate::types::seal::SealError;
 
 /// Seconds after which a user may try again.
-const RETRY_SECONDS: u16 = 5;
+const RETRY_SECONDS: u32 = 5;
+
+/// An app as its users see it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ShownApp {
+    /// As the subscriber calls it.
+    pub(super) name: String,
+    /// An address, or empty.
+    logo_url: String,
+}
+
+impl From<&PublicApp> for ShownApp {
+    fn from(app: &PublicApp) -> Self {
+        Self {
+            name: app.name.clone(),
+            logo_url: app.logo_url.clone(),
+        }
+    }
+}
 
 /// A page that says what went wrong and what to do. As with [`super::problem::Problem`] its code is a
 /// word that stays.
@@ -23,8 +42,9 @@ pub(super) struct PageProblem {
     code: String,
     title: &'static str,
     text: String,
-    app: Option<PublicApp>,
+    app: Option<ShownApp>,
     again: Option<String>,
+    retry_after: Option<u32>,
 }
 
 impl PageProblem {
@@ -42,6 +62,15 @@ impl PageProblem {
             text: text.into(),
             app: None,
             again: None,
+            retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS),
+        }
+    }
+
+    /// It may be better after so many seconds.
+    pub(super) fn after(self, seconds: u32) -> Self {
+        Self {
+            retry_after: Some(seconds),
+            ..self
         }
     }
 
@@ -76,7 +105,7 @@ impl PageProblem {
     }
 
     /// Under the app's name, with a way back to the beginning.
-    pub(super) fn of(self, app: PublicApp, again: String) -> Self {
+    pub(super) fn of(self, app: ShownApp, again: String) -> Self {
         Self {
             app: Some(app),
             again: Some(again),
@@ -105,8 +134,8 @@ impl IntoResponse for PageProblem {
             Some(app) => framed(self.status, self.title, app, &body),
             None => plain(self.status, self.title, &body),
         };
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let seconds = HeaderValue::from(RETRY_SECONDS);
+        if let Some(seconds) = self.retry_after {
+            let seconds = HeaderValue::from(seconds);
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         response
@@ -119,9 +148,19 @@ fn plain(status: StatusCode, title: &str, body: &str) -> Response {
 }
 
 /// A page under the app's logo.
-pub(super) fn framed(status: StatusCode, title: &str, app: &PublicApp, body: &str) -> Response {
+pub(super) fn framed(status: StatusCode, title: &str, app: &ShownApp, body: &str) -> Response {
     let body = format!("<div class=\"narrow\">{body}</div>");
-    let page = Page::new(status, title, &body);
+    under_logo(Page::new(status, title, &body), app)
+}
+
+/// The same with buttons that lead to somebody else's pages.
+pub(super) fn framed_form(title: &str, app: &ShownApp, body: &str) -> Response {
+    let body = format!("<div class=\"narrow\">{body}</div>");
+    let page = Page::new(StatusCode::OK, title, &body).with_redirecting_forms();
+    under_logo(page, app)
+}
+
+fn under_logo(page: Page<'_>, app: &ShownApp) -> Response {
     if app.logo_url.is_empty() {
         return page.into_response();
     }
@@ -135,24 +174,28 @@ pub(super) fn name(text: &str) -> String {
 }
 
 /// The query of a connect link.
-pub(super) fn link_query(link: &ConnectLink) -> String {
+pub(super) fn link_query(mailboxes: &Mailboxes, link: &ConnectLink) -> Result<String, SealError> {
     let mut query = Serializer::new(String::new());
     query.append_pair("plugin", link.plugin.as_str());
+    if let Some(session) = &link.session {
+        query.append_pair("session", &mailboxes.seal_session(session)?);
+        return Ok(query.finish());
+    }
     if let Some(user_id) = &link.user_id {
         query.append_pair("user_id", user_id);
     }
     if let Some(login_hint) = &link.login_hint {
         query.append_pair("login_hint", login_hint);
     }
-    query.finish()
+    Ok(query.finish())
 }
 
-/// Sends the browser elsewhere, which is told nothing of the address that it comes from.
-pub(super) fn redirect(to: &Url) -> Response {
+/// Sends the browser elsewhere by a GET; that place is told nothing of the address that it comes from.
+pub(super) fn redirect(status: StatusCode, to: &str) -> Response {
     let headers = [
-        (LOCATION, to.as_str()),
+        (LOCATION, to),
         (CACHE_CONTROL, "no-store"),
         (REFERRER_POLICY, "no-referrer"),
     ];
-    (StatusCode::FOUND, headers).into_response()
+    (status, headers).into_response()
 }

@@ -34,6 +34,10 @@ pub(super) trait Kind: Sized {
         None
     }
 
+    fn from_number(_: u64) -> Option<Self> {
+        None
+    }
+
     fn from_sequence<'de, A: SeqAccess<'de>>(mut sequence: A) -> Result<Option<Self>, A::Error> {
         while sequence.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
@@ -58,6 +62,14 @@ impl Kind for bool {
 
     fn from_flag(flag: bool) -> Option<Self> {
         Some(flag)
+    }
+}
+
+impl Kind for u64 {
+    const WANTED: &'static str = "must be a whole number";
+
+    fn from_number(number: u64) -> Option<Self> {
+        Some(number)
     }
 }
 
@@ -199,8 +211,8 @@ impl<'de, T: Kind> Visitor<'de> for AnyVisitor<T> {
         Ok(Field::WrongType)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Field<T>, E> {
-        Ok(Field::WrongType)
+    fn visit_u64<E>(self, number: u64) -> Result<Field<T>, E> {
+        Ok(given(T::from_number(number)))
     }
 
     fn visit_f64<E>(self, _: f64) -> Result<Field<T>, E> {

@@ -1,16 +1,18 @@
 //! Where users come back from their provider: what came of it is told to the app, or on a page.
 
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use serde::Deserialize;
 use url::Url;
 use utoipa::IntoParams;
 
 use super::Doors;
 use super::authority::ClientAddress;
+use super::browser::Browser;
 use super::connect_failure::Failure;
-use super::connect_pages::{PageProblem, framed, link_query, name, redirect};
+use super::connect_pages::{PageProblem, ShownApp, link_query, redirect};
+use super::connect_result::Shown;
 use super::query::QueryParameters;
 use crate::mailboxes::{
     CompleteError, Completed, ConnectLink, Connected, ProviderAnswer, PublicApp,
@@ -31,8 +33,8 @@ pub(super) struct CallbackParameters {
     error_description: Option<String>,
 }
 
-/// Where providers send users back to: register this address with your OAuth clients. When the app has a
-/// `callback_url`, the answer sends the user there with further query parameters: `status=success`,
+/// Where providers send users back to: register this address with your OAuth clients. It works in the browser in
+/// which the user pressed the button, once. When the app has a `callback_url`, or the connect session, the answer sends the user there with further query parameters: `status=success`,
 /// `credential_id`, `user_key`, `user_id` (if the link had one), `email`, `plugin`; or `status=error`,
 /// `error` (a word that stays), `error_description`, `plugin`, `user_id`.
 #[utoipa::path(
@@ -42,20 +44,22 @@ pub(super) struct CallbackParameters {
     tag = "Connect",
     params(CallbackParameters),
     responses(
-        (status = 200, body = String, content_type = "text/html", description = "A page that says which mailbox is connected"),
-        (status = 302, description = "To the app's `callback_url`, however it went", headers(("Location" = String, description = "With the parameters above"))),
-        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: no answer of a provider; `not_connected`: the user declined, or granted too little"),
+        (status = 302, description = "However it went: to the `callback_url`, or to a page that says it", headers(("Location" = String, description = "With the parameters above"))),
+        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: no answer of a provider"),
+        (status = 403, body = String, content_type = "text/html", description = "`another_browser`: the way began in another browser"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the way was used, took too long, or its link was replaced"),
+        (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
         (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
-        (status = 502, body = String, content_type = "text/html", description = "`provider_error`"),
-        (status = 503, body = String, content_type = "text/html", description = "`provider_unavailable` or `unavailable`"),
+        (status = 503, body = String, content_type = "text/html", description = "`unavailable`"),
     )
 )]
 pub(super) async fn oauth_callback(
     State(doors): State<Doors>,
     ClientAddress(address): ClientAddress,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
+    doors.visits.from(address)?;
     let query = QueryParameters::parse(query.as_deref());
     let (state, answer) = read(&query).ok_or_else(|| {
         PageProblem::new(
@@ -65,8 +69,18 @@ pub(super) async fn oauth_callback(
             "It is where mail providers send people back to, and something is missing for that. Begin again from the app that sent you here.",
         )
     })?;
-    match doors.mailboxes.complete(state, answer, address).await {
-        Ok(completed) => Ok(answered(&doors, completed)),
+    let browser = Browser::of(&headers, &doors.base_url).map(|browser| browser.digest());
+    let completed = doors
+        .mailboxes
+        .complete(state, browser.as_deref(), answer, address);
+    match completed.await {
+        Ok(completed) => answered(&doors, completed),
+        Err(CompleteError::AnotherBrowser) => Err(PageProblem::new(
+            StatusCode::FORBIDDEN,
+            "another_browser",
+            "Go on where you began",
+            "You pressed the button in another browser, or this one keeps no cookies. Nothing was connected. Open the link of the app in the browser that you want to use, and do all of it there, from the button on.",
+        )),
         Err(CompleteError::LinkDead) => Err(PageProblem::new(
             StatusCode::GONE,
             "link_expired",
@@ -96,31 +110,36 @@ fn read(query: &QueryParameters) -> Option<(&str, ProviderAnswer)> {
     Some((state, answer))
 }
 
-fn answered(doors: &Doors, completed: Completed) -> Response {
+fn answered(doors: &Doors, completed: Completed) -> Result<Response, PageProblem> {
     let Completed { app, link, result } = completed;
     let provider = doors.mailboxes.provider_settings(link.plugin);
     let label = provider.map_or("the provider", |settings| &settings.label);
     let result = result.map_err(|error| Failure::new(&error, &app.name, label));
     if let Some(url) = app_url(&app, &link, &result) {
-        return redirect(&url);
+        return Ok(redirect(StatusCode::FOUND, url.as_str()));
     }
-    match result {
-        Ok(connected) => connected_page(&app, &connected),
-        Err(failure) => {
-            let (base_url, key) = (&doors.base_url, &app.pushable_key);
-            let again = format!("{base_url}/connect/{key}?{}", link_query(&link));
-            failure.page(app, again).into_response()
-        }
-    }
+    let (base_url, key) = (&doors.base_url, &app.pushable_key);
+    let query = link_query(&doors.mailboxes, &link);
+    let query = query.map_err(|error| PageProblem::internal(&error))?;
+    let shown = Shown {
+        app: ShownApp::from(&app),
+        result: result.map(|connected| connected.email),
+        again: format!("{base_url}/connect/{key}?{query}"),
+    };
+    let page = shown.address(&doors.seal_keys, base_url);
+    let page = page.map_err(|error| PageProblem::internal(&error))?;
+    Ok(redirect(StatusCode::FOUND, &page))
 }
 
-/// The app's own address with what came of it behind its query.
+/// The app's own address, or the session's, with what came of it behind its query.
 fn app_url(
     app: &PublicApp,
     link: &ConnectLink,
     result: &Result<Connected, Failure>,
 ) -> Option<Url> {
-    let mut url = Url::parse(&app.callback_url).ok()?;
+    let session = link.session.as_ref();
+    let own = session.and_then(|session| session.callback_url.as_deref());
+    let mut url = Url::parse(own.unwrap_or(&app.callback_url)).ok()?;
     {
         let mut query = url.query_pairs_mut();
         match result {
@@ -146,15 +165,6 @@ fn app_url(
     Some(url)
 }
 
-fn connected_page(app: &PublicApp, connected: &Connected) -> Response {
-    let body = format!(
-        "<p class=\"card\" role=\"status\">{} can now send email from {}.</p><p>You can close this window.</p>",
-        name(&app.name),
-        name(&connected.email)
-    );
-    framed(StatusCode::OK, "Your mailbox is connected", app, &body)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +181,7 @@ mod tests {
             plugin: Plugin::B,
             user_id: Some("ü&x=1#".to_owned()),
             login_hint: None,
+            session: None,
         };
         let tail = format!(
             "status=error&error=no_address&error_description={text}&plugin=plugin_b\
@@ -196,6 +207,7 @@ mod tests {
                 pushable_key: String::new(),
                 logo_url: String::new(),
                 multiuser: false,
+                require_connect_session: false,
                 callback_url: callback_url.to_owned(),
             };
             let url = app_url(&app, &link, &Err(declined()));

@@ -110,6 +110,12 @@ impl<'a> Page<'a> {
 
 impl IntoResponse for Page<'_> {
     fn into_response(self) -> Response {
+        // With no referrer at all older browsers say no origin either when a button is pressed.
+        let referrer = if self.has_forms {
+            "same-origin"
+        } else {
+            "no-referrer"
+        };
         let refresh = self.refresh.map_or_else(String::new, |seconds| {
             format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">")
         });
@@ -130,7 +136,7 @@ impl IntoResponse for Page<'_> {
         for (name, value) in [
             (CONTENT_TYPE, "text/html; charset=utf-8"),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (REFERRER_POLICY, "no-referrer"),
+            (REFERRER_POLICY, referrer),
             (CACHE_CONTROL, "no-store"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));

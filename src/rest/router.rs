@@ -19,21 +19,23 @@ use super::body::BodyLimits;
 use super::document::{Document, say_what_all_answer};
 use super::problem::Problem;
 use super::stranger::Strangers;
+use super::visits::Visits;
 use super::webhook_document::say_what_is_told;
 use super::{
-    apps, audit, connect, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
+    apps, audit, connect, connect_result, connect_sessions, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
     payprov_webhook, request, send, shared, stats, subscribers, webhook_deliveries, webhook_secret,
     webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
 use crate::billing::Billing;
-use crate::config::Limits;
+use crate::config::{Limits, PortalSettings};
 use crate::mailboxes::Mailboxes;
 use crate::reports::Reports;
 use crate::sending::Sending;
 use crate::storage::readiness::Readiness;
 use crate::telemetry::throttle::Throttle;
 use crate::types::clock::SharedClock;
+use crate::types::seal::SealKeys;
 use crate::webhooks::Webhooks;
 
 /// What handlers work with.
@@ -65,6 +67,12 @@ pub struct Doors {
     pub finishing: CancellationToken,
     /// What is held for callers that have not authenticated.
     pub strangers: Strangers,
+    /// How often connect links are opened.
+    pub visits: Arc<Visits>,
+    /// Seal what comes back in addresses.
+    pub seal_keys: Arc<SealKeys>,
+    /// Who runs the gateway.
+    pub portal: Arc<PortalSettings>,
     /// The line on events that are not the payment provider's.
     pub refused_events: Arc<Throttle>,
     /// Opens sign-up; `None`: off.
@@ -97,7 +105,9 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(logs::show))
         .routes(routes!(stats::stats))
         .routes(routes!(stats::email_stats))
-        .routes(routes!(connect::connect))
+        .routes(routes!(connect_sessions::create))
+        .routes(routes!(connect::connect, connect::begin))
+        .routes(routes!(connect_result::connect_result))
         .routes(routes!(oauth_callback::oauth_callback))
         .routes(routes!(subscribers::create))
         .routes(routes!(payprov::status))

@@ -44,6 +44,8 @@ pub struct NewApp<'a> {
     pub multiuser: bool,
     /// Several mailboxes of one plugin and user.
     pub multilink: bool,
+    /// Mailboxes are connected by connect sessions alone.
+    pub require_connect_session: bool,
     /// An address, or empty.
     pub webhook_url: &'a str,
     /// An address, or empty.
@@ -61,9 +63,9 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
     let inserted = sqlx::query!(
         "INSERT INTO apps
              (id, subscriber_id, slug, name, pushable_key, send_key_sealed, send_key_digest,
-              webhook_secret_sealed, logo_url, multiuser, multilink, webhook_url, callback_url,
-              created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+              webhook_secret_sealed, logo_url, multiuser, multilink, require_connect_session,
+              webhook_url, callback_url, created_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
          ON CONFLICT ON CONSTRAINT apps_slug_key DO NOTHING",
         app.id.0,
         app.subscriber_id.0,
@@ -76,6 +78,7 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
         app.logo_url,
         app.multiuser,
         app.multilink,
+        app.require_connect_session,
         app.webhook_url,
         app.callback_url,
         app.created_at,
@@ -102,6 +105,8 @@ pub struct App {
     pub multiuser: bool,
     /// Several mailboxes of one plugin and user.
     pub multilink: bool,
+    /// Mailboxes are connected by connect sessions alone.
+    pub require_connect_session: bool,
     /// An address, or empty.
     pub webhook_url: String,
     /// An address, or empty.
@@ -120,6 +125,7 @@ struct Row {
     logo_url: String,
     multiuser: bool,
     multilink: bool,
+    require_connect_session: bool,
     webhook_url: String,
     callback_url: String,
     created_at: DateTime<Utc>,
@@ -136,6 +142,7 @@ impl From<Row> for App {
             logo_url: row.logo_url,
             multiuser: row.multiuser,
             multilink: row.multilink,
+            require_connect_session: row.require_connect_session,
             webhook_url: row.webhook_url,
             callback_url: row.callback_url,
             created_at: row.created_at,
@@ -157,8 +164,8 @@ pub async fn list(
 ) -> Result<Vec<App>, sqlx::Error> {
     let rows = sqlx::query_as!(
         Row,
-        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink, webhook_url,
-                  callback_url, created_at,
+        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
+                  require_connect_session, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
                    WHERE app_id = apps.id AND status = 'active') AS "users_count!"
            FROM apps WHERE subscriber_id = $1
@@ -184,8 +191,8 @@ pub async fn find_owned(
 ) -> Result<Option<App>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
-        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink, webhook_url,
-                  callback_url, created_at,
+        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
+                  require_connect_session, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
                    WHERE app_id = apps.id AND status = 'active') AS "users_count!"
            FROM apps WHERE subscriber_id = $1 AND pushable_key = $2"#,
@@ -208,6 +215,8 @@ pub struct Change {
     pub multiuser: Option<bool>,
     /// Several mailboxes of one plugin and user.
     pub multilink: Option<bool>,
+    /// Mailboxes are connected by connect sessions alone.
+    pub require_connect_session: Option<bool>,
     /// An address, or empty.
     pub webhook_url: Option<String>,
     /// An address, or empty.
@@ -241,8 +250,9 @@ pub async fn lock_fields(
     sqlx::query_as!(
         Change,
         r#"SELECT name AS "name?", logo_url AS "logo_url?", multiuser AS "multiuser?",
-                  multilink AS "multilink?", webhook_url AS "webhook_url?",
-                  callback_url AS "callback_url?"
+                  multilink AS "multilink?",
+                  require_connect_session AS "require_connect_session?",
+                  webhook_url AS "webhook_url?", callback_url AS "callback_url?"
            FROM apps WHERE id = $1 FOR UPDATE"#,
         app.0,
     )
@@ -305,7 +315,8 @@ pub async fn update(
         "UPDATE apps
          SET name = coalesce($2, name), logo_url = coalesce($3, logo_url),
              multiuser = coalesce($4, multiuser), multilink = coalesce($5, multilink),
-             webhook_url = coalesce($6, webhook_url), callback_url = coalesce($7, callback_url)
+             webhook_url = coalesce($6, webhook_url), callback_url = coalesce($7, callback_url),
+             require_connect_session = coalesce($8, require_connect_session)
          WHERE id = $1",
         app.0,
         change.name,
@@ -314,6 +325,7 @@ pub async fn update(
         change.multilink,
         change.webhook_url,
         change.callback_url,
+        change.require_connect_session,
     )
     .execute(connection)
     .await?;

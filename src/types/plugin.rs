@@ -3,12 +3,16 @@
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 /// A mail provider kind as send requests, user records and events spell it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Plugin {
     /// The first kind (Google by default).
+    #[serde(rename = "plugin_a")]
     A,
     /// The second kind (Microsoft by default).
+    #[serde(rename = "plugin_b")]
     B,
 }
 

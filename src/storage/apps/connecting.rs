@@ -17,6 +17,8 @@ pub struct PublicApp {
     pub logo_url: String,
     /// Several end users.
     pub multiuser: bool,
+    /// Mailboxes are connected by connect sessions alone.
+    pub require_connect_session: bool,
     /// Where end users go after connecting: an address, or empty.
     pub callback_url: String,
 }
@@ -31,7 +33,7 @@ pub async fn find_public(
     pushable_key: &str,
 ) -> Result<Option<PublicApp>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT id, name, pushable_key, logo_url, multiuser, callback_url
+        "SELECT id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url
          FROM apps WHERE pushable_key = $1",
         pushable_key,
     )
@@ -43,6 +45,7 @@ pub async fn find_public(
         pushable_key: row.pushable_key,
         logo_url: row.logo_url,
         multiuser: row.multiuser,
+        require_connect_session: row.require_connect_session,
         callback_url: row.callback_url,
     }))
 }

@@ -44,11 +44,12 @@ impl OAuthClient {
                         .append_pair("access_type", "offline")
                         .append_pair("prompt", "consent");
                 }
+                // Always asked: with an account named, Microsoft lets through at once whoever has agreed before,
+                // and one click on a stranger's link would connect the mailbox. It asks for consent where it is new.
                 ProviderKind::Microsoft => {
-                    query.append_pair("response_mode", "query");
-                    if request.login_hint.is_none() {
-                        query.append_pair("prompt", "select_account");
-                    }
+                    query
+                        .append_pair("response_mode", "query")
+                        .append_pair("prompt", "select_account");
                 }
                 // OpenID Connect Core §11: offline access takes consent.
                 ProviderKind::Generic => {

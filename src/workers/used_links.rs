@@ -1,4 +1,4 @@
-//! Removes the states of users who went to a provider and never came back.
+//! Forgets the used connect links that have lapsed.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ const EVERY: Duration = Duration::from_mins(1);
 /// Runs until `stop`.
 pub async fn run(mailboxes: Mailboxes, stop: CancellationToken) {
     loop {
-        if let Err(error) = mailboxes.remove_lapsed_states(&stop).await {
-            tracing::error!(%error, "lapsed OAuth states can't be removed");
+        if let Err(error) = mailboxes.forget_lapsed_links(&stop).await {
+            tracing::error!(%error, "lapsed connect links can't be removed");
         }
         if !pause(EVERY, &stop).await {
             return;

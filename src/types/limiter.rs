@@ -15,7 +15,7 @@ const SWEEP: Duration = Duration::from_mins(1);
 
 /// Counts by key. `C` is the time, which tests move.
 #[derive(Debug)]
-pub(super) struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
+pub struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
     limiter: RateLimiter<K, DefaultKeyedStateStore<K>, C, StateInformationMiddleware>,
     clock: C,
     most: usize,
@@ -24,7 +24,7 @@ pub(super) struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
 
 impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
     /// Remembers `most` keys at most.
-    pub(super) fn new(quota: Quota, most: usize, clock: C) -> Self {
+    pub fn new(quota: Quota, most: usize, clock: C) -> Self {
         let state = DefaultKeyedStateStore::default();
         Self {
             limiter: RateLimiter::new(quota, state, clock.clone()),
@@ -34,9 +34,13 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
         }
     }
 
-    /// Counts one more for a key: how many are left at this moment, or how long to wait for the next. While
-    /// there is no room for further keys, one more is one too many for each.
-    pub(super) fn count(&self, key: &K) -> Result<u32, Duration> {
+    /// Counts one more for a key: how many are left at this moment. While there is no room for further keys,
+    /// one more is one too many for each.
+    ///
+    /// # Errors
+    ///
+    /// How long to wait for the next one.
+    pub fn count(&self, key: &K) -> Result<u32, Duration> {
         self.sweep();
         if self.limiter.len() >= self.most {
             return Err(SWEEP);

@@ -1,0 +1,175 @@
+//! What a connect link says, and whether a mailbox may be connected by it.
+
+use std::net::IpAddr;
+
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::http::StatusCode;
+
+use super::Doors;
+use super::connect_pages::PageProblem;
+use super::query::QueryParameters;
+use crate::mailboxes::{ConnectLink, ConnectSession, PublicApp, SessionError};
+use crate::types::plugin::Plugin;
+use crate::types::secrets::PushableKey;
+
+/// Longest name of an app's own for a user, in characters.
+pub(super) const USER_ID_LENGTH: usize = 255;
+
+/// Longest expected account, in characters: RFC 5321 §4.5.3.1 allows 64 + 1 + 255 for an address.
+pub(super) const LOGIN_HINT_LENGTH: usize = 320;
+
+/// What a link says.
+pub(super) struct Asked {
+    pub(super) plugin: Option<Plugin>,
+    user_id: Option<String>,
+    login_hint: Option<String>,
+    session: Option<ConnectSession>,
+}
+
+impl Asked {
+    pub(super) fn link(&self, plugin: Plugin) -> ConnectLink {
+        ConnectLink {
+            plugin,
+            user_id: self.user_id.clone(),
+            login_hint: self.login_hint.clone(),
+            session: self.session.clone(),
+        }
+    }
+}
+
+/// The app of a link, and what the link says, if a mailbox may be connected by it.
+pub(super) async fn open(
+    doors: &Doors,
+    pushable_key: Result<Path<String>, PathRejection>,
+    query: &QueryParameters,
+    address: IpAddr,
+) -> Result<(PublicApp, Asked), PageProblem> {
+    let pushable_key = pushable_key
+        .ok()
+        .and_then(|Path(key)| PushableKey::parse(&key))
+        .ok_or_else(no_such_link)?;
+    let (mut asked, session) = read(query).map_err(|text| wrong(&text))?;
+    doors.visits.from(address)?;
+    let app = doors
+        .mailboxes
+        .linked_app(&pushable_key)
+        .await
+        .map_err(|error| PageProblem::database(&error))?
+        .ok_or_else(no_such_link)?;
+    doors.visits.of(app.id)?;
+    if doors.mailboxes.providers().next().is_none() {
+        return Err(not_set_up());
+    }
+    match session {
+        Some(token) => {
+            let session = doors.mailboxes.open_session(&app, token).await;
+            let session = session.map_err(|error| no_session(&error))?;
+            if asked.plugin.is_some() && session.plugin.is_some() && asked.plugin != session.plugin
+            {
+                return Err(wrong("It is for another provider."));
+            }
+            asked = Asked {
+                plugin: asked.plugin.or(session.plugin),
+                user_id: session.user_id.clone(),
+                login_hint: session.login_hint.clone(),
+                session: Some(session),
+            };
+        }
+        None if app.require_connect_session => return Err(session_required()),
+        None => {}
+    }
+    if app.multiuser && asked.user_id.is_none() {
+        return Err(wrong(
+            "The app has several users, and this link doesn't say whose mailbox it is for: the parameter user_id is missing.",
+        ));
+    }
+    let is_on = |plugin| doors.mailboxes.provider_settings(plugin).is_some();
+    match asked.plugin {
+        Some(plugin) if !is_on(plugin) => Err(plugin_off(plugin)),
+        _ => Ok((app, asked)),
+    }
+}
+
+/// What stands in the query, and the connect session that isn't opened yet.
+fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
+    let plugin = query.once("plugin")?.map(str::parse).transpose();
+    let asked = Asked {
+        plugin: plugin.map_err(|error| format!("The parameter plugin {error}."))?,
+        user_id: query.text("user_id", USER_ID_LENGTH)?.map(str::to_owned),
+        login_hint: query
+            .text("login_hint", LOGIN_HINT_LENGTH)?
+            .map(str::to_owned),
+        session: None,
+    };
+    let session = query.once("session")?;
+    if session.is_some() && (asked.user_id.is_some() || asked.login_hint.is_some()) {
+        return Err("Its connect session says whose mailbox it is for, and so does the link.".to_owned());
+    }
+    Ok((asked, session))
+}
+
+fn no_such_link() -> PageProblem {
+    PageProblem::new(
+        StatusCode::NOT_FOUND,
+        "link_not_found",
+        "This link doesn't work",
+        "It may have been replaced by a new one, or cut off on its way to you. Ask the app that sent you here for a new link.",
+    )
+}
+
+fn no_session(error: &SessionError) -> PageProblem {
+    match error {
+        SessionError::Invalid => PageProblem::new(
+            StatusCode::GONE,
+            "link_expired",
+            "This link is no longer valid",
+            "It has lapsed, was replaced, or was cut off on its way to you. Ask the app that sent you here for a new link.",
+        ),
+        SessionError::Used => PageProblem::new(
+            StatusCode::GONE,
+            "link_used",
+            "This link was used",
+            "A mailbox was connected by it, and it is good for one. To connect another mailbox, ask the app that sent you here for a new link.",
+        ),
+        SessionError::Database(error) => PageProblem::database(error),
+    }
+}
+
+fn session_required() -> PageProblem {
+    PageProblem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "connect_session_required",
+        "This link can't be used",
+        "The app takes only links that it has asked for itself, each for one of its users: those of connect sessions (POST /apps/{pushable_key}/connect-sessions), as its field require_connect_session says. Ask the app that sent you here for such a link.",
+    )
+}
+
+pub(super) fn plugin_off(plugin: Plugin) -> PageProblem {
+    PageProblem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "plugin_off",
+        "This provider is not available",
+        format!(
+            "The link asks for {plugin}, which is not set up here. Ask the app that sent you here for another link."
+        ),
+    )
+}
+
+pub(super) fn wrong(text: &str) -> PageProblem {
+    PageProblem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "invalid_request",
+        "This link has a mistake in it",
+        format!("{text} Ask the app that sent you here for another link."),
+    )
+}
+
+fn not_set_up() -> PageProblem {
+    PageProblem::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "not_set_up",
+        "No mailbox can be connected yet",
+        "The email gateway is not set up: its operator has turned on no mail provider. Tell the app that sent you here.",
+    )
+}

@@ -1,0 +1,93 @@
+//! The page at the end of the way, at an address of its own: it can be loaded again, and holds no code of the
+//! provider's. What it shows is sealed into its address.
+
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use super::Doors;
+use super::connect_failure::Failure;
+use super::connect_pages::{PageProblem, ShownApp, framed, name};
+use super::query::QueryParameters;
+use crate::types::seal::{SealError, SealKeys};
+use crate::types::sealed_text;
+
+/// What results are sealed for.
+const CONTEXT: &str = "connect result";
+
+/// What the page shows.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Shown {
+    pub(super) app: ShownApp,
+    /// The address of the connected mailbox.
+    pub(super) result: Result<String, Failure>,
+    /// The link, to begin again.
+    pub(super) again: String,
+}
+
+impl Shown {
+    /// The address of the page.
+    pub(super) fn address(&self, keys: &SealKeys, base_url: &str) -> Result<String, SealError> {
+        let sealed = sealed_text::seal(keys, CONTEXT, self)?;
+        Ok(format!("{base_url}/connect/result?shows={sealed}"))
+    }
+}
+
+/// What the page's address holds.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes what is read by hand")]
+pub(super) struct ResultParameters {
+    /// What the page shows, sealed.
+    shows: String,
+}
+
+/// The page that users are sent to from `GET /oauth/callback` when the app has no `callback_url`. It may be loaded
+/// again at any time.
+#[utoipa::path(
+    get,
+    path = "/connect/result",
+    operation_id = "connect_result",
+    tag = "Connect",
+    params(ResultParameters),
+    responses(
+        (status = 200, body = String, content_type = "text/html", description = "Which mailbox is connected"),
+        (status = 400, body = String, content_type = "text/html", description = "The word of why no mailbox was connected, such as `access_denied`: the user declined, or granted too little"),
+        (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the address is not one of the gateway's"),
+        (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
+        (status = 502, body = String, content_type = "text/html", description = "`provider_error`, or the provider's own word"),
+        (status = 503, body = String, content_type = "text/html", description = "`provider_unavailable` or `unavailable`"),
+    )
+)]
+pub(super) async fn connect_result(
+    State(doors): State<Doors>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, PageProblem> {
+    let query = QueryParameters::parse(query.as_deref());
+    let sealed = query.once("shows").ok().flatten();
+    let shown: Shown = sealed
+        .and_then(|sealed| sealed_text::open(&doors.seal_keys, CONTEXT, sealed))
+        .ok_or_else(|| {
+            PageProblem::new(
+                StatusCode::NOT_FOUND,
+                "link_not_found",
+                "This page isn't there",
+                "Its address was cut off or changed. Go back to the app that sent you here.",
+            )
+        })?;
+    Ok(match shown.result {
+        Ok(email) => connected(&shown.app, &email),
+        Err(failure) => failure.page(shown.app, shown.again).into_response(),
+    })
+}
+
+fn connected(app: &ShownApp, email: &str) -> Response {
+    let body = format!(
+        "<p class=\"card\" role=\"status\">{} can now send email from {}.</p><p>You can close this window.</p>",
+        name(&app.name),
+        name(email)
+    );
+    framed(StatusCode::OK, "Your mailbox is connected", app, &body)
+}

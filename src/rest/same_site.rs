@@ -1,0 +1,62 @@
+//! Keeps other sites' pages from pressing buttons here in the name of whoever looks at them.
+
+use axum::http::HeaderMap;
+use axum::http::header::{HOST, ORIGIN};
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Whether a request comes from another site's page. Browsers say where it comes from; programs say nothing.
+#[must_use]
+pub fn is_foreign(headers: &HeaderMap) -> bool {
+    if let Some(site) = headers.get(SEC_FETCH_SITE) {
+        return !matches!(site.as_bytes(), b"same-origin" | b"none");
+    }
+    let Some(origin) = headers.get(ORIGIN) else {
+        return false;
+    };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let origin = origin.to_str().ok();
+    let origin = origin.and_then(|origin| origin.split_once("://"));
+    match (origin, host) {
+        (Some((_, origin)), Some(host)) => !origin.eq_ignore_ascii_case(host),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_pages_and_programs_change_things() {
+        for (fields, foreign) in [
+            (&[][..], false),
+            (&[("sec-fetch-site", "same-origin")], false),
+            (&[("sec-fetch-site", "none")], false),
+            (&[("sec-fetch-site", "cross-site")], true),
+            (&[("sec-fetch-site", "same-site")], true),
+            (
+                &[
+                    ("origin", "http://127.0.0.1:8025"),
+                    ("host", "127.0.0.1:8025"),
+                ],
+                false,
+            ),
+            (
+                &[
+                    ("origin", "http://127.0.0.1:8080"),
+                    ("host", "127.0.0.1:8025"),
+                ],
+                true,
+            ),
+            (&[("origin", "null"), ("host", "127.0.0.1:8025")], true),
+            (&[("origin", "http://evil.example")], true),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in fields {
+                headers.insert(*name, axum::http::HeaderValue::from_static(value));
+            }
+            assert_eq!(is_foreign(&headers), foreign, "{fields:?}");
+        }
+    }
+}

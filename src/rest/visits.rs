@@ -1,0 +1,72 @@
+//! How often strangers may open connect links: each visit asks the database, and nobody has shown a key for it.
+
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use governor::Quota;
+use governor::clock::DefaultClock;
+
+use super::connect_pages::PageProblem;
+use crate::config::Limits;
+use crate::types::ids::AppId;
+use crate::types::limiter::KeyedLimiter;
+use crate::types::neighbourhood::neighbourhood;
+
+/// Addresses that are remembered at most; while more of them come, each further visit is one too many.
+const ADDRESSES: usize = 100_000;
+
+/// Visits by address, and by the link's app.
+#[derive(Debug)]
+pub struct Visits {
+    addresses: KeyedLimiter<IpAddr>,
+    apps: KeyedLimiter<uuid::Uuid>,
+}
+
+impl Visits {
+    /// With these bounds.
+    #[must_use]
+    pub fn new(limits: &Limits) -> Self {
+        let quota = |per_minute: u32| {
+            Quota::per_minute(NonZeroU32::new(per_minute).unwrap_or(NonZeroU32::MIN))
+        };
+        let clock = DefaultClock::default();
+        Self {
+            addresses: KeyedLimiter::new(
+                quota(limits.connect_visits_per_minute),
+                ADDRESSES,
+                clock.clone(),
+            ),
+            // Only apps that there are.
+            apps: KeyedLimiter::new(
+                quota(limits.connect_visits_per_minute_per_app),
+                usize::MAX,
+                clock,
+            ),
+        }
+    }
+
+    /// Counts a visit from this address.
+    pub(super) fn from(&self, address: IpAddr) -> Result<(), PageProblem> {
+        let counted = self.addresses.count(&neighbourhood(address));
+        counted.map(drop).map_err(too_many)
+    }
+
+    /// Counts a visit by a link of this app's.
+    pub(super) fn of(&self, app: AppId) -> Result<(), PageProblem> {
+        self.apps.count(&app.0).map(drop).map_err(too_many)
+    }
+}
+
+fn too_many(wait: Duration) -> PageProblem {
+    // Whole seconds, so that nobody comes back too early.
+    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+    PageProblem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "rate_limited",
+        "Please try again shortly",
+        "This page was opened too often within a minute. Wait a minute, and load it again.",
+    )
+    .after(u32::try_from(seconds).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,74 @@
+//! The table `used_links`: connect sessions and OAuth states that were used, until they lapse.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+/// Notes that a link was used; `false` when it was before.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn insert(
+    connection: &mut PgConnection,
+    id: Uuid,
+    expires_at: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let inserted = sqlx::query!(
+        "INSERT INTO used_links (id, expires_at) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
+        id,
+        expires_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(inserted.rows_affected() == 1)
+}
+
+/// Whether a link was used.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn exists(connection: &mut PgConnection, id: Uuid) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT 1 FROM used_links WHERE id = $1) AS "exists!""#,
+        id,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Removes links that have lapsed, `limit` at most of each kind, and says how many. Several replicas may do it
+/// at once.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove_lapsed(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let used = sqlx::query!(
+        "DELETE FROM used_links WHERE id IN (
+             SELECT id FROM used_links WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+        now,
+        limit,
+    )
+    .execute(&mut *connection)
+    .await?;
+    // The release before this one stores every state.
+    let stored = sqlx::query!(
+        "DELETE FROM oauth_states WHERE digest IN (
+             SELECT digest FROM oauth_states WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+        now,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(used.rows_affected() + stored.rows_affected())
+}
