@@ -94,7 +94,11 @@ mod tests {
             assert!(cookie.starts_with(prefix), "{cookie}");
             assert_eq!(cookie.ends_with("; Secure"), secure, "{cookie}");
             let pair = cookie.split(';').next().unwrap();
-            for sent in [pair.to_owned(), format!("a=b; {pair}; c=d"), format!(" x;{pair} ")] {
+            for sent in [
+                pair.to_owned(),
+                format!("a=b; {pair}; c=d"),
+                format!(" x;{pair} "),
+            ] {
                 let mut headers = HeaderMap::new();
                 headers.append(COOKIE, HeaderValue::from_static("first=1"));
                 headers.append(COOKIE, sent.parse().unwrap());

@@ -55,7 +55,11 @@ pub(super) fn consent(
         labels(&providers)
     );
     body.push_str(&operator(&doors.portal, &doors.base_url));
-    Ok(framed_form("Connect your mailbox", &ShownApp::from(app), &body))
+    Ok(framed_form(
+        "Connect your mailbox",
+        &ShownApp::from(app),
+        &body,
+    ))
 }
 
 fn labels(providers: &[&PluginSettings]) -> String {

@@ -104,7 +104,9 @@ fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
     };
     let session = query.once("session")?;
     if session.is_some() && (asked.user_id.is_some() || asked.login_hint.is_some()) {
-        return Err("Its connect session says whose mailbox it is for, and so does the link.".to_owned());
+        return Err(
+            "Its connect session says whose mailbox it is for, and so does the link.".to_owned(),
+        );
     }
     Ok((asked, session))
 }

@@ -54,10 +54,10 @@ pub(super) struct ResultParameters {
     params(ResultParameters),
     responses(
         (status = 200, body = String, content_type = "text/html", description = "Which mailbox is connected"),
-        (status = 400, body = String, content_type = "text/html", description = "The word of why no mailbox was connected, such as `access_denied`: the user declined, or granted too little"),
+        (status = 400, body = String, content_type = "text/html", description = "`not_connected`: the user declined, granted too little, or chose another account than the expected one; the page shows a word that says which"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the address is not one of the gateway's"),
         (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
-        (status = 502, body = String, content_type = "text/html", description = "`provider_error`, or the provider's own word"),
+        (status = 502, body = String, content_type = "text/html", description = "`provider_error`"),
         (status = 503, body = String, content_type = "text/html", description = "`provider_unavailable` or `unavailable`"),
     )
 )]

@@ -22,9 +22,9 @@ use super::stranger::Strangers;
 use super::visits::Visits;
 use super::webhook_document::say_what_is_told;
 use super::{
-    apps, audit, connect, connect_result, connect_sessions, credentials, health, logs, me, oauth_callback, payprov, payprov_actions,
-    payprov_webhook, request, send, shared, stats, subscribers, webhook_deliveries, webhook_secret,
-    webhook_test, webhooks,
+    apps, audit, connect, connect_result, connect_sessions, credentials, health, logs, me,
+    oauth_callback, payprov, payprov_actions, payprov_webhook, request, send, shared, stats,
+    subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
 use crate::billing::Billing;

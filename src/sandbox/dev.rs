@@ -358,8 +358,9 @@ fn screen(
         "  Mailbox   {} ({})",
         demo.mailbox.email, demo.plugin
     ));
+    // The demo user has a mailbox of the other plugin, which a bare link can't replace.
     line(format_args!(
-        "  Connect   {}   connects a mailbox, as your users would",
+        "  Connect   {}?plugin=plugin_b   connects a mailbox, as your users would",
         connect_url(daemon, demo)
     ));
     line(format_args!("  app_id    {}", demo.app.slug));

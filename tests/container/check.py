@@ -98,6 +98,17 @@ retry_seconds = [1, 3600]
 """)
 
 
+def press_connect_button(link):
+    """What a browser does with a connect link, cookies and redirects included."""
+    browser = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor()
+    )
+    with browser.open(link, timeout=60) as page:
+        assert b'<form method="post"' in page.read()
+    with browser.open(urllib.request.Request(link, data=b"", method="POST"), timeout=60) as page:
+        return page.read().decode()
+
+
 def make_app(stack):
     """A subscriber by the command line, an app by REST, a mailbox by the connect link."""
     created = json.loads(stack.mailgate("subscriber", "create", "--label", "Test", "--email", "t@example.com", "--json"))
@@ -105,7 +116,7 @@ def make_app(stack):
     app = json.loads(request("POST", f"{REST}/apps", {"name": "Container"}, **secret))
     pushable_key = app["pushable_key"]
     key = json.loads(request("GET", f"{REST}/apps/{pushable_key}/send-key", **secret))
-    page = request("GET", f"{REST}/connect/{pushable_key}?plugin=plugin_a&login_hint=ada@sandbox.example")
+    page = press_connect_button(f"{REST}/connect/{pushable_key}?plugin=plugin_a&login_hint=ada@sandbox.example")
     detail = json.loads(request("GET", f"{REST}/apps/{pushable_key}", **secret))
     assert [user["email"] for user in detail["users"]] == ["ada@sandbox.example"], page
     return {"app_id": app["app_id"], "pushable_key": pushable_key, "send_key": key["send_key"]}

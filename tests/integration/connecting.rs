@@ -2,22 +2,30 @@
 
 mod audited;
 mod browser;
+mod button;
 mod disconnect;
 mod failures;
 mod pages;
 mod provider;
 mod rules;
+mod sessions;
+mod visits;
 mod way;
 
 use mailgate::accounts::{AppFields, CreatedApp};
 use mailgate::types::ids::CredentialId;
 use mailgate::types::seal::SealKeys;
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::RequestBuilder;
+use reqwest::header::{COOKIE, HeaderMap, LOCATION};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use url::Url;
 
+use crate::support::caller::Caller;
 use crate::support::gateway::{Gateway, OPERATOR, SEAL_KEY};
+
+/// What the browser of these tests shows: it was here before.
+pub const BROWSER: &str = "mailgate_browser=bWFpbGdhdGUncyBicm93c2VyIG9mIHRoZXNlIHRlc3Q";
 
 /// What a browser is shown.
 struct Visit {
@@ -27,14 +35,21 @@ struct Visit {
 }
 
 impl Visit {
-    /// Opens an address without cookies; redirects are not followed.
+    /// Opens an address; redirects are not followed.
     async fn to(url: impl Into<String>) -> Self {
-        let browser = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()
-            .unwrap();
-        let response = browser.get(url.into()).send().await.unwrap();
+        Self::by(browser().get(url.into()).header(COOKIE, BROWSER)).await
+    }
+
+    /// Presses the button of the page at this address.
+    async fn press(url: impl Into<String>) -> Self {
+        let visit = Self::by(browser().post(url.into()).header(COOKIE, BROWSER)).await;
+        assert_ne!(visit.status, 302, "a POST is answered with 303");
+        visit
+    }
+
+    /// What a request is answered.
+    async fn by(request: RequestBuilder) -> Self {
+        let response = request.send().await.unwrap();
         Self {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
@@ -44,7 +59,7 @@ impl Visit {
 
     /// Where a redirect leads.
     fn location(&self) -> Url {
-        assert_eq!(self.status, 302, "{}", self.body);
+        assert!(matches!(self.status, 302 | 303), "{}", self.body);
         let location = self.headers[LOCATION].to_str().unwrap();
         location.parse().unwrap()
     }
@@ -55,6 +70,16 @@ impl Visit {
         let mut pairs = location.query_pairs();
         let value = pairs.find(|(found, _)| found == name)?.1;
         Some(value.into_owned())
+    }
+
+    /// The gateway's own page that a way ends at, where it does.
+    async fn end(self) -> Self {
+        let location = self.headers.get(LOCATION);
+        let location = location.map(|location| location.to_str().unwrap());
+        match location {
+            Some(page) if page.contains("/connect/result?") => Self::to(page).await,
+            _ => self,
+        }
     }
 
     fn title(&self) -> &str {
@@ -77,16 +102,26 @@ impl Visit {
         for (name, value) in [
             ("content-type", "text/html; charset=utf-8"),
             ("cache-control", "no-store"),
-            ("referrer-policy", "no-referrer"),
             ("x-content-type-options", "nosniff"),
         ] {
             assert_eq!(self.headers[name], value, "{name}");
         }
+        let has_forms = self.body.contains("<form");
+        let referrer = if has_forms {
+            "same-origin"
+        } else {
+            "no-referrer"
+        };
+        assert_eq!(self.headers["referrer-policy"], referrer);
         let policy = self.headers["content-security-policy"].to_str().unwrap();
         for directive in [
             "default-src 'none'",
             "style-src 'sha256-",
-            "form-action 'none'",
+            if has_forms {
+                "form-action 'self' http: https:"
+            } else {
+                "form-action 'none'"
+            },
             "base-uri 'none'",
             "frame-ancestors 'none'",
         ] {
@@ -121,16 +156,46 @@ fn link(gateway: &Gateway, app: &CreatedApp, parameters: &[(&str, &str)]) -> Url
     Url::parse_with_params(&address, parameters).unwrap()
 }
 
+/// A browser without cookies.
+fn browser() -> reqwest::Client {
+    let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    builder.no_proxy().build().unwrap()
+}
+
 /// From the link through the provider to where the user comes back.
 async fn until_callback(gateway: &Gateway, app: &CreatedApp, parameters: &[(&str, &str)]) -> Url {
-    let begun = Visit::to(link(gateway, app, parameters)).await;
+    let begun = Visit::press(link(gateway, app, parameters)).await;
     let granted = Visit::to(begun.location()).await;
     granted.location()
 }
 
 /// The whole way.
 async fn walk(gateway: &Gateway, app: &CreatedApp, parameters: &[(&str, &str)]) -> Visit {
-    Visit::to(until_callback(gateway, app, parameters).await).await
+    complete(until_callback(gateway, app, parameters).await).await
+}
+
+/// From where the user comes back to the end.
+async fn complete(callback: Url) -> Visit {
+    Visit::to(callback).await.end().await
+}
+
+/// The token of a connect session that the app's owner asks for.
+async fn session(gateway: &Gateway, app: &CreatedApp, body: Value) -> String {
+    let owner = Caller::owner(gateway).await;
+    let path = format!("/apps/{}/connect-sessions", app.pushable_key.expose());
+    let session = owner.post(&path, &body).await.success(201);
+    let url: Url = session["url"].as_str().unwrap().parse().unwrap();
+    let mut pairs = url.query_pairs();
+    let (_, token) = pairs.find(|(name, _)| name == "session").unwrap();
+    token.into_owned()
+}
+
+/// The whole way by a connect session of the gateway's own app, to a mailbox at `plugin_a`.
+async fn connect_by_session(gateway: &Gateway, email: &str) -> Visit {
+    let asked = json!({ "plugin": "plugin_a", "login_hint": email });
+    let token = session(gateway, &gateway.app, asked).await;
+    let parameters = [("plugin", "plugin_a"), ("session", token.as_str())];
+    walk(gateway, &gateway.app, &parameters).await
 }
 
 /// The whole way to a mailbox at `plugin_a` and the page at its end.
@@ -285,9 +350,9 @@ async fn left_with(gateway: &Gateway, count: usize) {
         .await;
 }
 
-/// How many ways have begun and not ended.
-async fn states(gateway: &Gateway) -> i64 {
-    sqlx::query_scalar("SELECT count(*) FROM oauth_states")
+/// How many ways and sessions were used and have not lapsed.
+async fn used_links(gateway: &Gateway) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM used_links")
         .fetch_one(&mut gateway.database().await)
         .await
         .unwrap()

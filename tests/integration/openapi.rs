@@ -23,6 +23,7 @@ async fn start() -> Gateway {
         .set("LIMITS__REQUESTS_PER_SECOND", 100_000)
         .set("LIMITS__REQUESTS_BURST", 100_000)
         .set("LIMITS__AUTHENTICATION_FAILURES_PER_MINUTE", 1_000_000)
+        .set("LIMITS__CONNECT_VISITS_PER_MINUTE", 1_000_000)
         .start()
         .await
 }

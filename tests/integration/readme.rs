@@ -37,7 +37,7 @@ enum Use {
 }
 
 /// The blocks without a mark, by how they begin.
-const UNMARKED: [(&str, Use); 16] = [
+const UNMARKED: [(&str, Use); 17] = [
     (
         "make ",
         Use::Elsewhere(
@@ -51,6 +51,10 @@ const UNMARKED: [(&str, Use); 16] = [
     ("curl https://gateway.example/send ", Use::Gateway),
     ("curl https://gateway.example/apps \\", Use::Gateway),
     ("swaks --server smtp.gateway.example ", Use::Gateway),
+    (
+        "curl https://gateway.example/apps/pk_…/connect-sessions ",
+        Use::Gateway,
+    ),
     (
         "curl https://gateway.example/apps/pk_…/webhooks ",
         Use::Gateway,

@@ -37,6 +37,7 @@ async fn a_new_app_is_answered_with_its_secrets() {
                 "pushable_key",
                 "multiuser",
                 "multilink",
+                "require_connect_session",
                 "webhook_url",
                 "callback_url",
                 "webhook_secret",
@@ -58,13 +59,14 @@ async fn a_new_app_is_answered_with_its_secrets() {
     }
 }
 
-const ITEM: [&str; 9] = [
+const ITEM: [&str; 10] = [
     "app_id",
     "name",
     "pushable_key",
     "logo_url",
     "multiuser",
     "multilink",
+    "require_connect_session",
     "webhook_url",
     "callback_url",
     "created_at",

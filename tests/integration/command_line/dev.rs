@@ -214,9 +214,9 @@ async fn connects(dev: &Dev) {
     let page = http_client().get(link).send().await.unwrap();
     assert_eq!(page.status(), 200);
     let page = page.text().await.unwrap();
-    assert!(page.contains(">Connect Sandbox A</a>"), "{page}");
+    assert!(page.contains(">Connect Sandbox A</button>"), "{page}");
     let link = format!("{link}?plugin=plugin_a");
-    let page = http_client().get(link).send().await.unwrap();
+    let page = http_client().post(link).send().await.unwrap();
     let sandbox = dev.text("/sandbox_url");
     assert!(page.url().as_str().starts_with(sandbox), "{}", page.url());
     assert_eq!(page.status(), 200);

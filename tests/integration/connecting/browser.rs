@@ -25,7 +25,7 @@ async fn app_page(servers: &mut JoinSet<()>) -> String {
 }
 
 async fn call_back(gateway: &Gateway, callback_url: &str) {
-    sqlx::query("UPDATE apps SET callback_url = $1")
+    sqlx::query("UPDATE apps SET callback_url = $1, multilink = true")
         .bind(callback_url)
         .execute(&mut gateway.database().await)
         .await
@@ -67,6 +67,8 @@ async fn through_the_sandbox_without_scripts() {
                 Step::expect_text("Your mailbox is not connected"),
                 Step::screenshot(&format!("connect-denied-{device}")),
                 Step::click("#try-again"),
+                Step::expect_text("Connect your mailbox"),
+                Step::click("#connect-plugin_b"),
                 Step::expect_url("/oauth/authorize"),
             ])
             .await;

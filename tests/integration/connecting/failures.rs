@@ -5,8 +5,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
-    Visit, active, another_app, connect, execute, grants_of, left_with, link, no_grant_of, rows,
-    walk,
+    Visit, active, another_app, complete, connect, execute, grants_of, left_with, link,
+    no_grant_of, rows, walk,
 };
 use crate::support::gateway::{Gateway, MAILBOX, OPERATOR};
 use crate::support::stand_in::StandIn;
@@ -15,7 +15,7 @@ use crate::support::stand_in::oauth::Answer;
 /// A user who comes back from the stand-in with any code, and these further parameters.
 async fn callback(gateway: &Gateway, parameters: &str) -> Url {
     let asked = [("plugin", "plugin_b"), ("user_id", "u 1")];
-    let begun = Visit::to(link(gateway, &gateway.app, &asked)).await;
+    let begun = Visit::press(link(gateway, &gateway.app, &asked)).await;
     let state = begun.parameter("state").unwrap();
     let base = &gateway.daemon.base_url;
     let url = format!("{base}/oauth/callback?state={state}&{parameters}");
@@ -37,7 +37,7 @@ async fn who_declines_may_try_again() {
     let (_, rest) = page.body.split_once("id=\"try-again\" href=\"").unwrap();
     let again = rest.split('"').next().unwrap().replace("&amp;", "&");
     assert_eq!(again, link(&gateway, &gateway.app, &parameters).as_str());
-    assert_eq!(Visit::to(again).await.status, 302);
+    assert_eq!(Visit::to(again).await.status, 200);
     gateway.stop().await;
 }
 
@@ -61,8 +61,8 @@ async fn a_partial_grant_of_a_connected_account_is_left_alone() {
     let other = another_app(&gateway, "Other").await;
     let address = "partial@sandbox.example";
     // As if it had granted all: the sandbox does as the address says.
-    let page = Visit::to({
-        let begun = Visit::to(link(&gateway, &other, &[("plugin", "plugin_a")])).await;
+    let page = complete({
+        let begun = Visit::press(link(&gateway, &other, &[("plugin", "plugin_a")])).await;
         let mut request = begun.location();
         request.query_pairs_mut().append_pair("login_hint", address);
         let scope: Vec<(String, String)> = request
@@ -158,7 +158,7 @@ async fn each_failure_of_the_provider_has_its_word() {
         if let Some(answer) = answer {
             stand_in.tokens.queue(answer);
         }
-        let page = Visit::to(callback(&gateway, parameters).await).await;
+        let page = complete(callback(&gateway, parameters).await).await;
         if word.is_empty() {
             assert_eq!(page.status, status, "{}", page.body);
             continue;
@@ -172,7 +172,7 @@ async fn each_failure_of_the_provider_has_its_word() {
         "error=x&error_description=%3Cscript%3E%0A{}",
         "y".repeat(2_000)
     );
-    let page = Visit::to(callback(&gateway, &said).await).await;
+    let page = complete(callback(&gateway, &said).await).await;
     page.is_failure(400, "x");
     assert!(page.body.contains("&lt;script&gt; yyy"), "{}", page.body);
     assert!(page.body.matches('y').count() < 400);
@@ -208,7 +208,7 @@ async fn a_browser_that_goes_away_leaves_nothing_half_done() {
     let url = callback(&gateway, "code=c").await;
     tokio::select! {
         // Its connection is closed when this ends.
-        page = gateway.http.get(url).send() => panic!("answered before the provider: {page:?}"),
+        page = gateway.http.get(url).header("cookie", super::BROWSER).send() => panic!("answered before the provider: {page:?}"),
         () = gateway.eventually("the exchange", async |_| stand_in.tokens.calls_so_far() > 0) => {}
     }
     release.cancel();

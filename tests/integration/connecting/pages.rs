@@ -2,7 +2,7 @@
 
 use reqwest::StatusCode;
 
-use super::{Visit, another_app, connect, execute, link, states, walk};
+use super::{Visit, another_app, complete, connect, execute, link, used_links, walk};
 use crate::command_line::process::Invocation;
 use crate::support::gateway::Gateway;
 
@@ -18,10 +18,15 @@ async fn the_chooser_has_a_button_for_each_provider_that_is_on() {
     assert_eq!(page.title(), "Connect your mailbox");
     for part in [
         "<bdi>Demo</bdi>",
-        ">Connect Tom &amp; &lt;Jerry&gt;</a>",
-        ">Connect Sandbox B</a>",
-        "id=\"connect-plugin_a\" href=\"?plugin=plugin_a\"",
-        "id=\"connect-plugin_b\" href=\"?plugin=plugin_b\"",
+        "id=\"connect-plugin_a\">Connect Tom &amp; &lt;Jerry&gt;</button>",
+        "id=\"connect-plugin_b\">Connect Sandbox B</button>",
+        "method=\"post\" action=\"?plugin=plugin_a\"",
+        "method=\"post\" action=\"?plugin=plugin_b\"",
+        "What <strong><bdi>Demo</bdi></strong> will be able to do",
+        "Send email from your address",
+        "How to take it back",
+        "your account at Tom &amp; &lt;Jerry&gt; or Sandbox B",
+        "runs at <strong><bdi>127.0.0.1</bdi></strong>",
     ] {
         assert!(page.body.contains(part), "{part}: {}", page.body);
     }
@@ -36,11 +41,12 @@ async fn the_chooser_has_a_button_for_each_provider_that_is_on() {
     ];
     let address = link(&gateway, &gateway.app, &said);
     let page = Visit::to(address.clone()).await;
-    let (_, rest) = page
+    let (before, _) = page
         .body
-        .split_once("id=\"connect-plugin_b\" href=\"")
+        .split_once("\"><button class=\"main\" id=\"connect-plugin_b\"")
         .unwrap();
-    let href = rest.split('"').next().unwrap().replace("&amp;", "&");
+    let (_, action) = before.rsplit_once("action=\"").unwrap();
+    let href = action.replace("&amp;", "&");
     let next = address.join(&href).unwrap();
     let pairs: Vec<(String, String)> = next.query_pairs().into_owned().collect();
     let expected = [("plugin", "plugin_b")].into_iter().chain(said);
@@ -48,12 +54,12 @@ async fn the_chooser_has_a_button_for_each_provider_that_is_on() {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     assert_eq!(pairs, expected);
-    let begun = Visit::to(next).await;
+    let begun = Visit::press(next).await;
     assert_eq!(
         begun.parameter("login_hint").as_deref(),
         Some("ada+1@sandbox.example")
     );
-    assert_eq!(states(&gateway).await, 1, "only a choice begins a way");
+    assert_eq!(used_links(&gateway).await, 0, "to begin stores nothing");
     gateway.stop().await;
 }
 
@@ -63,7 +69,7 @@ async fn a_hostile_app_shows_as_text() {
     execute(
         &gateway,
         "UPDATE apps SET name = '<script>alert(1)</script>\" onload=\"x',
-                logo_url = 'https://cdn.example:8443/a\"onerror=\"x.png?a=1&b=<c>'",
+                multilink = true, logo_url = 'https://cdn.example:8443/a\"onerror=\"x.png?a=1&b=<c>'",
     )
     .await;
     let chooser = Visit::to(link(&gateway, &gateway.app, &[])).await;
@@ -122,22 +128,22 @@ async fn wrong_links_are_told_what_is_wrong() {
         (&long_user, "invalid_request"),
         (&long_hint, "invalid_request"),
     ] {
-        let page = Visit::to(format!("{base}/connect/{key}?{query}")).await;
-        page.is_failure(422, code);
+        let address = format!("{base}/connect/{key}?{query}");
+        Visit::to(&address).await.is_failure(422, code);
+        Visit::press(address).await.is_failure(422, code);
     }
-    assert_eq!(states(&gateway).await, 0);
     for query in [
         format!("plugin=plugin_a&user_id={}", long(255)),
         format!("plugin=plugin_a&login_hint={}", long(320)),
         "plugin=plugin_a&user_id=&login_hint=&more=x&more=y".to_owned(),
     ] {
-        let begun = Visit::to(format!("{base}/connect/{key}?{query}")).await;
-        assert_eq!(begun.status, 302, "{query}");
+        let begun = Visit::press(format!("{base}/connect/{key}?{query}")).await;
+        assert_eq!(begun.status, 303, "{query}");
         assert_eq!(begun.headers["cache-control"], "no-store");
         assert_eq!(begun.headers["referrer-policy"], "no-referrer");
     }
     let page = Visit::to(format!("{base}/connect/{key}")).await;
-    assert_eq!(page.body.matches("class=\"button\"").count(), 1);
+    assert_eq!(page.body.matches("<button").count(), 1);
     gateway.stop().await;
 }
 
@@ -160,8 +166,8 @@ async fn a_multiuser_app_has_to_name_its_user() {
         assert!(page.body.contains("user_id"), "{}", page.body);
     }
     let named = [("plugin", "plugin_a"), ("user_id", "u")];
-    let begun = Visit::to(link(&gateway, &other, &named)).await;
-    assert_eq!(begun.status, 302);
+    let begun = Visit::press(link(&gateway, &other, &named)).await;
+    assert_eq!(begun.status, 303);
 
     // Changed on the way: the user is told, and nothing is kept.
     let hint = [
@@ -170,7 +176,7 @@ async fn a_multiuser_app_has_to_name_its_user() {
     ];
     let callback = super::until_callback(&gateway, &gateway.app, &hint).await;
     execute(&gateway, "UPDATE apps SET multiuser = true").await;
-    Visit::to(callback).await.is_failure(400, "user_id_missing");
+    complete(callback).await.is_failure(400, "user_id_missing");
     super::left_with(&gateway, 1).await;
     gateway.stop().await;
 }
@@ -236,7 +242,7 @@ async fn the_callback_by_itself_is_no_page_of_anybody() {
     let callback = super::until_callback(&gateway, &gateway.app, &parameters).await;
     let page = Visit::to(format!("{callback}&code=another")).await;
     page.is_failure(400, "invalid_callback");
-    assert_eq!(Visit::to(callback).await.status, 200);
+    assert_eq!(complete(callback).await.status, 200);
     let page = walk(&gateway, &gateway.app, &parameters).await;
     assert_eq!(page.title(), "Your mailbox is connected");
     gateway.stop().await;

@@ -14,7 +14,7 @@ const ADA: &str = "ada@provider.test";
 /// The whole way of a user's browser; answers the address at its end.
 async fn connect(provider: &Provider, gateway: &Gateway, hint: &str) -> Visit {
     let parameters = [("plugin", "plugin_b"), ("login_hint", hint)];
-    let begun = Visit::to(link(gateway, &gateway.app, &parameters)).await;
+    let begun = Visit::press(link(gateway, &gateway.app, &parameters)).await;
     let callback = provider.authorize(begun.location().as_str()).await;
     Visit::to(callback).await
 }

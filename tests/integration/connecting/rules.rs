@@ -2,10 +2,11 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
+use serde_json::json;
 
 use super::{
-    Visit, access_token, active, another_app, connect, connected, disconnected, events, execute,
-    grants, left_with, rows, until_callback, walk,
+    access_token, active, another_app, complete, connect, connect_by_session, connected,
+    disconnected, events, execute, grants, left_with, rows, session, until_callback, walk,
 };
 use crate::support::gateway::{Gateway, MAILBOX, OPERATOR};
 
@@ -43,7 +44,7 @@ async fn without_multilink_a_mailbox_replaces_the_other_of_its_plugin() {
         walk(&gateway, &gateway.app, &other_plugin).await.status,
         200
     );
-    assert_eq!(connect(&gateway, &gateway.app, GRACE).await.status, 200);
+    assert_eq!(connect_by_session(&gateway, GRACE).await.status, 200);
     let rows = rows(&gateway, &gateway.app).await;
     let found: Vec<_> = rows
         .iter()
@@ -103,11 +104,9 @@ async fn users_of_a_multiuser_app_have_their_own() {
     let gateway = Gateway::start().await;
     execute(&gateway, "UPDATE apps SET multiuser = true").await;
     for (user, email) in [("u1", GRACE), ("u2", GRACE), ("u2", "eve@sandbox.example")] {
-        let parameters = [
-            ("plugin", "plugin_a"),
-            ("user_id", user),
-            ("login_hint", email),
-        ];
+        let asked = json!({ "user_id": user, "login_hint": email });
+        let token = session(&gateway, &gateway.app, asked).await;
+        let parameters = [("plugin", "plugin_a"), ("session", token.as_str())];
         assert_eq!(walk(&gateway, &gateway.app, &parameters).await.status, 200);
     }
     let rows = rows(&gateway, &gateway.app).await;
@@ -156,10 +155,10 @@ async fn the_same_address_again_keeps_its_id() {
 
     // Revoking the forgotten grant of the same account might end the new one with it.
     assert_eq!(grants(&gateway), 2);
-    assert_eq!(connect(&gateway, &gateway.app, GRACE).await.status, 200);
+    assert_eq!(connect_by_session(&gateway, GRACE).await.status, 200);
     left_with(&gateway, 2).await;
     gateway.clock.advance(TimeDelta::minutes(5));
-    assert_eq!(connect(&gateway, &gateway.app, MAILBOX).await.status, 200);
+    assert_eq!(connect_by_session(&gateway, MAILBOX).await.status, 200);
     let (id, user_key, at) = connected_at(&gateway, MAILBOX).await;
     assert_eq!((id, user_key), (before.0, before.1));
     assert!(
@@ -190,14 +189,12 @@ async fn of_callbacks_at_once_one_mailbox_stays() {
     let mut callbacks = Vec::new();
     for number in 0..6 {
         let email = format!("racer-{number}@sandbox.example");
-        let parameters = [
-            ("plugin", "plugin_a"),
-            ("user_id", "new"),
-            ("login_hint", &email),
-        ];
+        let asked = json!({ "user_id": "new", "login_hint": email });
+        let token = session(&gateway, &gateway.app, asked).await;
+        let parameters = [("plugin", "plugin_a"), ("session", token.as_str())];
         callbacks.push(until_callback(&gateway, &gateway.app, &parameters).await);
     }
-    let pages = join_all(callbacks.into_iter().map(Visit::to)).await;
+    let pages = join_all(callbacks.into_iter().map(complete)).await;
     for page in pages {
         assert_eq!(page.status, 200, "{}", page.body);
     }
@@ -225,13 +222,9 @@ async fn the_same_account_may_be_connected_in_several_apps() {
     assert_eq!(connect(&gateway, &other, MAILBOX).await.status, 200);
     let token = access_token(&gateway, gateway.mailbox.credential).await;
     // Replaced here, but connected there: the account's grant is left alone.
-    assert_eq!(connect(&gateway, &gateway.app, GRACE).await.status, 200);
-    assert_eq!(
-        connect(&gateway, &gateway.app, "eve@sandbox.example")
-            .await
-            .status,
-        200
-    );
+    for email in [GRACE, "eve@sandbox.example"] {
+        assert_eq!(connect_by_session(&gateway, email).await.status, 200);
+    }
     left_with(&gateway, 3).await;
     assert!(gateway.sandbox.authorization.authenticate(MAILBOX, &token));
     // And with the last app it ends, which is asked for by that app's own token.

@@ -12,7 +12,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 38] = [
+const SPECIFIED: [(&str, &str); 41] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -37,7 +37,10 @@ const SPECIFIED: [(&str, &str); 38] = [
         "POST",
         "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
     ),
+    ("POST", "/apps/{pushable_key}/connect-sessions"),
     ("GET", "/connect/{pushable_key}"),
+    ("POST", "/connect/{pushable_key}"),
+    ("GET", "/connect/result"),
     ("GET", "/oauth/callback"),
     ("GET", "/audit"),
     ("GET", "/logs"),
@@ -195,7 +198,10 @@ async fn every_path_takes_the_methods_that_are_described_and_no_other() {
             if described.contains(&(method.to_string(), path.clone())) {
                 // Without a credential.
                 let expected = match path.as_str() {
+                    // It names no provider.
+                    "/connect/{pushable_key}" if method == Method::POST => 422,
                     "/healthz" | "/readyz" | "/connect/{pushable_key}" => 200,
+                    "/connect/result" => 404,
                     "/oauth/callback" | "/payprov/webhook" => 400,
                     _ => 401,
                 };

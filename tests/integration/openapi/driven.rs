@@ -98,6 +98,24 @@ expected-statuses = ["2xx", 401, 422]
 include-name = "GET /oauth/callback"
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 400, 410]
+
+# Only the gateway can seal what stands in these.
+[[operations]]
+include-name = "GET /connect/result"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 404]
+
+# Nor is a made-up session one, and beside it nothing else may stand.
+[[operations]]
+include-name = ["GET /connect/{pushable_key}", "POST /connect/{pushable_key}"]
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 303, 404, 410, 422]
+
+# No schema says which host is the app's own.
+[[operations]]
+include-name = "POST /apps/{pushable_key}/connect-sessions"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 422]
 "#;
 
 async fn post(gateway: &Gateway, path: &str, header: (&str, &str), body: Value) -> Value {
@@ -274,6 +292,8 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
             "throwaway",
         ),
         ("GET", "/connect/{pushable_key}", "lasting"),
+        ("POST", "/connect/{pushable_key}", "lasting"),
+        ("POST", "/apps/{pushable_key}/connect-sessions", "lasting"),
     ] {
         // The rest of the time a key is made up.
         write!(
@@ -420,6 +440,9 @@ async fn every_operation_keeps_to_the_document_with_credentials() {
     let mut all = operations(&gateway).await;
     all.remove(&("POST".to_owned(), "/me/reset-api-secret".to_owned()));
     all.remove(&("GET".to_owned(), "/oauth/callback".to_owned()));
+    all.remove(&("GET".to_owned(), "/connect/result".to_owned()));
+    // It leads elsewhere.
+    all.remove(&("POST".to_owned(), "/connect/{pushable_key}".to_owned()));
     assert_eq!(
         succeeded(&calls),
         all,
@@ -459,7 +482,8 @@ async fn every_operation_keeps_to_the_document_without_credentials() {
     .map(|(method, path)| (method.to_owned(), path.to_owned()));
     assert_eq!(succeeded(&calls), BTreeSet::from(open.clone()));
     for (method, path) in operations(&gateway).await {
-        let is_open = path == "/oauth/callback" || open.iter().any(|(_, open)| *open == path);
+        let is_open = ["/oauth/callback", "/connect/result"].contains(&path.as_str())
+            || open.iter().any(|(_, open)| *open == path);
         let refused = (method, path, 401);
         assert!(is_open || calls.contains(&refused), "{refused:?}");
     }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::command_line::process::http_client;
 use crate::command_line::serve::{replica, with_plugins};
+use crate::connecting::BROWSER;
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::stand_in::StandIn;
 use crate::support::stand_in::submission::{Answer, Stage};
@@ -74,8 +75,21 @@ async fn no_line_at_any_level_holds_one() {
         "http://{http}/connect/{}?plugin=plugin_a&login_hint=carol%40sandbox.example",
         gateway.app.pushable_key.expose()
     );
-    let response = http_client().get(link).send().await.unwrap();
-    assert!(response.status().is_success(), "{}", response.status());
+    sqlx::query("UPDATE apps SET multilink = true")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let browser = browser.no_proxy().build().unwrap();
+    // The button, the provider, the way back, and the page at its end.
+    let mut step = browser.post(link);
+    for status in [303, 302, 302, 200] {
+        let answer = step.header("cookie", BROWSER).send().await.unwrap();
+        assert_eq!(answer.status(), status);
+        let place = answer.headers().get("location");
+        let place = place.map_or("http://127.0.0.1:9/", |place| place.to_str().unwrap());
+        step = browser.get(place.to_owned());
+    }
     for to in [
         "bob@example.com",
         "tempfail@example.com",

@@ -2,6 +2,7 @@
 
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
 use mailgate::types::plugin::Plugin;
+use mailgate::types::seal::SealKeys;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _};
 
@@ -131,16 +132,17 @@ async fn keys_are_rotated_while_mail_goes_on() {
     // Nobody sends from this one, so nothing but the command changes its tokens.
     let idle = "idle@sandbox.example";
     gateway.connect(None, Plugin::B, idle).await;
-    let link = format!(
-        "{}/connect/{}?plugin=plugin_a",
-        gateway.daemon.base_url,
-        gateway.app.pushable_key.expose()
-    );
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none());
-    let response = client.build().unwrap().get(link).send().await.unwrap();
-    assert!(response.status().is_redirection(), "{}", response.status());
+    // As the release before this one stores it.
+    let keys = SealKeys::parse([SEAL_KEY]).unwrap();
+    sqlx::query(
+        "INSERT INTO oauth_states (digest, app_id, pushable_key, plugin, redirect_uri, code_verifier_sealed, expires_at)
+         VALUES ('x', $1, 'pk_x', 'plugin_a', 'x', $2, now() + interval '10 minutes')",
+    )
+    .bind(gateway.app.id.0)
+    .bind(keys.seal("x", "x").unwrap())
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
     for column in COLUMNS {
         let (table, name) = (column.table, column.column);
         let any = AssertSqlSafe(format!(

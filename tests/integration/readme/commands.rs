@@ -91,6 +91,10 @@ async fn what_a_subscriber_types_works() {
         let answer: Value = serde_json::from_str(&printed).expect(&script);
         if command.contains("/send") {
             assert_eq!(answer["status"], "sent", "{answer}");
+        } else if command.contains("/connect-sessions") {
+            let link = format!("/connect/{}?session=", gateway.app.pushable_key.expose());
+            assert!(answer["url"].as_str().unwrap().contains(&link), "{answer}");
+            assert!(answer["expires_at"].is_string(), "{answer}");
         } else if command.contains("/webhooks") {
             assert_eq!(answer["events"], json!(["email.sent", "email.failed_perm"]));
             assert!(answer["secret"].as_str().unwrap().starts_with("whsec_"));
@@ -100,7 +104,7 @@ async fn what_a_subscriber_types_works() {
             }
         }
     }
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 5);
     let arrived = gateway.arrived().await;
     assert_eq!(arrived.len(), 2);
     for message in arrived {
