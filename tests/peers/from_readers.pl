@@ -10,7 +10,9 @@ my $json = JSON::PP->new->utf8;
 my @shown;
 for my $field (@{ $json->decode(do { local $/; <STDIN> }) }) {
     utf8::encode(my $octets = $field);
-    my @list = Email::Address::XS->parse($octets);
-    push @shown, { 'Email::Address::XS' => [ grep { defined } map { $_->address } @list ] };
+    my @shown_here = grep { defined } map { $_->address } Email::Address::XS->parse($octets);
+    # It gives octets back, and JSON has characters. What is no UTF-8 stays as it is.
+    utf8::decode($_) for @shown_here;
+    push @shown, { 'Email::Address::XS' => \@shown_here };
 }
 print $json->encode(\@shown);

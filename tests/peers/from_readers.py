@@ -65,8 +65,10 @@ for field in json.load(sys.stdin):
     answers = {}
     for name, way in WAYS.items():
         try:
-            # Octets that it couldn't decode are none that JSON knows.
-            answers[name] = [(address or "").encode("utf-8", "replace").decode() for address in way(raw)]
+            # Octets that it didn't decode stand in surrogates, which JSON doesn't know.
+            answers[name] = [
+                (address or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace") for address in way(raw)
+            ]
         except Exception:  # A reader that gives up, in whatever way, shows nobody.
             answers[name] = []
     shown.append(answers)

@@ -89,11 +89,12 @@ fn behind_quotes(quoted: &str) -> Option<&str> {
     }
 }
 
-/// An address whose local part needs no quotes, or needs them for spaces and dots alone.
+/// An address whose local part needs no quotes, or needs them for spaces and dots alone. One that looks like an
+/// encoded word is another address to readers that decode first.
 fn address(text: &str) -> Option<EmailAddress> {
     let address = EmailAddress::parse(text).ok()?;
     let local_part = address.local_part().trim_matches('"');
-    (!local_part.contains(SPECIALS)).then_some(address)
+    (!local_part.contains(SPECIALS) && !local_part.contains("=?")).then_some(address)
 }
 
 fn is(address: &EmailAddress, text: &str) -> bool {
@@ -227,6 +228,8 @@ mod tests {
             " =?utf-8?x?a?= <ada@sandbox.example>",
             " =? <ada@sandbox.example>",
             " ada@sandbox.example (=?utf-8?q?evil=40example.org?=)",
+            " =?utf-8?q??=ada@sandbox.example",
+            " =?utf-8?q?evil?= <=?utf-8?q?x?=ada@sandbox.example>",
         ] {
             assert_eq!(sole(value), None, "{value:?}");
         }

@@ -45,10 +45,11 @@ async fn only_what_the_provider_signed_just_now_is_taken() {
         .await;
     let before = stored(&billed).await;
     let now = gateway.clock.now().timestamp();
+    let customer = billed.get("/me").await["payprov_customer_id"].clone();
     let body = event(
         "evt_new",
         "customer.subscription.deleted",
-        &json!({ "id": "sub_1" }),
+        &json!({ "id": "sub_1", "customer": customer }),
     );
     let good = signature(WEBHOOK_SECRET, now, &body);
     let changed = body.replacen("sub_1", "sub_2", 1);

@@ -134,13 +134,18 @@ fn replies() -> BTreeSet<(String, String)> {
             let path = entry.unwrap().path();
             if path.is_dir() && !path.ends_with("tests") {
                 folders.push(path);
-            } else if path.extension().is_some_and(|it| it == "rs") && !path.ends_with("tests.rs") {
+            } else if path.extension().is_some_and(|it| it == "rs") && !is_of_tests(&path) {
                 replies_of(&std::fs::read_to_string(path).unwrap(), &mut replies);
             }
         }
     }
     assert!(replies.len() > 30, "{replies:?}");
     replies
+}
+
+/// Whether a source is compiled for tests alone.
+fn is_of_tests(path: &Path) -> bool {
+    path.ends_with("tests.rs") || path.ends_with("fuzzing.rs")
 }
 
 /// Finds `(451, "4.3.0"`: in a reply's making, or in a pair that one is made of.
