@@ -42,8 +42,8 @@ pub(super) struct PageProblem {
     code: String,
     title: &'static str,
     text: String,
-    app: Option<ShownApp>,
-    again: Option<String>,
+    /// The app, and the way back to the beginning.
+    of: Option<Box<(ShownApp, String)>>,
     retry_after: Option<u32>,
 }
 
@@ -60,8 +60,7 @@ impl PageProblem {
             code: code.to_owned(),
             title,
             text: text.into(),
-            app: None,
-            again: None,
+            of: None,
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS),
         }
     }
@@ -107,8 +106,7 @@ impl PageProblem {
     /// Under the app's name, with a way back to the beginning.
     pub(super) fn of(self, app: ShownApp, again: String) -> Self {
         Self {
-            app: Some(app),
-            again: Some(again),
+            of: Some(Box::new((app, again))),
             ..self
         }
     }
@@ -117,7 +115,7 @@ impl PageProblem {
 impl IntoResponse for PageProblem {
     fn into_response(self) -> Response {
         let mut body = format!("<p class=\"card\">{}</p>", escaped(&self.text));
-        if let Some(again) = &self.again {
+        if let Some((_, again)) = self.of.as_deref() {
             // Writing to a String can't fail, here and below.
             let _ = write!(
                 body,
@@ -130,8 +128,8 @@ impl IntoResponse for PageProblem {
             "<p class=\"soft\"><small>Code: <code>{}</code></small></p>",
             escaped(&self.code)
         );
-        let mut response = match &self.app {
-            Some(app) => framed(self.status, self.title, app, &body),
+        let mut response = match self.of.as_deref() {
+            Some((app, _)) => framed(self.status, self.title, app, &body),
             None => plain(self.status, self.title, &body),
         };
         if let Some(seconds) = self.retry_after {

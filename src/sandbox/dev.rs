@@ -104,7 +104,8 @@ pub async fn run(options: DevOptions) -> Result<(), DevError> {
         home.state().display()
     );
     let database = postgres::start(home.state(), durability).await?;
-    let run = with_database(&options, &home, &database, &files, &early, &clock).await;
+    let run = with_database(&options, &home, &database, &files, &early, &clock);
+    let run = Box::pin(run).await;
     database.stop().await;
     run
 }
