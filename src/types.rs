@@ -4,6 +4,7 @@ pub mod audit;
 pub mod budget;
 pub mod clock;
 pub mod connection_limits;
+pub mod display_name;
 pub mod email_address;
 pub mod event;
 pub mod event_name;

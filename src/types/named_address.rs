@@ -1,6 +1,7 @@
 //! An email address with a name before it, as people write a sender: `Ada <ada@example.com>`
 //! (RFC 5322 §3.4, name-addr). Comments and groups are not read.
 
+use super::display_name::{AT_SIGNS, holds_another};
 use super::email_address::{EmailAddress, InvalidEmailAddress};
 
 /// Longest name, in characters.
@@ -25,6 +26,9 @@ pub enum InvalidNamedAddress {
          take it for the address"
     )]
     NameLikeAddress,
+    /// The name holds an address other than the one behind it.
+    #[error("the name holds an address other than the one behind it")]
+    NameOfAnother,
     /// The name is too long.
     #[error("the name before the address is longer than 255 characters")]
     NameTooLong,
@@ -75,7 +79,10 @@ impl NamedAddress {
         let is_quoted = name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             && !name.contains("=?")
             && !name.contains("  ");
-        if name.contains('@') && !is_quoted {
+        if holds_another(name, &address) {
+            return Err(InvalidNamedAddress::NameOfAnother);
+        }
+        if name.contains(AT_SIGNS) && !is_quoted {
             return Err(InvalidNamedAddress::NameLikeAddress);
         }
         Ok(Self {
@@ -131,8 +138,18 @@ mod tests {
                 "ada@example.com",
             ),
             (
-                r#""A \"B\" \\ <c@d>" <ada@example.com>"#,
-                Some(r#"A "B" \ <c@d>"#),
+                r#""A \"B\" \\ <c>" <ada@example.com>"#,
+                Some(r#"A "B" \ <c>"#),
+                "ada@example.com",
+            ),
+            (
+                r#""ada@example.com" <Ada@example.com>"#,
+                Some("ada@example.com"),
+                "Ada@example.com",
+            ),
+            (
+                r#""Ada @ Work" <ada@example.com>"#,
+                Some("Ada @ Work"),
                 "ada@example.com",
             ),
             (r#""" <ada@example.com>"#, None, "ada@example.com"),
@@ -170,9 +187,12 @@ mod tests {
             r#""Ada" Lovelace <ada@example.com>"#,
             r#""Ada"@x <ada@example.com>"#,
             "Ada <ada@example.com> ",
-            r#""Jörg eve@example.org" <ada@example.com>"#,
-            r#""x  eve@example.org" <ada@example.com>"#,
-            r#""=?utf-8?q?x?= eve@example.org" <ada@example.com>"#,
+            r#""eve@example.org" <ada@example.com>"#,
+            r#""Eve <eve@example.org>" <ada@example.com>"#,
+            "eve\u{ff20}example.org <ada@example.com>",
+            r#""Jörg @ Work" <ada@example.com>"#,
+            r#""x  ada@example.com" <ada@example.com>"#,
+            r#""=?utf-8?q?x?= ada@example.com" <ada@example.com>"#,
             &format!("{} <ada@example.com>", "x".repeat(256)),
         ] {
             assert!(parse(text).is_err(), "{text}");

@@ -4,6 +4,7 @@
 use mail_parser::MessageParser;
 use mail_parser::decoders::charsets::map::charset_decoder;
 
+use crate::types::display_name::{AT_SIGNS, holds_another};
 use crate::types::email_address::EmailAddress;
 
 /// What stands in a name only in quotes (RFC 5322 §3.2.3, specials), but for the dot, which everybody
@@ -11,17 +12,17 @@ use crate::types::email_address::EmailAddress;
 const SPECIALS: [char; 12] = ['(', ')', '<', '>', '[', ']', ':', ';', '@', '\\', ',', '"'];
 
 /// What a comment may not hold, since readers differ on where it ends or look for addresses in it.
-const NOT_IN_COMMENTS: [char; 6] = ['(', '<', '>', '@', '\\', '"'];
+const NOT_IN_COMMENTS: [char; 5] = ['(', '<', '>', '\\', '"'];
 
 /// A word in front of the angle brackets.
 enum Word<'a> {
-    /// In quotes: a name, whatever it holds.
-    Quoted,
+    /// In quotes, which are taken off.
+    Quoted(String),
     Plain(&'a str),
 }
 
-/// The address, where there is exactly one and nothing beside it can be taken for another. A name holds no
-/// `@` but in quotes, or where it is just the address itself.
+/// The address, where there is exactly one and nothing beside it can be taken for another: a name holds no
+/// other, and an `@` only in quotes, or where it is just the address itself.
 pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
     let text = String::from_utf8_lossy(value).replace("\r\n", "");
     if text.contains(|letter: char| letter.is_control() && letter != '\t') {
@@ -31,9 +32,14 @@ pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
     let address = match (in_brackets, words.as_slice()) {
         (Some(inside), words) => {
             let address = address(inside)?;
+            let is_alone = words.len() == 1 && !text.contains("=?");
             let fits = |word: &Word<'_>| match word {
-                Word::Quoted => true,
-                Word::Plain(word) => !word.contains(SPECIALS),
+                // Readers that join words, or decode before they look for quotes, could make another of it.
+                Word::Quoted(name) if name.contains(AT_SIGNS) => {
+                    is_alone && !holds_another(name, &address)
+                }
+                Word::Quoted(_) => true,
+                Word::Plain(word) => !word.contains(SPECIALS) && !word.contains(AT_SIGNS),
             };
             let is_itself = matches!(words, [Word::Plain(word)] if is(&address, word));
             (is_itself || words.iter().all(fits)).then_some(address)?
@@ -53,7 +59,8 @@ fn split(text: &str) -> Option<(Vec<Word<'_>>, Option<&str>)> {
         let behind = match first {
             '(' => {
                 let (comment, behind) = rest[1..].split_once(')')?;
-                (!comment.contains(NOT_IN_COMMENTS)).then_some(behind)?
+                let is_harmless = !comment.contains(NOT_IN_COMMENTS) && !comment.contains(AT_SIGNS);
+                is_harmless.then_some(behind)?
             }
             _ if in_brackets.is_some() => return None,
             '<' => {
@@ -62,8 +69,9 @@ fn split(text: &str) -> Option<(Vec<Word<'_>>, Option<&str>)> {
                 behind
             }
             '"' => {
-                words.push(Word::Quoted);
-                behind_quotes(&rest[1..])?
+                let (name, behind) = unquote(&rest[1..])?;
+                words.push(Word::Quoted(name));
+                behind
             }
             _ => {
                 let end = rest.find([' ', '\t', '(', '<', '"']);
@@ -77,15 +85,15 @@ fn split(text: &str) -> Option<(Vec<Word<'_>>, Option<&str>)> {
     Some((words, in_brackets))
 }
 
-/// What stands behind the quotes, of which the first is taken off.
-fn behind_quotes(quoted: &str) -> Option<&str> {
-    let mut letters = quoted.chars();
+/// What stands in the quotes, of which the first is taken off, and behind them.
+fn unquote(quoted: &str) -> Option<(String, &str)> {
+    let (mut name, mut letters) = (String::new(), quoted.chars());
     loop {
         match letters.next()? {
-            '"' => return Some(letters.as_str()),
-            '\\' => letters.next()?,
-            letter => letter,
-        };
+            '"' => return Some((name, letters.as_str())),
+            '\\' => name.push(letters.next()?),
+            letter => name.push(letter),
+        }
     }
 }
 
@@ -109,7 +117,7 @@ fn hides_another(text: &str, has_one_word: bool, address: &EmailAddress) -> bool
         let Some((decoded, behind)) = decode(&rest[start..]) else {
             return true;
         };
-        if decoded.contains('@') && !(has_one_word && is(address, &decoded)) {
+        if decoded.contains(AT_SIGNS) && !(has_one_word && is(address, &decoded)) {
             return true;
         }
         rest = behind;
@@ -160,9 +168,12 @@ mod tests {
             " J\u{f6}rg \u{1f389} <ada@sandbox.example>",
             r#" "Lovelace, Ada" <ada@sandbox.example>"#,
             r#""Ada" Lovelace <ada@sandbox.example>"#,
-            r#" "eve@sandbox.example" <ada@sandbox.example>"#,
-            r#" "A \"B\" <c@d>" <ada@sandbox.example>"#,
+            r#" "A \"B\" <c>" <ada@sandbox.example>"#,
             r#" "ada@sandbox.example" <ada@sandbox.example>"#,
+            r#" "'ADA@sandbox.example'" <ada@sandbox.example>"#,
+            r#" "ada\@sandbox.example" (she) <ada@sandbox.example>"#,
+            r#" "Ada @ Work" <ada@sandbox.example>"#,
+            r#" "Ada (@ada)" <ada@sandbox.example>"#,
             " Ada@Sandbox.example <ada@sandbox.example>",
             " =?utf-8?q?Ad=C3=A4?= <ada@sandbox.example>",
             " =?utf-8?q?Lovelace=2C?= =?ISO-8859-1*en?Q?_Ad=E4?= <ada@sandbox.example>",
@@ -191,6 +202,20 @@ mod tests {
             " evil@example.org<ada@sandbox.example>",
             " x evil@example.org <ada@sandbox.example>",
             r#" "x" evil@example.org <ada@sandbox.example>"#,
+            r#" "evil@example.org" <ada@sandbox.example>"#,
+            r#" "evil\@example.org" <ada@sandbox.example>"#,
+            " \"evil\r\n @example.org\" <ada@sandbox.example>",
+            r#" "A \"B\" <c@d>" <ada@sandbox.example>"#,
+            r#" "Evil <evil@example.org>" <ada@sandbox.example>"#,
+            r#" "evil@example.org" (x) <ada@sandbox.example>"#,
+            r#" "ada@sandbox.example" Ada <ada@sandbox.example>"#,
+            r#" "evil@" example.org <ada@sandbox.example>"#,
+            r#" evil "@example.org" <ada@sandbox.example>"#,
+            " evil\u{ff20}example.org <ada@sandbox.example>",
+            " \"evil\u{ff20}example.org\" <ada@sandbox.example>",
+            " (evil\u{fe6b}example.org) <ada@sandbox.example>",
+            " =?utf-8?b?ZXZpbO+8oGV4YW1wbGUub3Jn?= <ada@sandbox.example>",
+            " \"=?utf-8?q?=22?= ada@sandbox.example\" <ada@sandbox.example>",
             r#" "x"@example.org <ada@sandbox.example>"#,
             r#" "x"evil@example.org <ada@sandbox.example>"#,
             " Ada ada@sandbox.example <ada@sandbox.example>",

@@ -1,6 +1,6 @@
 //! The fuzz target of a connection: messages of up to a mebibyte through every buffer that there is, by
 //! DATA and by BDAT, in any chunks and packets, in lock-step and pipelined. What is answered with 250 is
-//! what was sent, to the octet.
+//! what was sent, to the octet; where bare line feeds are normalized, but for those.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,17 +40,27 @@ struct Plan {
     lock_step: bool,
     chunk_lengths: Vec<usize>,
     packet_lengths: Vec<usize>,
+    /// What is sent, before dots are stuffed.
+    sent: Vec<u8>,
+    /// What has to arrive.
     content: Vec<u8>,
 }
 
 /// Several messages on one connection.
 pub(crate) fn smtp_connection(data: &[u8]) {
     let mut input = Input::new(data);
-    let messages = usize::from(input.byte() % 2) + 1;
-    let plans: Vec<Plan> = (0..messages).map(|_| plan(&mut input)).collect();
+    let options = input.byte();
+    let bare_newline = if options & 2 == 2 {
+        BareNewline::Normalize
+    } else {
+        BareNewline::Refuse
+    };
+    let plans: Vec<Plan> = (0..=options % 2)
+        .map(|_| plan(&mut input, bare_newline))
+        .collect();
     let backend = Recorder::default();
     RUNTIME.with(|runtime| {
-        let replies = runtime.block_on(dialogue(&plans, &backend));
+        let replies = runtime.block_on(dialogue(&plans, &backend, bare_newline));
         let delivered =
             std::mem::take(&mut *backend.0.lock().unwrap_or_else(PoisonError::into_inner));
         let expected: Vec<&Vec<u8>> = plans
@@ -68,7 +78,7 @@ pub(crate) fn smtp_connection(data: &[u8]) {
     });
 }
 
-fn plan(input: &mut Input<'_>) -> Plan {
+fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     let options = input.byte();
     // Powers of two are where buffers end.
     let length = |input: &mut Input<'_>| {
@@ -102,18 +112,44 @@ fn plan(input: &mut Input<'_>) -> Plan {
     if !content.ends_with(b"\r\n") {
         content.extend_from_slice(b"\r\n");
     }
+    let chunked = options & 1 == 1;
+    let sent = if bare_newline == BareNewline::Normalize && options & 64 == 64 {
+        // Every line end, or one of two. The dot that ends DATA stands behind CRLF.
+        let step = if options & 128 == 128 { 2 } else { 1 };
+        let kept = if chunked { 0 } else { 1 };
+        with_bare_newlines(&content, step, kept)
+    } else {
+        content.clone()
+    };
     Plan {
-        chunked: options & 1 == 1,
+        chunked,
         lock_step: options & 2 == 2,
         chunk_lengths,
         packet_lengths,
+        sent,
         content,
     }
 }
 
-async fn dialogue(plans: &[Plan], backend: &Recorder) -> String {
+/// Each `step`th line end without its CR, but for as many at the end.
+fn with_bare_newlines(content: &[u8], step: usize, kept: usize) -> Vec<u8> {
+    let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
+    let mut bare = Vec::with_capacity(content.len());
+    for (number, line) in lines.iter().enumerate() {
+        match line.strip_suffix(b"\r\n") {
+            Some(line) if number % step == 0 && number + kept < lines.len() => {
+                bare.extend_from_slice(line);
+                bare.push(b'\n');
+            }
+            _ => bare.extend_from_slice(line),
+        }
+    }
+    bare
+}
+
+async fn dialogue(plans: &[Plan], backend: &Recorder, bare_newline: BareNewline) -> String {
     let (mut client, server) = tokio::io::duplex(PACKET);
-    let settings = settings();
+    let settings = settings(bare_newline);
     let session = Session::new(Arc::clone(&settings.session), Encryption::Tls);
     let stop = CancellationToken::new();
     let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -149,12 +185,12 @@ async fn send(client: &mut DuplexStream, plan: &Plan, replies: &mut String) {
     .await;
     let mut steps: Vec<Vec<u8>> = Vec::new();
     if plan.chunked {
-        let mut rest = plan.content.as_slice();
+        let mut rest = plan.sent.as_slice();
         let mut lengths = plan.chunk_lengths.iter().cycle();
         loop {
             let length = lengths.next().map_or(rest.len(), |length| *length);
             // A thousand chunks say what ten thousand do.
-            let length = length.max(plan.content.len() / 1_000).min(rest.len());
+            let length = length.max(plan.sent.len() / 1_000).min(rest.len());
             let (chunk, behind) = rest.split_at(length);
             rest = behind;
             let last = if rest.is_empty() { " LAST" } else { "" };
@@ -165,8 +201,8 @@ async fn send(client: &mut DuplexStream, plan: &Plan, replies: &mut String) {
         }
     } else {
         steps.push(b"DATA\r\n".to_vec());
-        let mut stuffed = Vec::with_capacity(plan.content.len() + 5);
-        for line in plan.content.split_inclusive(|byte| *byte == b'\n') {
+        let mut stuffed = Vec::with_capacity(plan.sent.len() + 5);
+        for line in plan.sent.split_inclusive(|byte| *byte == b'\n') {
             if line.starts_with(b".") {
                 stuffed.push(b'.');
             }
@@ -260,7 +296,7 @@ fn runtime() -> Runtime {
     runtime
 }
 
-fn settings() -> ConnectionSettings {
+fn settings(bare_newline: BareNewline) -> ConnectionSettings {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let Ok(builder) =
         ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
@@ -282,7 +318,7 @@ fn settings() -> ConnectionSettings {
             mechanisms: vec![Mechanism::Plain],
             starttls: true,
             ask_for_recipients: false,
-            bare_newline: BareNewline::Refuse,
+            bare_newline,
         }),
         tls: TlsAcceptor::from(Arc::new(tls)),
         implicit_tls: true,

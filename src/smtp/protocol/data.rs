@@ -309,11 +309,9 @@ impl ChunkReceiver {
         let Some(last) = bytes.last() else { return };
         let mut unkept = 0;
         let mut malformed = self.after_cr && bytes.first() != Some(&b'\n');
+        // What is refused is measured to its end, so that the reason is the same at any split.
         for position in memchr::memchr3_iter(b'\r', b'\n', 0, bytes) {
-            if malformed {
-                break;
-            }
-            malformed = match bytes[position] {
+            malformed |= match bytes[position] {
                 b'\r' => bytes.get(position + 1).is_some_and(|next| *next != b'\n'),
                 b'\n' if position == 0 && self.after_cr => false,
                 b'\n' if position > 0 && bytes[position - 1] == b'\r' => false,

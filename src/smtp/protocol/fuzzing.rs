@@ -73,26 +73,41 @@ fn lines(pieces: &[&[u8]], limit: usize) -> Vec<Line> {
     lines
 }
 
-/// A message's content by DATA and by BDAT: what is taken is what was sent, to the octet.
+/// A message's content by DATA and by BDAT: what is taken is what was sent, to the octet, but for bare line
+/// feeds where these are normalized.
 pub(crate) fn smtp_content(data: &[u8]) {
     let mut input = Input::new(data);
     let taken_from = usize::from(input.byte());
     let (cuts, chunks) = (input.cuts(), input.cuts());
     let content = input.rest();
-    let expected = match verdict(content) {
-        Ok(()) => Ok(content.to_vec()),
-        Err(refused) => Err(refused),
-    };
-    let chunked = by_bdat(content, chunks, cuts, taken_from);
-    assert_eq!(chunked, expected, "by BDAT");
+    for bare_newline in [BareNewline::Refuse, BareNewline::Normalize] {
+        let expected = verdict(content, bare_newline);
+        let by_bdat = |chunks, cuts| by_bdat(content, chunks, cuts, taken_from, bare_newline);
+        for received in [by_bdat(chunks, cuts), by_bdat(&[], &[]), by_bdat(&[1], &[])] {
+            assert_eq!(received, expected, "by BDAT");
+        }
+        stuffed_content(content, &expected, cuts, taken_from, bare_newline);
+        let stream = [content, b"\r\n.\r\nQUIT\r\n"].concat();
+        any_stream(&stream, cuts, taken_from, bare_newline);
+    }
+}
 
+/// As a client sends it by DATA that knows where its lines begin.
+fn stuffed_content(
+    content: &[u8],
+    expected: &Result<Vec<u8>, RefusedContent>,
+    cuts: &[u8],
+    taken_from: usize,
+    bare_newline: BareNewline,
+) {
     let mut stuffed = Vec::new();
     let mut at_line_start = true;
     for byte in content {
         if at_line_start && *byte == b'.' {
             stuffed.push(b'.');
         }
-        at_line_start = *byte == b'\n' && stuffed.last() == Some(&b'\r');
+        at_line_start = *byte == b'\n'
+            && (stuffed.last() == Some(&b'\r') || bare_newline == BareNewline::Normalize);
         stuffed.push(*byte);
     }
     let is_whole = content.is_empty() || content.ends_with(b"\r\n");
@@ -101,8 +116,8 @@ pub(crate) fn smtp_content(data: &[u8]) {
     }
     stuffed.extend_from_slice(b".\r\nQUIT\r\n");
     for cuts in [cuts, &[], &[1]] {
-        let (received, left) = by_data(&stuffed, cuts, taken_from);
-        match (&expected, is_whole) {
+        let (received, left) = by_data(&stuffed, cuts, taken_from, bare_newline);
+        match (expected, is_whole) {
             (Ok(content), true) => {
                 assert_eq!(received, Progress::End(Ok(content.clone())), "by DATA");
                 assert_eq!(left, b"QUIT\r\n");
@@ -117,23 +132,67 @@ pub(crate) fn smtp_content(data: &[u8]) {
     }
 }
 
-/// What the rules say of a content.
-fn verdict(content: &[u8]) -> Result<(), RefusedContent> {
-    let mut rest = content.iter().peekable();
-    let mut malformed = false;
-    while let Some(byte) = rest.next() {
-        malformed |= match byte {
-            b'\r' => rest.next_if_eq(&&b'\n').is_none(),
-            b'\n' | 0 => true,
-            _ => false,
+/// Whatever a client sends behind DATA: the first dot on a line of its own between CRLFs ends it, and
+/// nothing else does.
+fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareNewline) {
+    let behind_command = [&b"\r\n"[..], stream].concat();
+    let Some(end) = memchr::memmem::find(&behind_command, b"\r\n.\r\n") else {
+        unreachable!("the stream ends so");
+    };
+    let mut unstuffed = Vec::new();
+    let (mut before, mut rest) = (&b"\r\n"[..], &stream[..end]);
+    while !rest.is_empty() {
+        // A dot behind a bare line feed is one that the client didn't stuff, unless there are two.
+        let drops_dot = match before {
+            b"\r\n" => rest.starts_with(b"."),
+            _ => rest.starts_with(b".."),
         };
+        rest = &rest[usize::from(drops_dot)..];
+        let line = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
+        let (line, behind) = rest.split_at(line);
+        unstuffed.extend_from_slice(line);
+        before = if line.ends_with(b"\r\n") {
+            b"\r\n"
+        } else {
+            b"\n"
+        };
+        rest = behind;
     }
-    if content.len() > LIMIT {
+    let expected = verdict(&unstuffed, bare_newline);
+    let whole = by_data(stream, &[], taken_from, bare_newline);
+    assert_eq!(whole.1, stream[end + 3..]);
+    match (&whole.0, &expected) {
+        // How long it is when dots and bare CRs mix is of no account.
+        (Progress::End(Err(_)), Err(_)) => {}
+        (Progress::End(received), expected) => assert_eq!(received, expected, "by DATA"),
+        _ => unreachable!("it has ended"),
+    }
+    for cuts in [cuts, &[1]] {
+        let received = by_data(stream, cuts, taken_from, bare_newline);
+        assert_eq!(received, whole, "by DATA");
+    }
+}
+
+/// The content that is to arrive, or what the rules say of it.
+fn verdict(content: &[u8], bare_newline: BareNewline) -> Result<Vec<u8>, RefusedContent> {
+    let mut rest = content.iter().peekable();
+    let (mut kept, mut malformed) = (Vec::new(), false);
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'\r' if rest.next_if_eq(&&b'\n').is_some() => kept.extend_from_slice(b"\r\n"),
+            b'\n' if bare_newline == BareNewline::Normalize => kept.extend_from_slice(b"\r\n"),
+            byte => {
+                malformed |= matches!(byte, b'\r' | b'\n' | 0);
+                kept.push(*byte);
+            }
+        }
+    }
+    if kept.len() > LIMIT {
         Err(RefusedContent::TooLarge)
     } else if malformed {
         Err(RefusedContent::Malformed)
     } else {
-        Ok(())
+        Ok(kept)
     }
 }
 
@@ -142,8 +201,9 @@ fn by_bdat(
     chunks: &[u8],
     cuts: &[u8],
     taken_from: usize,
+    bare_newline: BareNewline,
 ) -> Result<Vec<u8>, RefusedContent> {
-    let mut receiver = ChunkReceiver::new(LIMIT, None, BareNewline::Refuse);
+    let mut receiver = ChunkReceiver::new(LIMIT, None, bare_newline);
     let mut taken = Vec::new();
     for chunk in pieces(content, chunks) {
         let mut remaining = chunk.len() as u64;
@@ -159,8 +219,13 @@ fn by_bdat(
     Ok([taken, rest].concat())
 }
 
-fn by_data(stuffed: &[u8], cuts: &[u8], taken_from: usize) -> (Progress, Vec<u8>) {
-    let mut receiver = DataReceiver::new(LIMIT, None, BareNewline::Refuse);
+fn by_data(
+    stuffed: &[u8],
+    cuts: &[u8],
+    taken_from: usize,
+    bare_newline: BareNewline,
+) -> (Progress, Vec<u8>) {
+    let mut receiver = DataReceiver::new(LIMIT, None, bare_newline);
     let (mut input, mut taken) = (BytesMut::new(), Vec::new());
     let mut progress = Progress::More;
     for piece in pieces(stuffed, cuts) {

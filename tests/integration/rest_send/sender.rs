@@ -113,9 +113,14 @@ async fn a_name_stands_before_the_address() {
         ("Ada <ada@sandbox.example>", "Ada"),
         ("Ada K. Lovelace <ADA@sandbox.example>", "Ada K. Lovelace"),
         (
-            "\"Lovelace, \\\"Ada\\\" <x@y>\" <ada@sandbox.example>",
-            "Lovelace, \"Ada\" <x@y>",
+            "\"Lovelace, \\\"Ada\\\" <x>\" <ada@sandbox.example>",
+            "Lovelace, \"Ada\" <x>",
         ),
+        (
+            "\"ada@sandbox.example\" <ada@sandbox.example>",
+            "ada@sandbox.example",
+        ),
+        ("\"Ada @ Work\" <ada@sandbox.example>", "Ada @ Work"),
         ("Jörg Grüße 🎉 <ada@sandbox.example>", "Jörg Grüße 🎉"),
         ("=?utf-8?q?x?= <ada@sandbox.example>", "=?utf-8?q?x?="),
         (
@@ -143,6 +148,11 @@ async fn a_name_stands_before_the_address() {
         "Ada <ada@sandbox.example>\r\nBcc: eve@example.com",
         "\"Ada\0\" <ada@sandbox.example>",
         "Ada <ada@sandbox.example",
+        "\"eve@example.org\" <ada@sandbox.example>",
+        "\"Eve <eve@example.org>\" <ada@sandbox.example>",
+        "\"eve\\@example.org\" <ada@sandbox.example>",
+        "eve\u{ff20}example.org <ada@sandbox.example>",
+        "\"ada@sandbox.example, eve@example.org\" <ada@sandbox.example>",
     ] {
         let answer = send(&gateway, json!({ "from": wrong })).await;
         assert_eq!(answer.wrong_fields(), ["from"], "{wrong:?}");

@@ -167,7 +167,13 @@ fn the_declared_size_reserves_up_to_the_limit() {
 }
 
 fn chunks(limit: usize, pieces: &[&[u8]]) -> Result<Vec<u8>, RefusedContent> {
-    let mut receiver = ChunkReceiver::new(limit, None, BareNewline::Refuse);
+    received_chunks(ChunkReceiver::new(limit, None, BareNewline::Refuse), pieces)
+}
+
+fn received_chunks(
+    mut receiver: ChunkReceiver,
+    pieces: &[&[u8]],
+) -> Result<Vec<u8>, RefusedContent> {
     for piece in pieces {
         let mut input = BytesMut::from(*piece);
         let mut remaining = piece.len() as u64;
@@ -201,6 +207,23 @@ fn chunks_are_raw_and_checked() {
                 expected,
                 "{text:?} cut at {cut}"
             );
+        }
+    }
+}
+
+#[test]
+fn normalized_chunks_are_measured_alike_at_any_split() {
+    for text in [
+        "\ra\n\n\n\n\n\n\n\n",
+        "\0\n\n\n\n\n\n\n\n\n",
+        "a\n\n\n\n\n\n\n\n\r",
+    ] {
+        for cut in 0..=text.len() {
+            let (before, behind) = text.as_bytes().split_at(cut);
+            let receiver = ChunkReceiver::new(14, None, BareNewline::Normalize);
+            let received = received_chunks(receiver, &[before, behind]);
+            let expected = Err(RefusedContent::TooLarge);
+            assert_eq!(received, expected, "{text:?} cut at {cut}");
         }
     }
 }

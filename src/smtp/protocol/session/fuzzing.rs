@@ -49,6 +49,11 @@ pub(crate) fn smtp_session(data: &[u8]) {
         hostname: "gate.example".to_owned(),
         mechanisms: vec![Mechanism::Login, Mechanism::Plain, Mechanism::Xoauth2],
         ask_for_recipients: options & 4 == 4,
+        bare_newline: if options & 16 == 16 {
+            BareNewline::Normalize
+        } else {
+            BareNewline::Refuse
+        },
         ..SETTINGS
     });
     let encryption = if options & 8 == 8 {
