@@ -29,7 +29,7 @@ use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
-pub use crate::storage::mailboxes::{ConnectedUser, Mailbox};
+pub use crate::storage::mailboxes::{ConnectedUser, Disconnected, FormerMailbox, Mailbox};
 pub use ask::AskError;
 pub use authorize::{BeginError, ConnectLink};
 pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};

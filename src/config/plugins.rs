@@ -303,7 +303,10 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         &own_userinfo,
         kind != ProviderKind::Microsoft,
     );
-    let mut scopes = reader.texts(&name("scopes"));
+    // A list that is pasted may have spaces, as OAuth's own has (RFC 6749 §3.3).
+    let scopes = reader.texts(&name("scopes"));
+    let scopes = scopes.iter().flat_map(|scopes| scopes.split_whitespace());
+    let mut scopes: Vec<String> = scopes.map(str::to_owned).collect();
     if scopes.is_empty() {
         scopes = defaults.scopes.iter().map(ToString::to_string).collect();
     }

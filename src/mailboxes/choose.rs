@@ -1,7 +1,7 @@
 //! The mailbox that a message goes out from.
 
 use super::Mailboxes;
-use crate::storage::mailboxes::{self, ConnectedUser, Mailbox, Wanted};
+use crate::storage::mailboxes::{self, ConnectedUser, FormerMailbox, Mailbox, Wanted};
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
@@ -61,6 +61,24 @@ impl Mailboxes {
             address_lookup: Some(address.lookup_key()),
         };
         self.wanted.ask(&wanted).await
+    }
+
+    /// The mailbox that was disconnected last, among those that [`Self::for_user`] and [`Self::for_sender`] would
+    /// have chosen from.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn former(
+        &self,
+        app: AppId,
+        user: Option<&str>,
+        plugin: Option<Plugin>,
+        address: Option<&EmailAddress>,
+    ) -> Result<Option<FormerMailbox>, sqlx::Error> {
+        let lookup = address.map(EmailAddress::lookup_key);
+        let mut connection = self.pool.acquire().await?;
+        mailboxes::find_former(&mut connection, app, user, plugin, lookup.as_deref()).await
     }
 
     /// A mailbox while it is active.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::accounts::App;
-use crate::mailboxes::ConnectedUser;
+use crate::mailboxes::{ConnectedUser, Disconnected};
 use crate::types::moment::iso8601;
 
 /// An app in the list.
@@ -19,6 +19,9 @@ pub(super) struct AppItem {
 /// What the list and the detail show alike.
 #[derive(Serialize, ToSchema)]
 pub(super) struct AppFieldsShown {
+    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    #[schema(format = "uuid")]
+    pub(super) id: String,
     /// The app's slug, which never changes: its SMTP user name.
     #[schema(example = "myapp")]
     pub(super) app_id: String,
@@ -55,8 +58,10 @@ pub(super) struct Apps {
 pub(super) struct AppDetail {
     #[serde(flatten)]
     pub(super) app: AppFieldsShown,
-    /// The mailboxes that were connected, the first one in front.
+    /// The connected mailboxes, the first one in front.
     pub(super) users: Vec<ConnectedMailbox>,
+    /// The mailboxes that were disconnected.
+    pub(super) former_users: Vec<FormerUser>,
 }
 
 /// A connected mailbox.
@@ -74,8 +79,8 @@ pub(super) struct ConnectedMailbox {
     /// Your own name for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(super) user_id: Option<String>,
-    /// `active` or `disconnected`.
-    pub(super) status: String,
+    /// `active`
+    pub(super) status: &'static str,
     /// ISO 8601, UTC: the last time it was connected.
     #[schema(format = DateTime)]
     pub(super) connected_at: String,
@@ -83,9 +88,35 @@ pub(super) struct ConnectedMailbox {
     pub(super) reply_tracking: bool,
 }
 
+/// A mailbox that was disconnected.
+#[derive(Serialize, ToSchema)]
+pub(super) struct FormerUser {
+    /// The end user.
+    #[schema(example = "0188bac7-4afa-78aa-bc3b-bd1eef28d881")]
+    pub(super) user_key: String,
+    /// The mailbox's address.
+    pub(super) email: String,
+    /// `plugin_a` or `plugin_b`.
+    pub(super) plugin: String,
+    /// `cred_…`: the mailbox. It keeps it when it is connected again.
+    pub(super) credential_id: String,
+    /// Your own name for the end user; null in an app without multiuser.
+    #[schema(required)]
+    pub(super) user_id: Option<String>,
+    /// Why, as `user.disconnected` has it.
+    #[schema(example = "invalid_grant")]
+    pub(super) reason: String,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
+    pub(super) disconnected_at: String,
+}
+
 /// A new app, with the secrets that are shown now.
 #[derive(Serialize, ToSchema)]
 pub(super) struct CreatedApp {
+    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    #[schema(format = "uuid")]
+    pub(super) id: String,
     /// The app's slug, which never changes: its SMTP user name.
     pub(super) app_id: String,
     /// As you call it.
@@ -111,6 +142,9 @@ pub(super) struct CreatedApp {
 /// A changed app.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ChangedApp {
+    /// The app's UUID: what logs, filters and events carry as `app_id`.
+    #[schema(format = "uuid")]
+    pub(super) id: String,
     /// The app's slug.
     pub(super) app_id: String,
     /// Its name.
@@ -143,6 +177,7 @@ pub(super) struct PushableKeyShown {
 impl AppFieldsShown {
     pub(super) fn new(app: App) -> Self {
         Self {
+            id: app.id.to_string(),
             app_id: app.slug,
             name: app.name,
             pushable_key: app.pushable_key,
@@ -165,9 +200,23 @@ impl ConnectedMailbox {
             plugin: user.plugin.to_string(),
             credential_id: user.id.to_string(),
             user_id: user.user_id,
-            status: user.status,
+            status: "active",
             connected_at: iso8601(user.connected_at),
             reply_tracking,
+        }
+    }
+}
+
+impl FormerUser {
+    pub(super) fn new(user: ConnectedUser, ended: Disconnected) -> Self {
+        Self {
+            user_key: user.user_key.to_string(),
+            email: user.email,
+            plugin: user.plugin.to_string(),
+            credential_id: user.id.to_string(),
+            user_id: user.user_id,
+            reason: ended.reason,
+            disconnected_at: iso8601(ended.at),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -12,11 +11,11 @@ use super::Doors;
 use super::app_fields::{ChangeAppRequest, CreateAppRequest};
 use super::app_views::{
     AppDetail, AppFieldsShown, AppItem, Apps, ChangedApp, ConnectedMailbox, CreatedApp, DeletedApp,
-    PushableKeyShown, SendKeyShown,
+    FormerUser, PushableKeyShown, SendKeyShown,
 };
 use super::authority::{AuthenticatedSubscriber, ClientAddress, OwnedApp, no_such_app};
 use super::problem::{Problem, ProblemBody};
-use super::query::{readable, whole_number};
+use super::query::{Described, whole_number};
 use super::request::parse;
 use super::whole_body::json_body;
 use crate::accounts::{ChangeError, CreateError, RenewError};
@@ -50,9 +49,8 @@ pub(super) struct Page {
 pub(super) async fn list(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
-    page: Result<Query<Page>, QueryRejection>,
+    Described(page): Described<Page>,
 ) -> Result<Json<Apps>, Problem> {
-    let page = readable(page)?;
     let mut errors = Vec::new();
     let limit = whole_number("limit", page.limit, 1..=u32::MAX, &mut errors);
     let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
@@ -110,6 +108,7 @@ pub(super) async fn create(
         })?;
     let require_connect_session = fields.requires_connect_session();
     let answer = CreatedApp {
+        id: created.id.to_string(),
         app_id: created.slug,
         name: fields.name,
         pushable_key: created.pushable_key.expose().to_owned(),
@@ -145,16 +144,20 @@ pub(super) async fn show(
         .users(app.id)
         .await
         .map_err(|error| Problem::database(&error))?;
-    Ok(Json(AppDetail {
+    let mut detail = AppDetail {
         app: AppFieldsShown::new(app),
-        users: users
-            .into_iter()
-            .map(|user| {
-                let is_read = doors.mailboxes.tracks_replies(user.plugin, &user.scopes);
-                ConnectedMailbox::new(user, is_read)
-            })
-            .collect(),
-    }))
+        users: Vec::new(),
+        former_users: Vec::new(),
+    };
+    for mut user in users {
+        if let Some(ended) = user.disconnected.take() {
+            detail.former_users.push(FormerUser::new(user, ended));
+        } else {
+            let is_read = doors.mailboxes.tracks_replies(user.plugin, &user.scopes);
+            detail.users.push(ConnectedMailbox::new(user, is_read));
+        }
+    }
+    Ok(Json(detail))
 }
 
 /// Changes an app; what isn't given stays as it is.
@@ -194,6 +197,7 @@ pub(super) async fn change(
             ChangeError::Database(error) => Problem::database(&error),
         })?;
     Ok(Json(ChangedApp {
+        id: app.id.to_string(),
         app_id: app.slug,
         name: change.name.unwrap_or(app.name),
         pushable_key: app.pushable_key,

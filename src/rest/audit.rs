@@ -1,8 +1,7 @@
 //! The audit trail: who changed what, when, and from where.
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -12,7 +11,7 @@ use super::Doors;
 use super::authority::AuthenticatedSubscriber;
 use super::date::Date;
 use super::problem::{Problem, ProblemBody};
-use super::query::{readable, take, whole_number};
+use super::query::{Described, take, whole_number};
 use crate::reports::{AppReference, AuditFilter, StoredEntry};
 use crate::types::audit::AuditAction;
 use crate::types::ids::AuditEntryId;
@@ -156,9 +155,8 @@ impl ToSchema for AuditAction {}
 pub(super) async fn list(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
-    query: Result<Query<AuditQuery>, QueryRejection>,
+    Described(query): Described<AuditQuery>,
 ) -> Result<Json<AuditShown>, Problem> {
-    let query = readable(query)?;
     let mut errors = Vec::new();
     let limit = whole_number("limit", query.limit, 1..=LARGEST, &mut errors);
     let offset = whole_number("offset", query.offset, 0..=FURTHEST, &mut errors);

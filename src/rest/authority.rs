@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::{ConnectInfo, FromRequestParts, Path};
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
@@ -40,10 +41,10 @@ impl FromRequestParts<Doors> for AuthenticatedSubscriber {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
-        let presented = header(&parts.headers, &["x-api-secret"])?.ok_or_else(|| {
+        let presented = credential(&parts.headers, &["x-api-secret"])?.ok_or_else(|| {
             invalid_api_secret("Put the API secret into the header X-Api-Secret.")
         })?;
-        let presented = doors.accounts.present_api_secret(key(presented));
+        let presented = doors.accounts.present_api_secret(presented);
         let found = match &presented {
             Some(key) => {
                 let _place = doors.accounts.hold_back(peer(parts), key).await;
@@ -109,9 +110,9 @@ impl FromRequestParts<Doors> for KeyedApp {
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
         let wrong = |detail| Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail);
-        let presented = header(&parts.headers, &["x-send-key", "x-api-key"])?
+        let presented = credential(&parts.headers, &["x-send-key", "x-api-key"])?
             .ok_or_else(|| wrong("Put the app's send key into the header X-Send-Key."))?;
-        let presented = doors.accounts.present(key(presented));
+        let presented = doors.accounts.present(presented);
         let found = match &presented {
             Some(key) => {
                 let _place = doors.accounts.hold_back(peer(parts), key).await;
@@ -142,9 +143,26 @@ pub(super) fn header<'a>(
     headers: &'a HeaderMap,
     names: &[&str],
 ) -> Result<Option<&'a HeaderValue>, Problem> {
-    let mut values = names.iter().flat_map(|name| headers.get_all(*name));
+    let values = names.iter().flat_map(|name| headers.get_all(*name));
+    only_one(values)
+}
+
+/// The key in these headers or as a bearer token (RFC 6750 §2.1); wherever it stands, it must be the same. What
+/// isn't ASCII can't be any.
+fn credential<'a>(headers: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Problem> {
+    let named = names.iter().flat_map(|name| headers.get_all(*name));
+    let named = named.map(|value| value.to_str().unwrap_or_default());
+    let borne = headers.get_all(AUTHORIZATION).into_iter();
+    let borne = borne.filter_map(|value| {
+        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+        (scheme.eq_ignore_ascii_case("bearer")).then(|| token.trim())
+    });
+    only_one(named.chain(borne))
+}
+
+fn only_one<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, Problem> {
     let first = values.next();
-    if values.any(|other| Some(other) != first) {
+    if values.any(|other| Some(&other) != first.as_ref()) {
         return Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "ambiguous_credentials",
@@ -152,11 +170,6 @@ pub(super) fn header<'a>(
         ));
     }
     Ok(first)
-}
-
-/// A key as text; what isn't ASCII can't be any.
-fn key(value: &HeaderValue) -> &str {
-    value.to_str().unwrap_or_default()
 }
 
 fn count_call(parts: &Parts, doors: &Doors, owner: Uuid) -> Result<(), Problem> {

@@ -16,7 +16,8 @@ use utoipa::{Modify, OpenApi};
         title = "Mailgate",
         description = "An email gateway that sends through the end users' own connected OAuth mailboxes. \
             Errors are `application/problem+json` (RFC 9457) with a `code` that stays; every response \
-            has an `X-Request-Id`, and `Cache-Control: no-store` unless it is the same for everybody. A path that \
+            has an `X-Request-Id`, and `Cache-Control: no-store` unless it is the same for everybody. Either key may also \
+            come as `Authorization: Bearer …`. A path that \
             isn't there is 404 `not_found`, a method that a path doesn't take 405 `method_not_allowed`, a request \
             without exactly one Host 400 `invalid_host`. Before a key is checked, any path may answer 429 \
             `too_many_connections` and 503 `overloaded`."

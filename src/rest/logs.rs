@@ -1,8 +1,8 @@
 //! The log: a page of it, and one message.
 
 use axum::Json;
-use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use super::Doors;
@@ -10,7 +10,7 @@ use super::authority::AuthenticatedSubscriber;
 use super::log_query::LogQuery;
 use super::log_views::{LogDetailShown, LogItem, LogsShown};
 use super::problem::{Problem, ProblemBody};
-use super::query::readable;
+use super::query::Described;
 
 /// Your messages, the newest first, from the first attempt on. `total` is exact.
 #[utoipa::path(
@@ -28,9 +28,8 @@ use super::query::readable;
 pub(super) async fn list(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
-    query: Result<Query<LogQuery>, QueryRejection>,
+    Described(query): Described<LogQuery>,
 ) -> Result<Json<LogsShown>, Problem> {
-    let query = readable(query)?;
     let wanted = query.validate()?;
     let page = doors
         .reports

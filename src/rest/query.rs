@@ -4,21 +4,48 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use axum::extract::Query;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
+use utoipa::openapi::path::ParameterIn;
 
+use super::Doors;
 use super::problem::{FieldError, Problem};
 
-/// A query whose fields are texts; what can't be read has a parameter twice.
-pub(super) fn readable<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Problem> {
-    query.map(|Query(query)| query).map_err(|rejection| {
-        Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "invalid_request",
-            format!("The query can't be read: {}.", rejection.body_text()),
-        )
-    })
+/// Unknown parameters that are named in one answer.
+const MOST_UNKNOWN: usize = 10;
+
+/// A query of texts, each of which is described. It stands behind whoever is calling, who is asked for first.
+pub(super) struct Described<T>(pub(super) T);
+
+impl<T: DeserializeOwned + IntoParams> FromRequestParts<Doors> for Described<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> Result<Self, Problem> {
+        let known = T::into_params(|| Some(ParameterIn::Query));
+        let query = parts.uri.query().unwrap_or_default();
+        let unknown = url::form_urlencoded::parse(query.as_bytes())
+            .filter(|(name, _)| !known.iter().any(|parameter| parameter.name == *name))
+            .map(|(name, _)| {
+                let detail = "is no parameter of this operation";
+                FieldError::new(name.into_owned(), detail)
+            });
+        let errors: Vec<FieldError> = unknown.take(MOST_UNKNOWN).collect();
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        // What can't be read has a parameter twice.
+        let read = Query::try_from_uri(&parts.uri);
+        read.map(|Query(query)| Self(query)).map_err(|rejection| {
+            Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "invalid_request",
+                format!("The query can't be read: {}.", rejection.body_text()),
+            )
+        })
+    }
 }
 
 /// A number within its bounds; another one is put among `errors`.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use secrecy::SecretString;
@@ -17,6 +18,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::body::BodyLimits;
 use super::document::{Document, say_what_all_answer};
+use super::page::Page;
 use super::problem::Problem;
 use super::stranger::Strangers;
 use super::visits::Visits;
@@ -156,14 +158,44 @@ pub fn router(doors: Doors, limit: Duration) -> Router {
     };
     router
         .merge(description)
-        .fallback(not_found)
+        .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(frame, request::frame))
         .with_state(doors)
 }
 
-async fn not_found() -> Problem {
+/// People who come by a browser get a page.
+async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let accepts = headers
+        .get(ACCEPT)
+        .and_then(|accepts| accepts.to_str().ok());
+    let is_browser = accepts.is_some_and(|accepts| accepts.contains("text/html"));
+    match uri.path() {
+        "/" if is_browser && method == Method::GET => front_page(
+            StatusCode::OK,
+            "This is an email gateway",
+            "Apps send email through it, from the mailboxes that their users have connected.",
+        ),
+        _ if is_browser => front_page(
+            StatusCode::NOT_FOUND,
+            "There is nothing at this address",
+            "It may have been cut off on its way to you.",
+        ),
+        _ => not_found().into_response(),
+    }
+}
+
+fn front_page(status: StatusCode, title: &str, text: &str) -> Response {
+    let body = format!(
+        "<div class=\"narrow\"><p class=\"card\">{text}</p>\
+         <p>Did an app send you here, to connect your mailbox? Go back to it, and open its link again.</p>\
+         <p>Do you build an app? <a href=\"/docs\">Read how to send with it</a>.</p></div>"
+    );
+    Page::new(status, title, &body).into_response()
+}
+
+fn not_found() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "not_found",
@@ -173,7 +205,7 @@ async fn not_found() -> Problem {
 
 async fn no_such_file(response: Response) -> Response {
     if response.status() == StatusCode::NOT_FOUND {
-        return not_found().await.into_response();
+        return not_found().into_response();
     }
     response
 }

@@ -19,13 +19,14 @@ use super::request::{LARGE, parse};
 use super::whole_body::json_body_within;
 use crate::accounts::SendingApp;
 use crate::compose::Fields;
-use crate::mailboxes::Mailbox;
+use crate::mailboxes::{FormerMailbox, Mailbox};
 use crate::sending::budget::{Holder, Share};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::Prepared;
 use crate::sending::{Blocked, SendError, admit};
 use crate::types::budget::NoRoom;
 use crate::types::email_address::EmailAddress;
+use crate::types::moment::iso8601;
 use answer::{QueuedResponse, SentResponse, answer};
 use request::SendRequest;
 use validate::{ValidRequest, validate};
@@ -109,9 +110,13 @@ async fn choose(
         Some(from) => mailboxes.for_sender(app.id, user, plugin, from).await,
         None => mailboxes.for_user(app.id, user, plugin).await,
     };
-    found
-        .map_err(|error| Problem::database(&error))?
-        .ok_or_else(no_mailbox)
+    if let Some(mailbox) = found.map_err(|error| Problem::database(&error))? {
+        return Ok(mailbox);
+    }
+    let address = request.from.as_ref();
+    let former = mailboxes.former(app.id, user, plugin, address).await;
+    let former = former.map_err(|error| Problem::database(&error))?;
+    Err(former.map_or_else(no_mailbox, |former| disconnected(&former)))
 }
 
 async fn prepare(doors: &Doors, fields: Fields, from: EmailAddress) -> Result<Prepared, Problem> {
@@ -226,6 +231,18 @@ fn blocked(blocked: Blocked) -> Problem {
         StatusCode::PAYMENT_REQUIRED,
         "subscription_blocked",
         format!("{blocked}."),
+    )
+}
+
+fn disconnected(former: &FormerMailbox) -> Problem {
+    let since = iso8601(former.disconnected_at);
+    let (email, reason) = (&former.email, &former.reason);
+    Problem::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "no_mailbox",
+        format!(
+            "The mailbox {email} was disconnected on {since} ({reason}), and no other one matches user_id, plugin and from. Its user has to connect it again."
+        ),
     )
 }
 

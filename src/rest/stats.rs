@@ -1,8 +1,7 @@
 //! Statistics: the figures at a glance, and messages by day or month.
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -10,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::Doors;
 use super::authority::AuthenticatedSubscriber;
 use super::problem::{FieldError, Problem, ProblemBody};
-use super::query::readable;
+use super::query::Described;
 use crate::reports::{
     AppReference, EmailStats, MessageCounts, Period, PeriodCounts, PluginStats, Stats,
 };
@@ -180,9 +179,8 @@ pub(super) async fn stats(
 pub(super) async fn email_stats(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
-    query: Result<Query<EmailStatsQuery>, QueryRejection>,
+    Described(query): Described<EmailStatsQuery>,
 ) -> Result<Json<EmailStatsShown>, Problem> {
-    let query = readable(query)?;
     let mut errors = Vec::new();
     let period = match query.period.as_deref() {
         Some("day") => Period::Day,

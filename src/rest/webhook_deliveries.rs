@@ -1,8 +1,7 @@
 //! What was delivered to a webhook configuration, and delivering it again.
 
 use axum::Json;
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -10,7 +9,7 @@ use utoipa::IntoParams;
 use super::Doors;
 use super::authority::OwnedApp;
 use super::problem::{FieldError, Problem, ProblemBody};
-use super::query::{readable, whole_number};
+use super::query::{Described, whole_number};
 use super::webhook_fields::not_in_the_catalogue;
 use super::webhook_views::{DeliveryList, RetriedDelivery};
 use super::webhooks::{OfWebhook, no_such_webhook};
@@ -23,7 +22,7 @@ use crate::webhooks::{DeliveryFilter, RetryError};
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
     /// Deliveries at most.
-    #[param(value_type = Option<i64>, minimum = 1, maximum = 100, default = 20)]
+    #[param(value_type = Option<i64>, minimum = 1, maximum = 1000, default = 20)]
     limit: Option<String>,
     /// Deliveries to skip.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
@@ -58,12 +57,11 @@ pub(super) async fn list(
     State(doors): State<Doors>,
     OwnedApp(app): OwnedApp,
     Path(path): Path<OfWebhook>,
-    page: Result<Query<Page>, QueryRejection>,
+    Described(page): Described<Page>,
 ) -> Result<Json<DeliveryList>, Problem> {
     let id = path.id()?;
-    let page = readable(page)?;
     let mut errors = Vec::new();
-    let limit = whole_number("limit", page.limit, 1..=100, &mut errors);
+    let limit = whole_number("limit", page.limit, 1..=1_000, &mut errors);
     let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
     let event = page.event.and_then(|text| {
         let event: Option<EventName> = text.parse().ok();

@@ -27,8 +27,9 @@ pub(super) struct CreateWebhookRequest {
     #[serde(default)]
     events: Field<List<String>>,
     /// What signs the events; made for you where it isn't given. `whsec_` and base64 of 24 to 64 bytes,
-    /// which are the key, or any other text of 16 to 128 bytes, which is the key as it stands.
-    #[schema(value_type = Option<String>, min_length = 16, max_length = 128, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    /// which are the key, or any other text of 16 to 128 bytes (a `whsec_` in front not counted), which is the key
+    /// as it stands; `secret_encoding` of the answer says which.
+    #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     #[serde(default)]
     secret: Field<String>,
     /// Whether it gets what happens from now on.

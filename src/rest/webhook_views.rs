@@ -36,6 +36,10 @@ pub(super) struct WebhookItem {
     /// Enough of it to tell it from others.
     #[schema(example = "whsec_MfKQ…LaSw")]
     secret: String,
+    /// `base64`: what follows `whsec_` is the key, in base64, as the libraries of Standard Webhooks take it. `raw`:
+    /// the secret's own bytes are the key, `whsec_` included.
+    #[schema(pattern = "^(base64|raw)$", example = "base64")]
+    secret_encoding: &'static str,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
@@ -67,6 +71,10 @@ pub(super) struct CreatedWebhook {
     /// What signs them. Shown only now.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     secret: String,
+    /// `base64`: what follows `whsec_` is the key, in base64, as the libraries of Standard Webhooks take it. `raw`:
+    /// the secret's own bytes are the key, `whsec_` included.
+    #[schema(pattern = "^(base64|raw)$", example = "base64")]
+    secret_encoding: &'static str,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
@@ -210,6 +218,7 @@ impl WebhookItem {
             url: config.url,
             is_active: config.is_active,
             secret: shown.truncated_secret,
+            secret_encoding: shown.secret_encoding.as_str(),
             created_at: iso8601(config.created_at),
             last_triggered_at: shown.last_triggered_at.map(iso8601),
             success_rate_7d: shown.success_rate_7d,
@@ -226,6 +235,7 @@ impl CreatedWebhook {
             url: config.url,
             is_active: config.is_active,
             secret: secret.expose().to_owned(),
+            secret_encoding: secret.encoding().as_str(),
             created_at: iso8601(config.created_at),
         }
     }

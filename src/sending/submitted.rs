@@ -107,8 +107,10 @@ impl Submitted {
             .chain(&cc)
             .map(|named| named.to_ascii_lowercase())
             .collect();
+        // A message without a To is shown as one to its first recipient, who is no Bcc then.
         let unnamed: Vec<String> = recipients
             .iter()
+            .skip(usize::from(to.is_empty()))
             .filter(|recipient| !named.contains(&recipient.as_str().to_ascii_lowercase()))
             .map(|recipient| recipient.as_str().to_owned())
             .collect();

@@ -179,6 +179,15 @@ pub async fn park(
     Ok(())
 }
 
+/// The end of a mailbox's connection.
+#[derive(Debug, Clone)]
+pub struct Disconnected {
+    /// As `user.disconnected` has it.
+    pub reason: String,
+    /// When.
+    pub at: DateTime<Utc>,
+}
+
 /// A mailbox as its app's subscriber sees it.
 #[derive(Debug, Clone)]
 pub struct ConnectedUser {
@@ -192,8 +201,8 @@ pub struct ConnectedUser {
     pub email: String,
     /// The provider.
     pub plugin: Plugin,
-    /// `active` or `disconnected`.
-    pub status: String,
+    /// Since when it isn't connected any more, and why; `None` while it is.
+    pub disconnected: Option<Disconnected>,
     /// What its user has granted.
     pub scopes: Vec<String>,
     /// When it was connected, the last time.
@@ -210,7 +219,8 @@ pub async fn list(
     app: AppId,
 ) -> Result<Vec<ConnectedUser>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at
+        "SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at,
+                disconnect_reason, disconnected_at
          FROM mailboxes JOIN end_users USING (user_key)
          WHERE mailboxes.app_id = $1
          ORDER BY connected_at, mailboxes.id",
@@ -229,12 +239,58 @@ pub async fn list(
                     .plugin
                     .parse()
                     .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-                status: row.status,
+                disconnected: (row.status != "active").then(|| Disconnected {
+                    reason: row.disconnect_reason.unwrap_or_default(),
+                    at: row.disconnected_at.unwrap_or(row.connected_at),
+                }),
                 scopes: row.scopes,
                 connected_at: row.connected_at,
             })
         })
         .collect()
+}
+
+/// A mailbox that was disconnected.
+#[derive(Debug)]
+pub struct FormerMailbox {
+    /// Its address.
+    pub email: String,
+    /// Why, as `user.disconnected` has it.
+    pub reason: String,
+    /// When.
+    pub disconnected_at: DateTime<Utc>,
+}
+
+/// The mailbox of an app that was disconnected last: of this end user (the app's own name for the user, or the
+/// user's key), plugin and address (in lower case), where they are given.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn find_former(
+    connection: &mut PgConnection,
+    app: AppId,
+    user: Option<&str>,
+    plugin: Option<Plugin>,
+    address_lookup: Option<&str>,
+) -> Result<Option<FormerMailbox>, sqlx::Error> {
+    sqlx::query_as!(
+        FormerMailbox,
+        r#"SELECT email, coalesce(disconnect_reason, '') AS "reason!",
+                  coalesce(disconnected_at, connected_at) AS "disconnected_at!"
+           FROM mailboxes JOIN end_users USING (user_key)
+           WHERE mailboxes.app_id = $1 AND status <> 'active'
+             AND ($2::text IS NULL OR user_id = $2 OR user_key::text = $2)
+             AND ($3::text IS NULL OR plugin = $3)
+             AND ($4::text IS NULL OR email_lookup = $4)
+           ORDER BY disconnected_at DESC NULLS LAST LIMIT 1"#,
+        app.0,
+        user,
+        plugin.map(Plugin::as_str),
+        address_lookup,
+    )
+    .fetch_optional(connection)
+    .await
 }
 
 /// Whether mailboxes of users with a name of the app's own are connected.

@@ -21,13 +21,37 @@ const SHOWN: usize = 4;
 /// A secret that can't be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSigningSecret {
-    /// It begins as Standard Webhooks has it, and goes on otherwise. Taken as a text it would sign with
-    /// another key than the one that its owner's library makes of it.
-    #[error("must go on with base64 (padded) of 24 to 64 bytes when it begins with whsec_")]
-    Encoded,
     /// Too short to be safe, or too long.
-    #[error("must have 16 to 128 bytes, or be whsec_ and base64 of 24 to 64 bytes")]
+    #[error("must have 16 to 128 bytes, not counting whsec_ in front")]
     Length,
+}
+
+/// How the key is made of a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretEncoding {
+    /// `whsec_` and base64 of 24 to 64 bytes, which are the key.
+    Base64,
+    /// Any other text: its own bytes, prefix included, are the key.
+    Raw,
+}
+
+impl SecretEncoding {
+    /// As the interface spells it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Base64 => "base64",
+            Self::Raw => "raw",
+        }
+    }
+}
+
+/// The key in a secret of Standard Webhooks' own form; `None` for any other text, whose own bytes are the key.
+#[must_use]
+pub fn encoded_key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+    let key = STANDARD.decode(text.strip_prefix(PREFIX)?).ok();
+    key.map(Zeroizing::new)
+        .filter(|key| (24..=64).contains(&key.len()))
 }
 
 /// The secret of a webhook configuration.
@@ -46,22 +70,28 @@ impl SigningSecret {
         Ok(Self(SecretString::from(text)))
     }
 
-    /// One that a customer brings: `whsec_` and base64 of 24 to 64 bytes, or any other text of 16 to 128
-    /// bytes, which is the key as it stands.
+    /// One that a customer brings: `whsec_` and base64 of 24 to 64 bytes, or any other text of 16 to 128 bytes,
+    /// a `whsec_` in front not counted, which is the key as it stands.
     ///
     /// # Errors
     ///
     /// [`InvalidSigningSecret`].
     pub fn parse(text: &str) -> Result<Self, InvalidSigningSecret> {
-        if let Some(encoded) = text.strip_prefix(PREFIX) {
-            let key = STANDARD.decode(encoded).map(Zeroizing::new);
-            if !key.is_ok_and(|key| (24..=64).contains(&key.len())) {
-                return Err(InvalidSigningSecret::Encoded);
-            }
-        } else if !(16..=128).contains(&text.len()) {
-            return Err(InvalidSigningSecret::Length);
+        let rest = text.strip_prefix(PREFIX).unwrap_or(text);
+        if (16..=128).contains(&rest.len()) {
+            Ok(Self(SecretString::from(text)))
+        } else {
+            Err(InvalidSigningSecret::Length)
         }
-        Ok(Self(SecretString::from(text)))
+    }
+
+    /// How its key is made.
+    #[must_use]
+    pub fn encoding(&self) -> SecretEncoding {
+        match encoded_key(self.expose()) {
+            Some(_) => SecretEncoding::Base64,
+            None => SecretEncoding::Raw,
+        }
     }
 
     /// The secret in clear, for whoever it belongs to.
@@ -115,37 +145,32 @@ mod tests {
 
     #[test]
     fn both_forms_within_their_bounds() {
-        use InvalidSigningSecret as Invalid;
+        use SecretEncoding::{Base64, Raw};
         for (text, expected) in [
-            (encoded(23), Err(Invalid::Encoded)),
-            (encoded(24), Ok(())),
-            (encoded(64), Ok(())),
-            (encoded(65), Err(Invalid::Encoded)),
-            ("whsec_".to_owned(), Err(Invalid::Encoded)),
-            (
-                "whsec_not-base64-but-long-enough".to_owned(),
-                Err(Invalid::Encoded),
-            ),
-            (
-                encoded(32).trim_end_matches('=').to_owned(),
-                Err(Invalid::Encoded),
-            ),
-            (format!("{} ", encoded(32)), Err(Invalid::Encoded)),
-            (String::new(), Err(Invalid::Length)),
-            ("x".repeat(15), Err(Invalid::Length)),
-            ("x".repeat(16), Ok(())),
-            ("é".repeat(8), Ok(())),
-            ("x".repeat(128), Ok(())),
-            ("x".repeat(129), Err(Invalid::Length)),
-            ("WHSEC_is a text like any other".to_owned(), Ok(())),
+            (encoded(23), Some(Raw)),
+            (encoded(24), Some(Base64)),
+            (encoded(64), Some(Base64)),
+            (encoded(65), Some(Raw)),
+            ("whsec_".to_owned(), None),
+            (format!("whsec_{}", "x".repeat(15)), None),
+            (format!("whsec_{}", "-".repeat(16)), Some(Raw)),
+            ("whsec_not-base64-but-long-enough".to_owned(), Some(Raw)),
+            (encoded(32).trim_end_matches('=').to_owned(), Some(Raw)),
+            (format!("{} ", encoded(32)), Some(Raw)),
+            (format!("whsec_{}", "x".repeat(128)), Some(Raw)),
+            (format!("whsec_{}", "x".repeat(129)), None),
+            (String::new(), None),
+            ("x".repeat(15), None),
+            ("x".repeat(16), Some(Raw)),
+            ("é".repeat(8), Some(Raw)),
+            ("x".repeat(128), Some(Raw)),
+            ("x".repeat(129), None),
+            ("WHSEC_is a text like any other".to_owned(), Some(Raw)),
         ] {
-            let secret = SigningSecret::parse(&text);
-            assert_eq!(
-                secret.as_ref().map(|_| ()),
-                expected.as_ref().copied(),
-                "{text}"
-            );
-            if let Ok(secret) = secret {
+            let secret = SigningSecret::parse(&text).ok();
+            let encoding = secret.as_ref().map(SigningSecret::encoding);
+            assert_eq!(encoding, expected, "{text}");
+            if let Some(secret) = secret {
                 assert_eq!(secret.expose(), text);
             }
         }

@@ -9,7 +9,7 @@ const FALLBACK: &str = "app";
 /// The name in lower case, spaces removed, transliterated to `[a-z0-9-]`.
 #[must_use]
 pub fn slug(name: &str) -> String {
-    let mut slug: String = deunicode::deunicode(name)
+    let slug: String = deunicode::deunicode(name)
         .chars()
         .filter_map(|character| match character.to_ascii_lowercase() {
             letter @ ('a'..='z' | '0'..='9' | '-') => Some(letter),
@@ -18,11 +18,10 @@ pub fn slug(name: &str) -> String {
         })
         .take(MAXIMUM_LENGTH)
         .collect();
-    let trimmed = slug.trim_matches('-').len();
-    if trimmed == 0 {
-        FALLBACK.clone_into(&mut slug);
+    match slug.trim_matches('-') {
+        "" => FALLBACK.to_owned(),
+        trimmed => trimmed.to_owned(),
     }
-    slug
 }
 
 #[cfg(test)]
@@ -37,6 +36,9 @@ mod tests {
             ("Crème Brûlée", "cremebrulee"),
             ("Straße 7", "strasse7"),
             ("under_score.io", "under-score-io"),
+            ("Acme & Co.", "acmeco"),
+            ("_private_", "private"),
+            ("a - b", "a-b"),
             ("???", "app"),
             ("-", "app"),
             ("", "app"),
@@ -44,5 +46,6 @@ mod tests {
             assert_eq!(slug(name), expected, "{name}");
         }
         assert_eq!(slug(&"x".repeat(255)).len(), MAXIMUM_LENGTH);
+        assert_eq!(slug(&format!("{}.x", "x".repeat(63))), "x".repeat(63));
     }
 }

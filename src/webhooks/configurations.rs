@@ -13,7 +13,7 @@ use crate::types::event_name::EventName;
 use crate::types::ids::{AppId, WebhookConfigId};
 use crate::types::seal::{SealError, UnsealError};
 use crate::types::secrets::NoRandomness;
-use crate::types::signing_secret::SigningSecret;
+use crate::types::signing_secret::{SecretEncoding, SigningSecret};
 
 pub use crate::storage::webhook_configs::{WebhookConfig, WebhookConfigChange};
 
@@ -65,6 +65,8 @@ pub struct Configuration {
     pub config: WebhookConfig,
     /// Enough of the secret to tell it from others.
     pub truncated_secret: String,
+    /// How its key is made.
+    pub secret_encoding: SecretEncoding,
     /// When an attempt to deliver was last begun.
     pub last_triggered_at: Option<DateTime<Utc>>,
     /// The part of the attempts of the last 7 days that the receiver took, 0 to 1; 1 when there were none.
@@ -146,6 +148,7 @@ impl Webhooks {
         let secret = self.signing_secret(&listed.config)?;
         Ok(Configuration {
             truncated_secret: secret.truncated(),
+            secret_encoding: secret.encoding(),
             config: listed.config,
             last_triggered_at: listed.last_triggered_at,
             success_rate_7d: rate(listed.successes, listed.attempts),

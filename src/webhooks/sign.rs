@@ -9,12 +9,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
-use zeroize::Zeroizing;
 
 use crate::types::ids::WebhookMessageId;
-
-/// What the standard's own secrets begin with; base64 of the key follows.
-const PREFIX: &str = "whsec_";
+use crate::types::signing_secret::encoded_key;
 
 /// A secret as it signs.
 #[derive(Clone)]
@@ -27,14 +24,10 @@ impl Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// `whsec_` and base64: the bytes that this says. Anything else, an app's `whs_…` too: the bytes of
-    /// the text itself.
+    /// The bytes that [`encoded_key`] finds, or else, as with an app's `whs_…`, those of the text itself.
     pub(super) fn new(secret: &SecretString) -> Option<Self> {
         let text = secret.expose_secret();
-        let decoded = text
-            .strip_prefix(PREFIX)
-            .and_then(|encoded| STANDARD.decode(encoded).ok())
-            .map(Zeroizing::new);
+        let decoded = encoded_key(text);
         let key = decoded.as_deref().map_or(text.as_bytes(), Vec::as_slice);
         Hmac::new_from_slice(key).ok().map(Self)
     }

@@ -77,7 +77,10 @@ async fn nobody_is_let_in_without_the_api_secret() {
             ("x-other", owner.secret.as_str()),
             ("x-send-key", gateway.app.send_key.expose()),
             ("x-api-key", &owner.secret),
-            ("authorization", &format!("Bearer {}", owner.secret)),
+            ("authorization", &format!("Basic {}", owner.secret)),
+            ("authorization", &owner.secret),
+            ("authorization", "Bearer"),
+            ("authorization", &format!("Bearer {}x", owner.secret)),
             ("x-api-secret", ""),
             ("x-api-secret", "sk_wrong"),
             ("x-api-secret", &format!("sk_{}", "x".repeat(43))),
@@ -96,6 +99,9 @@ async fn nobody_is_let_in_without_the_api_secret() {
     }
     assert_eq!(row(&gateway).await, before);
     owner.get("/me").await.success(200);
+    let bearer = format!("Bearer {}", owner.secret);
+    let request = anonymous(&gateway, Method::GET, "/me").header("authorization", bearer);
+    Answer::to(request).await.success(200);
 }
 
 fn without_request_id(mut body: Value) -> Value {

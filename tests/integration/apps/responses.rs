@@ -32,6 +32,7 @@ async fn a_new_app_is_answered_with_its_secrets() {
         has_just(
             &app,
             vec![
+                "id",
                 "app_id",
                 "name",
                 "pushable_key",
@@ -59,7 +60,8 @@ async fn a_new_app_is_answered_with_its_secrets() {
     }
 }
 
-const ITEM: [&str; 10] = [
+const ITEM: [&str; 11] = [
+    "id",
     "app_id",
     "name",
     "pushable_key",
@@ -84,6 +86,7 @@ async fn list_and_detail_show_the_connected_users() {
     let item = &list["apps"][0];
     has_just(item, [ITEM.as_slice(), &["users_count"]].concat());
     assert_eq!(item["app_id"], gateway.app.slug);
+    assert_eq!(item["id"], gateway.app.id.to_string());
     assert_eq!(item["name"], "Demo");
     assert_eq!(item["pushable_key"], gateway.app.pushable_key.expose());
     assert_eq!(item["logo_url"], "");
@@ -91,7 +94,10 @@ async fn list_and_detail_show_the_connected_users() {
     is_moment(text(item, "created_at"));
 
     let detail = caller.get(&path(&gateway.app)).await.success(200);
-    has_just(&detail, [ITEM.as_slice(), &["users"]].concat());
+    has_just(
+        &detail,
+        [ITEM.as_slice(), &["users", "former_users"]].concat(),
+    );
     for name in ITEM {
         assert_eq!(detail[name], item[name], "{name}");
     }
@@ -116,6 +122,7 @@ async fn list_and_detail_show_the_connected_users() {
         assert!(user["reply_tracking"].is_boolean());
         is_moment(text(user, "connected_at"));
     }
+    assert_eq!(detail["former_users"], json!([]));
     assert_eq!(users[0]["email"], MAILBOX);
     assert_eq!(users[0]["plugin"], "plugin_a");
     assert_eq!(users[0]["user_key"], gateway.mailbox.user_key.to_string());
@@ -128,7 +135,7 @@ async fn list_and_detail_show_the_connected_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disconnected_mailbox_is_shown_and_not_counted() {
+async fn a_disconnected_mailbox_is_a_former_users() {
     let gateway = Gateway::start().await;
     let caller = Caller::owner(&gateway).await;
     let authorization = &gateway.sandbox.authorization;
@@ -137,7 +144,31 @@ async fn a_disconnected_mailbox_is_shown_and_not_counted() {
     let (status, answer) = gateway.send_to("bob@example.com").await;
     assert_eq!(status, 502, "{answer}");
     let detail = caller.get(&path(&gateway.app)).await.success(200);
-    assert_eq!(detail["users"][0]["status"], "disconnected");
+    assert_eq!(detail["users"], json!([]));
+    let former = detail["former_users"].as_array().unwrap();
+    assert_eq!(former.len(), 1);
+    let names = [
+        "user_key",
+        "email",
+        "plugin",
+        "credential_id",
+        "user_id",
+        "reason",
+        "disconnected_at",
+    ];
+    has_just(&former[0], names.to_vec());
+    assert_eq!(former[0]["email"], MAILBOX);
+    assert_eq!(former[0]["reason"], "invalid_grant");
+    let id = gateway.mailbox.credential.to_string();
+    assert_eq!(former[0]["credential_id"], id);
+    let since = text(&former[0], "disconnected_at");
+    is_moment(since);
+    // Whoever sends is told why nothing goes out.
+    let (status, answer) = gateway.send_to("bob@example.com").await;
+    assert_eq!((status, text(&answer, "code")), (422, "no_mailbox"));
+    let detail = text(&answer, "detail");
+    let expected = format!("The mailbox {MAILBOX} was disconnected on {since} (invalid_grant)");
+    assert!(detail.starts_with(&expected), "{detail}");
     let list = caller.get("/apps").await.success(200);
     assert_eq!(list["apps"][0]["users_count"], 0);
 }
@@ -168,6 +199,7 @@ async fn changes_deletions_and_keys_answer_just_their_fields() {
     assert_eq!(
         changed.success(200),
         json!({
+            "id": gateway.app.id.to_string(),
             "app_id": gateway.app.slug,
             "name": "Other",
             "pushable_key": gateway.app.pushable_key.expose(),
@@ -210,7 +242,6 @@ async fn a_list_can_be_read_in_parts() {
         ("?offset=2", vec!["three"]),
         ("?offset=3", vec![]),
         ("?limit=4294967295&offset=0", vec!["one", "two", "three"]),
-        ("?colour=blue", vec!["one", "two", "three"]),
     ] {
         let list = caller.get(&format!("/apps{query}")).await.success(200);
         let apps = list["apps"].as_array().unwrap();
@@ -218,6 +249,7 @@ async fn a_list_can_be_read_in_parts() {
         assert_eq!(listed, expected, "{query}");
     }
     for (query, field) in [
+        ("colour=blue", "colour"),
         ("limit=0", "limit"),
         ("limit=-1", "limit"),
         ("limit=x", "limit"),

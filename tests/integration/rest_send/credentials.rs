@@ -39,6 +39,24 @@ async fn the_send_key_alone_lets_a_caller_in(gateway: &Gateway) {
     for (case, header, value, expected) in [
         ("the key", "X-Send-Key", key, (200, "")),
         ("for older clients", "X-Api-Key", key, (200, "")),
+        (
+            "a bearer's",
+            "Authorization",
+            &format!("Bearer {key}"),
+            (200, ""),
+        ),
+        (
+            "in any case",
+            "Authorization",
+            &format!("bearer  {key}"),
+            (200, ""),
+        ),
+        (
+            "another scheme's",
+            "Authorization",
+            &format!("Basic {key}"),
+            (401, "invalid_send_key"),
+        ),
         ("no key", "X-Other", "x", (401, "invalid_send_key")),
         ("an empty one", "X-Send-Key", "", (401, "invalid_send_key")),
         (
@@ -72,9 +90,9 @@ async fn the_send_key_alone_lets_a_caller_in(gateway: &Gateway) {
             (401, "invalid_send_key"),
         ),
         (
-            "as a bearer token",
+            "a wrong bearer token",
             "Authorization",
-            &format!("Bearer {key}"),
+            &format!("Bearer {key}x"),
             (401, "invalid_send_key"),
         ),
         (

@@ -137,11 +137,10 @@ async fn filters_and_pages() {
         ("?event=app.deleted", vec![], [0, 0, 0]),
         ("?limit=2", vec![1, 3], [4, 2, 2]),
         ("?limit=2&offset=1", vec![3, 2], [4, 2, 2]),
-        ("?limit=100&offset=3", vec![1], [4, 2, 2]),
+        ("?limit=1000&offset=3", vec![1], [4, 2, 2]),
         ("?offset=4", vec![], [4, 2, 2]),
         ("?offset=4294967295", vec![], [4, 2, 2]),
         ("?success=false&offset=1", vec![1], [2, 0, 2]),
-        ("?unknown=x", vec![1, 3, 2, 1], [4, 2, 2]),
     ] {
         let list = list(&caller, &webhook, query).await;
         assert_eq!(numbers(&list), (expected, totals), "{query}");
@@ -149,9 +148,11 @@ async fn filters_and_pages() {
     let path = format!("{}/deliveries", hook(&gateway, &webhook));
     for (query, field) in [
         ("limit=0", "limit"),
-        ("limit=101", "limit"),
+        ("limit=1001", "limit"),
         ("limit=-1", "limit"),
         ("limit=ten", "limit"),
+        ("limit=1&status=sent", "status"),
+        ("Limit=1", "Limit"),
         ("limit=", "limit"),
         ("offset=-1", "offset"),
         ("offset=1.5", "offset"),

@@ -119,11 +119,12 @@ async fn secrets_within_their_bounds() {
     let caller = Caller::owner(&gateway).await;
     let hooks = hooks(&gateway);
     for (secret, taken) in [
-        (json!(encoded(23)), false),
+        (json!(encoded(23)), true),
         (json!(encoded(24)), true),
         (json!(encoded(64)), true),
-        (json!(encoded(65)), false),
-        (json!("whsec_this is no base64, though long enough"), false),
+        (json!(encoded(65)), true),
+        (json!("whsec_this is no base64, though long enough"), true),
+        (json!("whsec_fifteen bytes -"), false),
         (json!("x".repeat(15)), false),
         (json!("x".repeat(16)), true),
         (json!("é".repeat(64)), true),
@@ -139,6 +140,13 @@ async fn secrets_within_their_bounds() {
         if taken {
             let created = answer.success(201);
             assert!(secret.is_null() || created["secret"] == secret);
+            let standard = [json!(null), json!(encoded(24)), json!(encoded(64))];
+            let encoding = if standard.contains(&secret) {
+                "base64"
+            } else {
+                "raw"
+            };
+            assert_eq!(created["secret_encoding"], encoding, "{secret}");
         } else {
             assert_eq!(answer.wrong_fields(), ["secret"], "{secret}");
             // It may be nearly right, and so must not stand in an answer that somebody logs.

@@ -42,6 +42,7 @@ async fn is_as_asked_for(caller: &Caller<'_>, created: &Value, url: &str) {
         "events",
         "is_active",
         "secret",
+        "secret_encoding",
         "created_at",
     ];
     has_just(created, in_creation.to_vec());
@@ -64,7 +65,15 @@ async fn is_as_asked_for(caller: &Caller<'_>, created: &Value, url: &str) {
     assert_eq!(item["secret"], truncated);
     assert_eq!(item["last_triggered_at"], Value::Null);
     assert_eq!(item["success_rate_7d"], 1.0);
-    for field in ["id", "app_id", "url", "events", "is_active", "created_at"] {
+    for field in [
+        "id",
+        "app_id",
+        "url",
+        "events",
+        "is_active",
+        "created_at",
+        "secret_encoding",
+    ] {
         assert_eq!(item[field], created[field], "{field}");
     }
 }
