@@ -150,14 +150,14 @@ pub(super) fn header<'a>(
 /// The key in these headers or as a bearer token (RFC 6750 §2.1); wherever it stands, it must be the same. What
 /// isn't ASCII can't be any.
 fn credential<'a>(headers: &'a HeaderMap, names: &[&str]) -> Result<Option<&'a str>, Problem> {
-    let named = names.iter().flat_map(|name| headers.get_all(*name));
-    let named = named.map(|value| value.to_str().unwrap_or_default());
+    let keys = names.iter().flat_map(|name| headers.get_all(*name));
+    let keys = keys.map(|value| value.to_str().unwrap_or_default());
     let borne = headers.get_all(AUTHORIZATION).into_iter();
     let borne = borne.filter_map(|value| {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         (scheme.eq_ignore_ascii_case("bearer")).then(|| token.trim())
     });
-    only_one(named.chain(borne))
+    only_one(keys.chain(borne))
 }
 
 fn only_one<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<T>, Problem> {

@@ -105,7 +105,7 @@ async fn the_send_key_alone_lets_a_caller_in(gateway: &Gateway) {
         let answer = Answer::to(request(gateway).header(header, value).json(&body)).await;
         assert_eq!(answer.problem(), expected, "{case}");
     }
-    assert_eq!(gateway.sandbox.inbox.count(), 2);
+    assert_eq!(gateway.sandbox.inbox.count(), 4);
     sqlx::query("UPDATE apps SET send_key_digest = '\\x00' WHERE id = $1")
         .bind(gateway.app.id.0)
         .execute(&mut database)
