@@ -7,3 +7,4 @@ mod form;
 mod http2;
 mod raw;
 mod shares;
+mod stall;

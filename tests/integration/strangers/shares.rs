@@ -7,6 +7,7 @@ use serde_json::json;
 use super::raw::Raw;
 use crate::support::gateway::{Builder, Gateway, MAILBOX, connect, create_app};
 use crate::support::smtp_client::SmtpClient;
+use mailgate::accounts::CreatedApp;
 use mailgate::types::plugin::Plugin;
 
 /// Room for 40 messages, a quarter of it for one app.
@@ -18,7 +19,7 @@ fn small() -> Builder {
 }
 
 /// `POST /send` of the gateway's app, of which the body is still to come.
-async fn begin(gateway: &Gateway, fields: &str) -> Raw {
+pub async fn begin(gateway: &Gateway, fields: &str) -> Raw {
     let mut client = Raw::to(gateway).await;
     let key = gateway.app.send_key.expose();
     let fields = format!("X-Send-Key: {key}\r\nContent-Type: application/json\r\n{fields}");
@@ -26,19 +27,30 @@ async fn begin(gateway: &Gateway, fields: &str) -> Raw {
     client
 }
 
+/// The mailbox of another app.
+pub const OTHER: &str = "other@sandbox.example";
+
+/// Another app, which has a mailbox.
+pub async fn another(gateway: &Gateway) -> CreatedApp {
+    let (daemon, sandbox) = (&gateway.daemon, &gateway.sandbox);
+    let (_, other) = create_app(daemon, "Other").await;
+    connect(daemon, sandbox, other.id, None, Plugin::A, OTHER).await;
+    other
+}
+
+/// An SMTP connection of this app.
+pub async fn authenticated(gateway: &Gateway, app: &CreatedApp) -> SmtpClient {
+    let mut client = SmtpClient::encrypted(gateway).await;
+    let plain = format!("\0{}\0{}", app.slug, app.send_key.expose());
+    let plain = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, plain);
+    let reply = client.command(&format!("AUTH PLAIN {plain}")).await;
+    assert!(reply.starts_with("235 "), "{reply}");
+    client
+}
+
 /// Another app sends by both doors.
 async fn another_sends(gateway: &Gateway) {
-    let (_, other) = create_app(&gateway.daemon, "Other").await;
-    let email = "other@sandbox.example";
-    connect(
-        &gateway.daemon,
-        &gateway.sandbox,
-        other.id,
-        None,
-        Plugin::A,
-        email,
-    )
-    .await;
+    let other = another(gateway).await;
     let body = json!({ "pk": other.pushable_key.expose(), "to": "bob@example.com",
                        "subject": "Hello", "body": "x".repeat(60_000) });
     let request = gateway
@@ -47,13 +59,9 @@ async fn another_sends(gateway: &Gateway) {
         .header("x-send-key", other.send_key.expose());
     let response = request.json(&body).send().await.unwrap();
     assert_eq!(response.status(), 200, "by REST");
-    let mut client = SmtpClient::encrypted(gateway).await;
-    let plain = format!("\0{}\0{}", other.slug, other.send_key.expose());
-    let plain = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, plain);
-    let reply = client.command(&format!("AUTH PLAIN {plain}")).await;
-    assert!(reply.starts_with("235 "), "{reply}");
+    let mut client = authenticated(gateway, &other).await;
     let message = format!(
-        "From: {email}\r\nSubject: Hello\r\n\r\n{}",
+        "From: {OTHER}\r\nSubject: Hello\r\n\r\n{}",
         "x\r\n".repeat(20_000)
     );
     let reply = client.submit("bob@example.com", message.as_bytes()).await;
