@@ -123,6 +123,11 @@ impl Failure {
         }
     }
 
+    /// The same without what the provider said of it.
+    pub(super) fn without_words(self) -> Self {
+        Self { said: None, ..self }
+    }
+
     /// A page of the gateway's own.
     pub(super) fn page(self, app: ShownApp, again: String) -> PageProblem {
         let title = "Your mailbox is not connected";

@@ -2,12 +2,13 @@
 //! provider's. What it shows is sealed into its address.
 
 use axum::extract::{RawQuery, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::Doors;
+use super::browser::Browser;
 use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, ShownApp, framed, name};
 use super::query::QueryParameters;
@@ -25,6 +26,8 @@ pub(super) struct Shown {
     pub(super) result: Result<String, Failure>,
     /// The link, to begin again.
     pub(super) again: String,
+    /// Digest of the browser that came back.
+    pub(super) browser: Option<String>,
 }
 
 impl Shown {
@@ -64,6 +67,7 @@ pub(super) struct ResultParameters {
 pub(super) async fn connect_result(
     State(doors): State<Doors>,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
     let query = QueryParameters::parse(query.as_deref());
     let sealed = query.once("shows").ok().flatten();
@@ -79,7 +83,17 @@ pub(super) async fn connect_result(
         })?;
     Ok(match shown.result {
         Ok(email) => connected(&shown.app, &email),
-        Err(failure) => failure.page(shown.app, shown.again).into_response(),
+        Err(failure) => {
+            // Whoever comes back from a provider can write its words, and must not show them to others.
+            let browser = Browser::of(&headers, &doors.base_url).map(|browser| browser.digest());
+            let is_same = browser.is_some() && browser == shown.browser;
+            let failure = if is_same {
+                failure
+            } else {
+                failure.without_words()
+            };
+            failure.page(shown.app, shown.again).into_response()
+        }
     })
 }
 

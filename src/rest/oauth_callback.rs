@@ -74,7 +74,7 @@ pub(super) async fn oauth_callback(
         .mailboxes
         .complete(state, browser.as_deref(), answer, address);
     match completed.await {
-        Ok(completed) => answered(&doors, completed),
+        Ok(completed) => answered(&doors, completed, browser),
         Err(CompleteError::AnotherBrowser) => Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_browser",
@@ -110,7 +110,11 @@ fn read(query: &QueryParameters) -> Option<(&str, ProviderAnswer)> {
     Some((state, answer))
 }
 
-fn answered(doors: &Doors, completed: Completed) -> Result<Response, PageProblem> {
+fn answered(
+    doors: &Doors,
+    completed: Completed,
+    browser: Option<String>,
+) -> Result<Response, PageProblem> {
     let Completed { app, link, result } = completed;
     let provider = doors.mailboxes.provider_settings(link.plugin);
     let label = provider.map_or("the provider", |settings| &settings.label);
@@ -125,6 +129,7 @@ fn answered(doors: &Doors, completed: Completed) -> Result<Response, PageProblem
         app: ShownApp::from(&app),
         result: result.map(|connected| connected.email),
         again: format!("{base_url}/connect/{key}?{query}"),
+        browser,
     };
     let page = shown.address(&doors.seal_keys, base_url);
     let page = page.map_err(|error| PageProblem::internal(&error))?;

@@ -175,6 +175,12 @@ async fn each_failure_of_the_provider_has_its_word() {
     let page = complete(callback(&gateway, &said).await).await;
     page.is_failure(400, "x");
     assert!(page.body.contains("&lt;script&gt; yyy"), "{}", page.body);
+    // And to the browser that came back with it alone: anybody can write it into the way back.
+    let back = callback(&gateway, &said).await;
+    let result = Visit::to(back).await.location();
+    let elsewhere = Visit::by(super::browser().get(result)).await;
+    elsewhere.is_failure(400, "x");
+    assert!(!elsewhere.body.contains("yyy"), "{}", elsewhere.body);
     assert!(page.body.matches('y').count() < 400);
 
     // The app is told the words and not the provider's text.
