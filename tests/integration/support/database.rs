@@ -1,6 +1,6 @@
 //! One private Postgres for the whole test process, and a database of its own for each test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mailgate::config::DatabaseSettings;
@@ -72,8 +72,20 @@ pub async fn connect(url: &str) -> PgConnection {
         .expect("the server answers")
 }
 
+/// Throws away what an earlier run left, unless its server may live: to drop hundreds of databases one by one
+/// takes minutes.
+fn discard(folder: &Path) {
+    let aside = folder.with_extension("old");
+    if !folder.join("postgres/cluster/postmaster.pid").exists() {
+        // There is none, or an earlier one is still being removed.
+        drop(std::fs::rename(folder, &aside));
+    }
+    std::thread::spawn(move || std::fs::remove_dir_all(aside));
+}
+
 async fn start() -> PrivatePostgres {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("postgres");
+    discard(&folder);
     let server = match postgres::start(&folder, Durability::Throwaway).await {
         Ok(server) => server,
         // Left by an earlier run that was cut off, or of another version.
