@@ -98,11 +98,14 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
 }
 
 /// An address whose local part needs no quotes, or needs them for spaces and dots alone. One that looks like an
-/// encoded word is another address to readers that decode first.
+/// encoded word is another address to readers that decode first, and one that isn't UTF-8 to each reader.
 fn address(text: &str) -> Option<EmailAddress> {
     let address = EmailAddress::parse(text).ok()?;
     let local_part = address.local_part().trim_matches('"');
-    (!local_part.contains(SPECIALS) && !local_part.contains("=?")).then_some(address)
+    let is_read_alike = !local_part.contains(SPECIALS)
+        && !local_part.contains("=?")
+        && !text.contains(char::REPLACEMENT_CHARACTER);
+    is_read_alike.then_some(address)
 }
 
 fn is(address: &EmailAddress, text: &str) -> bool {
@@ -257,6 +260,15 @@ mod tests {
             " =?utf-8?q?evil?= <=?utf-8?q?x?=ada@sandbox.example>",
         ] {
             assert_eq!(sole(value), None, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn octets_of_no_charset_stand_in_names_alone() {
+        let named = sole_address(b" J\xf6rg <ada@sandbox.example>");
+        assert_eq!(named.map(|it| it.to_string()).as_deref(), Some(ADA));
+        for value in [&b" ada@s\xff.example"[..], b" <\xe4da@sandbox.example>"] {
+            assert_eq!(sole_address(value), None);
         }
     }
 

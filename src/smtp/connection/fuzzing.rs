@@ -116,8 +116,7 @@ fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     let sent = if bare_newline == BareNewline::Normalize && options & 64 == 64 {
         // Every line end, or one of two. The dot that ends DATA stands behind CRLF.
         let step = if options & 128 == 128 { 2 } else { 1 };
-        let kept = usize::from(!chunked);
-        with_bare_newlines(&content, step, kept)
+        with_bare_newlines(&content, step, usize::from(!chunked))
     } else {
         content.clone()
     };

@@ -221,9 +221,9 @@ fn normalized_chunks_are_measured_alike_at_any_split() {
         for cut in 0..=text.len() {
             let (before, behind) = text.as_bytes().split_at(cut);
             let receiver = ChunkReceiver::new(14, None, BareNewline::Normalize);
-            let content = received_chunks(receiver, &[before, behind]);
+            let verdict = received_chunks(receiver, &[before, behind]);
             let expected = Err(RefusedContent::TooLarge);
-            assert_eq!(content, expected, "{text:?} cut at {cut}");
+            assert_eq!(verdict, expected, "{text:?} cut at {cut}");
         }
     }
 }
