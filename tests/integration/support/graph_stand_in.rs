@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use mailgate::mailboxes::NewConnection;
 use mailgate::types::plugin::Plugin;
@@ -20,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use toml::Table;
 
+use super::contracts::{self, Contract, Violations};
 use super::gateway::{Builder, Gateway};
 
 /// The mailbox of the stand-in.
@@ -195,6 +197,8 @@ fn new_connection(gateway: &Gateway) -> NewConnection<'static> {
 /// A stand-in that runs; ends when it is dropped. Then nothing may have been against the rules.
 pub struct GraphStandIn {
     shared: Arc<Shared>,
+    /// What was against the interface as Microsoft's library describes it.
+    violations: Violations,
     _servers: JoinSet<()>,
 }
 
@@ -219,9 +223,9 @@ impl GraphStandIn {
             base: format!("http://{address}"),
             mailbox: Mutex::new(mailbox),
         });
+        let violations = Violations::default();
         let messages = "/v1.0/me/messages";
         let router = Router::new()
-            .route("/token", post(handlers::token))
             .route("/v1.0/me", get(handlers::me))
             .route("/v1.0/me/sendMail", post(handlers::send_mail))
             .route(messages, post(handlers::create))
@@ -238,7 +242,6 @@ impl GraphStandIn {
                 &format!("{messages}/{{id}}/attachments/createUploadSession"),
                 post(handlers::create_session),
             )
-            .route("/upload/{session}", put(handlers::upload))
             .route(
                 "/v1.0/me/mailFolders/sentitems/messages",
                 get(handlers::sent_items),
@@ -247,6 +250,12 @@ impl GraphStandIn {
                 "/v1.0/me/mailFolders/inbox/messages/delta",
                 get(handlers::delta),
             )
+            .route_layer(from_fn_with_state(
+                (Contract::load("graph"), Arc::clone(&violations)),
+                contracts::hold,
+            ))
+            .route("/token", post(handlers::token))
+            .route("/upload/{session}", put(handlers::upload))
             .layer(DefaultBodyLimit::disable())
             .with_state(Arc::clone(&shared));
         let mut servers = JoinSet::new();
@@ -255,6 +264,7 @@ impl GraphStandIn {
         });
         Self {
             shared,
+            violations,
             _servers: servers,
         }
     }
@@ -396,5 +406,6 @@ impl Drop for GraphStandIn {
         if !std::thread::panicking() {
             assert_eq!(self.shared.lock().violations, Vec::<String>::new());
         }
+        contracts::assert_none(&self.violations);
     }
 }
