@@ -7,7 +7,9 @@ use sqlx::PgConnection;
 use super::away::LEASE;
 use super::lifecycle::{Effect, Trigger, transition};
 use super::look::{Hint, Look, Seen};
-use super::receive::{CREATED, PAYMENT_ACTION_REQUIRED, PAYMENT_FAILED, TRIAL_WILL_END};
+use super::receive::{
+    CREATED, PAYMENT_ACTION_REQUIRED, PAYMENT_FAILED, TRIAL_WILL_END, is_of_card,
+};
 use super::{Billing, BillingError};
 use crate::storage::billing_notices;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
@@ -182,7 +184,9 @@ impl Billing {
 
 /// Whether an event tells of the subscription that counts.
 fn concerns(event: &StoredEvent, account: &Account) -> bool {
-    event.subscription_id.is_some() && event.subscription_id == account.subscription_id
+    // A card is its customer's, and the look has seen to what follows from it.
+    is_of_card(&event.kind)
+        || (event.subscription_id.is_some() && event.subscription_id == account.subscription_id)
 }
 
 /// What an event brings beside the status, if what it tells of is still so: an invoice that was paid

@@ -10,8 +10,8 @@ const FIRST: TimeDelta = TimeDelta::seconds(5);
 const LONGEST: TimeDelta = TimeDelta::minutes(5);
 
 /// How long one process may be at something before another takes it up: a few calls of the provider with
-/// all their attempts.
-pub(super) const LEASE: TimeDelta = TimeDelta::minutes(10);
+/// all their attempts, each of which may take a minute and a half.
+pub(super) const LEASE: TimeDelta = TimeDelta::minutes(20);
 
 /// The wait after the attempt of this number, counted from 1.
 fn wait(attempts: i32) -> TimeDelta {

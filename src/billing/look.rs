@@ -6,6 +6,7 @@ pub(crate) mod fuzzing;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::lifecycle::{Trigger, transition};
 use super::{Billing, BillingError};
@@ -222,19 +223,43 @@ fn existing<T>(answer: Result<T, PayprovError>) -> Result<Option<T>, PayprovErro
     }
 }
 
-/// Asked for only where it matters: a trial goes on or ends by it.
+/// Whether something would pay for a subscription: a trial goes on or ends by it. What was entered and
+/// doesn't pay by anybody's word yet (a finished checkout makes no default) is made the customer's default.
 async fn has_payment_method(
     client: &PayprovClient,
     subscription: &Subscription,
     customer: &str,
 ) -> Result<bool, PayprovError> {
-    if subscription.status != "trialing" || subscription.default_payment_method.is_some() {
+    let has_ended = matches!(
+        subscription.status.as_str(),
+        "canceled" | "incomplete_expired"
+    );
+    if has_ended || subscription.default_payment_method.is_some() {
         return Ok(subscription.default_payment_method.is_some());
     }
-    match &subscription.customer {
-        Reference::Object(customer) => Ok(customer.has_payment_method()),
-        Reference::Id(_) => Ok(client.customer(customer).await?.has_payment_method()),
+    let has_default = match &subscription.customer {
+        Reference::Object(customer) => customer.has_payment_method(),
+        Reference::Id(_) => client.customer(customer).await?.has_payment_method(),
+    };
+    if has_default {
+        return Ok(true);
     }
+    let Some(newest) = client.newest_payment_method(customer).await? else {
+        return Ok(false);
+    };
+    let key = format!("mailgate-default-{}", Uuid::new_v4());
+    let set = client
+        .set_default_payment_method(customer, &newest.id, &key)
+        .await;
+    // Taken away in this moment.
+    let set = existing(set)?.is_some();
+    if set {
+        tracing::info!(
+            subscription_id = subscription.id,
+            "the payment method that was entered pays from now on"
+        );
+    }
+    Ok(set)
 }
 
 /// The provider's word as ours. A trial that goes over into what is paid counts as active: its payment
@@ -344,7 +369,6 @@ fn next_look(account: &Account, now: DateTime<Utc>) -> DateTime<Utc> {
 mod tests {
     use super::*;
     use serde_json::json;
-    use uuid::Uuid;
 
     fn subscription(id: &str, status: &str, created: i64) -> Subscription {
         serde_json::from_value(json!({

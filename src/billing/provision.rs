@@ -28,7 +28,7 @@ impl Billing {
             billing_jobs::settle_quantity(&mut connection, job, counted).await?
         };
         let beginning = match self.payprov()?.trial_days {
-            0 => Beginning::Payable,
+            0 => Beginning::Unpaid,
             days => Beginning::Trial(days),
         };
         let key = format!("mailgate-subscription-{}", job.id);

@@ -18,6 +18,8 @@ pub(super) const UPDATED: &str = "customer.subscription.updated";
 pub(super) const DELETED: &str = "customer.subscription.deleted";
 pub(super) const TRIAL_WILL_END: &str = "customer.subscription.trial_will_end";
 pub(super) const PAYMENT_FAILED: &str = "invoice.payment_failed";
+pub(super) const CHECKOUT_COMPLETED: &str = "checkout.session.completed";
+pub(super) const SETUP_SUCCEEDED: &str = "setup_intent.succeeded";
 pub(super) const PAYMENT_ACTION_REQUIRED: &str = "invoice.payment_action_required";
 
 /// An event that is not taken; nothing of it is stored.
@@ -104,7 +106,14 @@ impl Billing {
     async fn matters(&self, event: &StoredEvent, is_verified: bool) -> Result<bool, sqlx::Error> {
         let is_handled = matches!(
             event.kind.as_str(),
-            CREATED | UPDATED | DELETED | TRIAL_WILL_END | PAYMENT_FAILED | PAYMENT_ACTION_REQUIRED
+            CREATED
+                | UPDATED
+                | DELETED
+                | TRIAL_WILL_END
+                | PAYMENT_FAILED
+                | PAYMENT_ACTION_REQUIRED
+                | CHECKOUT_COMPLETED
+                | SETUP_SUCCEEDED
         );
         let Some(customer) = event.customer_id.as_deref().filter(|_| is_handled) else {
             return Ok(false);
@@ -116,6 +125,11 @@ impl Billing {
         let known = find_by_customer(&mut connection, customer).await?;
         Ok(known.is_some())
     }
+}
+
+/// Whether a kind of event tells that a payment method was entered.
+pub(super) fn is_of_card(kind: &str) -> bool {
+    matches!(kind, CHECKOUT_COMPLETED | SETUP_SUCCEEDED)
 }
 
 fn read(body: &[u8]) -> Result<StoredEvent, ReceiveError> {
@@ -134,6 +148,8 @@ fn read(body: &[u8]) -> Result<StoredEvent, ReceiveError> {
     let (subscription_id, invoice_id) = if event.r#type.starts_with("invoice.") {
         let subscription = event.data.invoice_subscription().map(str::to_owned);
         (subscription, id("id"))
+    } else if is_of_card(&event.r#type) {
+        (None, None)
     } else {
         (id("id"), None)
     };
@@ -167,6 +183,13 @@ mod tests {
         assert_eq!(event.customer_id.as_deref(), Some("cus_1"));
         assert_eq!(event.subscription_id.as_deref(), Some("sub_1"));
         assert_eq!(event.invoice_id.as_deref(), Some("in_1"));
+        for kind in [CHECKOUT_COMPLETED, SETUP_SUCCEEDED] {
+            let of_card = json!({ "id": "evt_3", "type": kind, "data": { "object": {
+                "id": "cs_1", "customer": "cus_1" } } });
+            let event = read(of_card.to_string().as_bytes()).unwrap();
+            assert_eq!(event.customer_id.as_deref(), Some("cus_1"));
+            assert_eq!((event.subscription_id, event.invoice_id), (None, None));
+        }
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub struct PayprovSettings {
     pub price: String,
     /// Days of trial; 0: none.
     pub trial_days: u32,
-    /// The version that the provider is asked to speak; `None`: the account's own.
-    pub api_version: Option<String>,
+    /// The version that the provider is asked to speak: a date, and a name behind a dot from 2024 on.
+    pub api_version: String,
     /// For one answer of the provider.
     pub request: Duration,
 }
@@ -34,12 +34,14 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
     let accept_unsigned = reader.flag("payprov.accept_unsigned");
     let trial_days = reader.number("payprov.trial_days", 0, 730);
     let request = reader.seconds("payprov.request_seconds");
-    // Both go into headers.
-    for (name, value) in [("secret_key", &secret_key), ("api_version", &api_version)] {
-        if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let setting = format!("payprov.{name}");
-            reader.problem(&setting, "must be of printable ASCII without spaces");
-        }
+    // It goes into a header.
+    if !secret_key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = "must be of printable ASCII without spaces";
+        reader.problem("payprov.secret_key", text);
+    }
+    if !is_version(&api_version) {
+        let text = "must be a version of the provider's interface, such as 2026-08-26.dahlia";
+        reader.problem("payprov.api_version", text);
     }
     if secret_key.is_empty() {
         return None;
@@ -62,7 +64,18 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
         webhook_secret: some(webhook_secret).map(SecretString::from),
         price,
         trial_days,
-        api_version: some(api_version),
+        api_version,
         request,
     })
+}
+
+/// `2024-06-20`, `2026-08-26.dahlia`: what is sent depends on the date.
+fn is_version(text: &str) -> bool {
+    let (date, name) = text.split_once('.').unwrap_or((text, "acacia"));
+    chrono::NaiveDate::parse_from_str(date, "%Y-%m-%d").is_ok()
+        && date.len() == "2026-08-26".len()
+        && !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b';' | b'='))
 }

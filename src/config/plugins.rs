@@ -123,6 +123,7 @@ struct Defaults {
     smtp_host: &'static str,
     imap_host: &'static str,
     keeps_sent_mail: bool,
+    concurrency: u32,
     per_minute: u32,
     per_day: u32,
 }
@@ -138,6 +139,7 @@ const GOOGLE: Defaults = Defaults {
     smtp_host: "smtp.gmail.com",
     imap_host: "imap.gmail.com",
     keeps_sent_mail: true,
+    concurrency: 4,
     per_minute: 150,
     per_day: 2_000,
 };
@@ -173,6 +175,8 @@ const MICROSOFT: Defaults = Defaults {
     imap_host: "outlook.office365.com",
     // Exchange may give a message another Message-ID, under which nobody looks for it.
     keeps_sent_mail: false,
+    // Exchange's SMTP takes 3 connections of a mailbox at once, Graph 4 requests.
+    concurrency: 3,
     per_minute: 30,
     per_day: 10_000,
 };
@@ -202,6 +206,7 @@ const GENERIC: Defaults = Defaults {
     smtp_host: "",
     imap_host: "",
     keeps_sent_mail: false,
+    concurrency: 4,
     per_minute: 0,
     per_day: 0,
 };
@@ -405,7 +410,10 @@ fn read_limits(
     MailboxLimits {
         per_minute: or_default("limits.per_minute", defaults.per_minute),
         per_day: or_default("limits.per_day", defaults.per_day),
-        concurrency: reader.number(&name("limits.concurrency"), 1, 1_000),
+        concurrency: match reader.number(&name("limits.concurrency"), 0, 1_000) {
+            0 => defaults.concurrency as usize,
+            number => number,
+        },
     }
 }
 

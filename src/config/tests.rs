@@ -264,12 +264,17 @@ fn billing_needs_a_price_and_keys_that_fit_a_header() {
     let payprov = load_with(&environment, None).unwrap().payprov.unwrap();
     assert_eq!(payprov.base_url, "https://api.stripe.com");
     assert_eq!(payprov.trial_days, 14);
-    assert!(payprov.webhook_secret.is_none() && payprov.api_version.is_none());
+    assert!(payprov.webhook_secret.is_none());
+    assert_eq!(payprov.api_version, "2026-08-26.dahlia");
     for (name, value, expected) in [
         ("BASE_URL", "stripe", "payprov.base_url: must be"),
         ("BASE_URL", "", "payprov.base_url: is required"),
         ("SECRET_KEY", "sk a", "payprov.secret_key: must be"),
         ("API_VERSION", "2025 basil", "payprov.api_version: must be"),
+        ("API_VERSION", "", "payprov.api_version: must be"),
+        ("API_VERSION", "2026-02-30", "payprov.api_version: must be"),
+        ("API_VERSION", "2026-8-26", "payprov.api_version: must be"),
+        ("API_VERSION", "2026-08-26.", "payprov.api_version: must be"),
         ("TRIAL_DAYS", "731", "payprov.trial_days: must be between"),
         ("REQUEST_SECONDS", "0", "payprov.request_seconds: must be"),
     ] {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::Mailboxes;
 use crate::accounts::audit::Trail;
 use crate::providers::mail::MailProvider;
-use crate::providers::mail::oauth::{OAuthError, Tokens};
+use crate::providers::mail::oauth::Tokens;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::{self, Mailbox};
 use crate::types::audit::Author;
@@ -174,7 +174,7 @@ impl Mailboxes {
     ) -> Result<Option<Account>, TokenError> {
         let id = mailbox.id;
         match self.ask(mailbox, provider).await {
-            Ok(tokens) => {
+            Ok(Asked::Tokens(tokens)) => {
                 let stored = self.store(mailbox, &tokens).await?;
                 let Some(generation) = stored else {
                     tracing::warn!(credential_id = %id, "refreshed tokens came too late; newer ones are there");
@@ -191,10 +191,9 @@ impl Mailboxes {
                     access_token: tokens.access_token,
                 }))
             }
-            Err(TokenError::Disconnected) => {
+            Ok(Asked::Ended(reason)) => {
                 let mut transaction = self.pool.begin().await?;
                 let generation = Some(mailbox.token_generation);
-                let reason = DisconnectReason::InvalidGrant;
                 let mut trail = Trail::new(Author::provider(), self.clock.now());
                 let ended = self
                     .end(&mut transaction, &mut trail, id, generation, reason)
@@ -203,7 +202,7 @@ impl Mailboxes {
                 if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);
-                    tracing::warn!(credential_id = %id, "the grant is dead: the mailbox is disconnected");
+                    tracing::warn!(credential_id = %id, reason = reason.as_str(), "the grant is dead: the mailbox is disconnected");
                 }
                 Err(TokenError::Disconnected)
             }
@@ -270,21 +269,28 @@ impl Mailboxes {
         .await
     }
 
-    /// Asks for new tokens; an `invalid_grant` is confirmed by a second question, since providers
+    /// Asks for new tokens; that the grant is dead is confirmed by a second question, since providers
     /// were seen to say it in passing.
-    async fn ask(&self, mailbox: &Mailbox, provider: &MailProvider) -> Result<Tokens, TokenError> {
-        let sealed = mailbox
-            .refresh_token_sealed
-            .as_deref()
-            .ok_or(TokenError::Disconnected)?;
+    async fn ask(&self, mailbox: &Mailbox, provider: &MailProvider) -> Result<Asked, TokenError> {
+        let mut reason = DisconnectReason::InvalidGrant;
+        let Some(sealed) = mailbox.refresh_token_sealed.as_deref() else {
+            return Ok(Asked::Ended(reason));
+        };
         let refresh_token = self
             .seal_keys
             .unseal(&refresh_context(mailbox.id), sealed)?;
         for _ in 0..2 {
-            match provider.oauth.refresh(&refresh_token).await {
-                Ok(tokens) => return Ok(tokens),
-                Err(OAuthError::InvalidGrant(_)) => {}
-                Err(error) => {
+            let error = match provider
+                .oauth
+                .refresh(&refresh_token, &mailbox.scopes)
+                .await
+            {
+                Ok(tokens) => return Ok(Asked::Tokens(tokens)),
+                Err(error) => error,
+            };
+            match error.grant_ended() {
+                Some(ended) => reason = ended,
+                None => {
                     metrics::counter!(
                         "mailgate_token_refresh_failures_total",
                         "plugin" => mailbox.plugin.as_str(),
@@ -295,8 +301,15 @@ impl Mailboxes {
                 }
             }
         }
-        Err(TokenError::Disconnected)
+        Ok(Asked::Ended(reason))
     }
+}
+
+/// What a provider said that was asked for new tokens.
+enum Asked {
+    Tokens(Tokens),
+    /// The grant is dead.
+    Ended(DisconnectReason),
 }
 
 fn access_context(id: CredentialId) -> String {

@@ -74,6 +74,11 @@ impl Failure {
                 Blame::User,
                 format!("{label} has not checked yet that the address of this account is yours. Confirm it there, and try again."),
             ),
+            ConnectError::OAuth(OAuthError::SignInRequired { reason, .. }) => new(
+                reason.as_str(),
+                Blame::User,
+                format!("{label} wants you to sign in, or to agree, once more. Try again."),
+            ),
             ConnectError::OAuth(OAuthError::InvalidGrant(_)) => new(
                 "invalid_grant",
                 Blame::User,

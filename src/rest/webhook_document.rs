@@ -123,8 +123,17 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 PLUGIN,
                 (
                     "reason",
-                    Kind::OneOf(&["invalid_grant", "replaced", "removed"]),
-                    "`invalid_grant`: its grant has ended; `replaced`: its user connected another one \
+                    Kind::OneOf(&[
+                        "invalid_grant",
+                        "interaction_required",
+                        "consent_required",
+                        "login_required",
+                        "replaced",
+                        "removed",
+                    ]),
+                    "`invalid_grant`: its grant has ended; `interaction_required`, `consent_required`, \
+                     `login_required`: its user has to do something at the provider, to agree or to sign in \
+                     again, by connecting it once more; `replaced`: its user connected another one \
                      instead; `removed`: you disconnected it.",
                 ),
             ],

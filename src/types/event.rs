@@ -144,6 +144,12 @@ pub struct MailboxEvent {
 pub enum DisconnectReason {
     /// The provider says that the grant has ended: withdrawn, lapsed, or its password changed.
     InvalidGrant,
+    /// The provider wants its user to do something in a browser: a rule of their organisation, say.
+    InteractionRequired,
+    /// Its user, or their administrator, has to agree once more.
+    ConsentRequired,
+    /// Its user has to sign in once more.
+    LoginRequired,
     /// The same user connected another address with the same plugin.
     Replaced,
     /// The subscriber disconnected it.
@@ -163,6 +169,9 @@ impl DisconnectReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::InvalidGrant => "invalid_grant",
+            Self::InteractionRequired => "interaction_required",
+            Self::ConsentRequired => "consent_required",
+            Self::LoginRequired => "login_required",
             Self::Replaced => "replaced",
             Self::Removed => "removed",
         }

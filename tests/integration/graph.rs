@@ -1,6 +1,7 @@
 //! Mail through Microsoft Graph, which a stand-in of the tests' own plays: what leaves, what its
 //! answers mean, and what is read.
 
+mod account;
 mod faults;
 mod large;
 mod reading;

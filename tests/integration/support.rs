@@ -2,6 +2,7 @@
 //! is told, and a mail provider that does.
 
 pub mod caller;
+pub mod contracts;
 pub mod database;
 pub mod described;
 pub mod failure;

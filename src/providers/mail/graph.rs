@@ -31,10 +31,10 @@ use crate::config::{PluginSettings, SendingSettings};
 use crate::types::message::Message;
 use crate::types::message_id;
 
-use api::{Answer, Api, Content, Patience, encoded};
+use api::{Answer, Api, CallError, Content, Patience, encoded};
 use draft::Draft;
 use upload::nonsense;
-use verdict::{Stage, of_answer, of_broken_call};
+use verdict::{Stage, is_unseen, of_answer, of_broken_call};
 
 /// Bytes that one request may have: Graph's 4 MB.
 const REQUEST_BYTES: usize = 4_000_000;
@@ -48,6 +48,10 @@ const LOOKS: [Duration; 3] = [
     Duration::from_secs(1),
     Duration::from_secs(3),
 ];
+
+/// Pauses before a draft is sent again that could not be found: a draft that has just been made isn't seen
+/// everywhere at once.
+const UNSEEN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
 /// How long it may take to remove a draft that isn't sent.
 const REMOVAL: Duration = Duration::from_secs(10);
@@ -66,6 +70,15 @@ pub struct Graph {
     command: Duration,
     /// For the message itself: its draft, its files, and that it is sent.
     data: Duration,
+}
+
+/// What has become of a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing as yet.
+    Draft,
+    /// It has been sent.
+    Sent,
 }
 
 /// A draft that lies in the mailbox.
@@ -167,17 +180,11 @@ impl Graph {
             Ok(prepared) => prepared,
             Err(verdict) => return verdict,
         };
-        let path = format!("/messages/{}/send", encoded(&prepared.id));
         let patience = Patience {
             each: self.data,
             until,
         };
-        let address = self.api.address(&path);
-        let answered = self
-            .api
-            .call(account, Method::POST, &address, Content::Nothing, patience)
-            .await;
-        let verdict = match answered {
+        let verdict = match self.send_draft(account, &prepared.id, patience).await {
             Ok(Answer { status: 202, .. }) => return prepared.sent(message),
             Ok(answer) => of_answer(Stage::Submission, &answer),
             Err(error) => of_broken_call(Stage::Submission, error),
@@ -188,6 +195,47 @@ impl Graph {
                 self.remove(account, &prepared.id).await;
                 verdict
             }
+        }
+    }
+
+    /// Sends a draft; again where it could not be found though it lies there as a draft.
+    async fn send_draft(
+        &self,
+        account: &Account,
+        id: &str,
+        patience: Patience,
+    ) -> Result<Answer, CallError> {
+        let address = self.api.address(&format!("/messages/{}/send", encoded(id)));
+        let mut pauses = UNSEEN.into_iter();
+        loop {
+            let answer = self
+                .api
+                .call(account, Method::POST, &address, Content::Nothing, patience)
+                .await?;
+            let pause = if is_unseen(&answer) {
+                pauses.next()
+            } else {
+                None
+            };
+            let Some(pause) = pause else {
+                return Ok(answer);
+            };
+            sleep(pause).await;
+            if self.state(account, id, patience).await != Some(State::Draft) {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// What lies under a draft's id, where that can be told: the id stays when it is sent.
+    async fn state(&self, account: &Account, id: &str, patience: Patience) -> Option<State> {
+        let path = format!("/messages/{}?$select=isDraft", encoded(id));
+        let looked = self.look(account, &self.api.address(&path), patience).await;
+        let answer = looked.ok().filter(|answer| answer.status == 200)?;
+        match answer.json()["isDraft"] {
+            Value::Bool(true) => Some(State::Draft),
+            Value::Bool(false) => Some(State::Sent),
+            _ => None,
         }
     }
 
@@ -295,33 +343,34 @@ impl Graph {
             each: self.command,
             until: Instant::now() + self.tracing(),
         };
-        if let Some(id) = &prepared.message_id {
-            for pause in LOOKS {
-                sleep(pause).await;
-                match self.is_among_sent(account, id, patience).await {
-                    Ok(true) => {
-                        tracing::info!(credential_id = %account.credential, "a message whose sending had no clear answer was found among the sent ones");
-                        return prepared.sent(message);
-                    }
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be looked into");
-                    }
-                }
+        let mut state = None;
+        for pause in LOOKS {
+            sleep(pause).await;
+            state = self.state(account, &prepared.id, patience).await;
+            if state == Some(State::Sent) || self.is_there(account, prepared, patience).await {
+                tracing::info!(credential_id = %account.credential, "a message whose sending had no clear answer was found among the sent ones");
+                return prepared.sent(message);
             }
         }
         // It may be on its way even then, so that nothing follows from it but what people are told.
-        let path = format!("/messages/{}?$select=isDraft", encoded(&prepared.id));
-        let looked = self.look(account, &self.api.address(&path), patience).await;
-        let is_draft = looked.is_ok_and(|answer| {
-            answer.status == 200 && answer.json()["isDraft"] == Value::Bool(true)
-        });
-        if is_draft {
+        if state == Some(State::Draft) {
             return Verdict::Unknown(Failure::own(format!(
                 "{failure}; it lies among the mailbox's drafts still"
             )));
         }
         Verdict::Unknown(failure)
+    }
+
+    /// Whether sent mail has the draft's Message-ID, for a mailbox whose ids did change.
+    async fn is_there(&self, account: &Account, prepared: &Prepared, patience: Patience) -> bool {
+        let Some(id) = &prepared.message_id else {
+            return false;
+        };
+        let found = self.is_among_sent(account, id, patience).await;
+        found.unwrap_or_else(|error| {
+            tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be looked into");
+            false
+        })
     }
 
     /// How long [`Graph::trace`] may take.

@@ -3,6 +3,7 @@
 
 mod account;
 mod authorize;
+mod scope;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use account::fuzzing::token_answers;
@@ -16,14 +17,22 @@ use serde::Deserialize;
 
 pub use authorize::AuthorizationRequest;
 
-use crate::config::{ClientAuthentication, PluginSettings};
+use crate::config::{ClientAuthentication, PluginSettings, ProviderKind};
 use crate::providers::answer::{no_answer, one_line};
 use crate::types::clock::SharedClock;
+use crate::types::event::DisconnectReason;
 
 /// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client), and the longest
 /// that is believed, in seconds.
 const UNNAMED_LIFE: f64 = 3_600.0;
 const LONGEST_LIFE: f64 = 31_536_000.0;
+
+/// The words for a user who has to come back.
+const SIGN_IN_REQUIRED: [DisconnectReason; 3] = [
+    DisconnectReason::InteractionRequired,
+    DisconnectReason::ConsentRequired,
+    DisconnectReason::LoginRequired,
+];
 
 /// The largest answer of a token endpoint that is read.
 const MAXIMUM_ANSWER: usize = 256 * 1024;
@@ -46,9 +55,18 @@ pub struct Tokens {
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
-    /// The grant is dead: revoked, lapsed, or never was. The only error that speaks of the mailbox.
+    /// The grant is dead: revoked, lapsed, or never was. This and the next speak of the mailbox.
     #[error("the provider says invalid_grant: {0}")]
     InvalidGrant(String),
+    /// The user has to sign in or to agree once more, in a browser (OpenID Connect Core §3.1.2.6, which
+    /// Microsoft's token endpoint answers, too).
+    #[error("the provider says {}: {description}", .reason.as_str())]
+    SignInRequired {
+        /// Which of them.
+        reason: DisconnectReason,
+        /// Its explanation.
+        description: String,
+    },
     /// The provider refuses for another reason, such as a wrong client secret: the operator's affair.
     #[error("the provider answers {status} {error}: {description}")]
     Refused {
@@ -71,11 +89,21 @@ pub enum OAuthError {
 }
 
 impl OAuthError {
+    /// Why the mailbox can be opened no longer, where that is what it says.
+    #[must_use]
+    pub fn grant_ended(&self) -> Option<DisconnectReason> {
+        match self {
+            Self::InvalidGrant(_) => Some(DisconnectReason::InvalidGrant),
+            Self::SignInRequired { reason, .. } => Some(*reason),
+            _ => None,
+        }
+    }
+
     /// What a metric calls it: never a word of the provider's own choice.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::InvalidGrant(_) => "invalid_grant",
+            Self::InvalidGrant(_) | Self::SignInRequired { .. } => "invalid_grant",
             Self::Refused { error, .. } if error == "invalid_client" => "invalid_client",
             Self::Refused { status: 500.., .. } => "provider_error",
             Self::Refused { .. } => "refused",
@@ -166,26 +194,40 @@ impl OAuthClient {
         redirect_uri: &str,
         code_verifier: &str,
     ) -> Result<Tokens, OAuthError> {
-        self.token(&[
+        let scope = self.settings.scopes.join(" ");
+        let mut form = vec![
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", redirect_uri),
             ("code_verifier", code_verifier),
-        ])
-        .await
+        ];
+        form.extend(self.scope_field(&scope));
+        self.token(&form).await
     }
 
-    /// New tokens for a refresh token (RFC 6749 §6).
+    /// New tokens for a refresh token (RFC 6749 §6), for what its user `granted`.
     ///
     /// # Errors
     ///
-    /// [`OAuthError`]; only [`OAuthError::InvalidGrant`] says that the grant is dead.
-    pub async fn refresh(&self, refresh_token: &SecretString) -> Result<Tokens, OAuthError> {
-        self.token(&[
+    /// [`OAuthError`]; only [`OAuthError::grant_ended`] says that the grant is dead.
+    pub async fn refresh(
+        &self,
+        refresh_token: &SecretString,
+        granted: &[String],
+    ) -> Result<Tokens, OAuthError> {
+        let scope = scope::still_granted(&self.settings.scopes, granted).join(" ");
+        let mut form = vec![
             ("grant_type", "refresh_token"),
             ("refresh_token", refresh_token.expose_secret()),
-        ])
-        .await
+        ];
+        form.extend(self.scope_field(&scope));
+        self.token(&form).await
+    }
+
+    /// Microsoft gives a token for one of its services, and goes by the scope in choosing it (and was seen to
+    /// refuse a request without one: AADSTS900144). The others go by what was granted.
+    fn scope_field<'a>(&self, scope: &'a str) -> Option<(&'static str, &'a str)> {
+        (self.settings.kind == ProviderKind::Microsoft).then_some(("scope", scope))
     }
 
     /// Revokes a refresh token and what was got with it (RFC 7009). `false` where the provider has no
@@ -299,6 +341,15 @@ fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
     if answer.error == "invalid_grant" && status.is_client_error() {
         return OAuthError::InvalidGrant(answer.error_description);
     }
+    let reason = SIGN_IN_REQUIRED
+        .into_iter()
+        .find(|reason| reason.as_str() == answer.error);
+    if let Some(reason) = reason.filter(|_| status.is_client_error()) {
+        return OAuthError::SignInRequired {
+            reason,
+            description: answer.error_description,
+        };
+    }
     OAuthError::Refused {
         status: status.as_u16(),
         error: answer.error,
@@ -315,6 +366,12 @@ mod tests {
     fn only_invalid_grant_speaks_of_the_mailbox() {
         let dead = refusal(StatusCode::BAD_REQUEST, br#"{"error":"invalid_grant"}"#);
         assert!(matches!(dead, OAuthError::InvalidGrant(_)));
+        for reason in SIGN_IN_REQUIRED {
+            let body = format!(r#"{{"error":"{}","suberror":"basic_action"}}"#, reason.as_str());
+            let ended = |status| refusal(status, body.as_bytes()).grant_ended();
+            assert_eq!(ended(StatusCode::BAD_REQUEST), Some(reason));
+            assert_eq!(ended(StatusCode::BAD_GATEWAY), None);
+        }
         for (status, body) in [
             (
                 StatusCode::UNAUTHORIZED,

@@ -26,8 +26,13 @@ use connection::{Connection, Content, Credential, Endpoint, Envelope, StageError
 use idle::IdleConnections;
 use reply::Reply;
 
-/// Google's word for a used-up day, which passes though its code says otherwise.
-const DAILY_LIMIT: &str = "5.4.5";
+/// The words for a used-up day, which passes though its code says otherwise: Google's; Exchange's for a
+/// mailbox's recipients, and for a tenant's outside of it.
+const DAILY_LIMITS: [&str; 4] = ["5.4.5", "5.1.90", "5.7.232", "5.7.233"];
+
+/// The same of Exchange's store, behind the code of any failure there (`554 5.2.0 STOREDRV.Submission.Exception:
+/// SubmissionQuotaExceededException`).
+const QUOTA_EXCEPTION: &str = "SubmissionQuotaExceeded";
 
 /// How long a used-up day is waited for.
 const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
@@ -212,8 +217,12 @@ async fn begin(
 /// A refusal of a message.
 fn refused(reply: &Reply) -> Verdict {
     let failure = reply.failure();
+    let day_is_used_up = reply
+        .enhanced()
+        .is_some_and(|code| DAILY_LIMITS.contains(&code))
+        || failure.text.contains(QUOTA_EXCEPTION);
     match (reply.is_permanent(), reply.enhanced()) {
-        (true, Some(DAILY_LIMIT)) => Verdict::Temporary {
+        (true, _) if day_is_used_up => Verdict::Temporary {
             failure,
             retry_after: Some(DAILY_LIMIT_WAIT),
         },
@@ -259,6 +268,32 @@ mod tests {
             (552, "5.3.4 too large", "permanent"),
             (554, "no", "permanent"),
             (550, "5.4.5 Daily user sending limit exceeded", "wait"),
+            (
+                554,
+                "5.2.0 STOREDRV.Submission.Exception:SubmissionQuotaExceededException; Failed to process message",
+                "wait",
+            ),
+            (
+                550,
+                "5.1.90 Your message can't be sent because you've reached your daily limit for message recipients",
+                "wait",
+            ),
+            (
+                550,
+                "5.7.232 Your message can't be sent because your trial tenant exceeded its daily limit",
+                "wait",
+            ),
+            (
+                550,
+                "5.7.233 Your message can't be sent because your tenant exceeded its daily limit",
+                "wait",
+            ),
+            (
+                432,
+                "4.3.2 Concurrent connections limit exceeded. Visit https://aka.ms/concurrent_sending",
+                "temporary",
+            ),
+            (554, "5.2.0 STOREDRV.Submission.Exception:OtherException", "permanent"),
             (530, "5.7.0 Authentication required", "token"),
         ] {
             let verdict = match refused(&reply(code, text)) {
@@ -288,6 +323,7 @@ mod tests {
                 "permanent",
             ),
             (454, "4.7.0 Temporary authentication failure", "temporary"),
+            (432, "4.3.2 Concurrent connections limit exceeded", "temporary"),
             (504, "5.5.4 Unrecognized authentication type", "temporary"),
         ] {
             let verdict = match authentication_refused(&reply(code, text)) {

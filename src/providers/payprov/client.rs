@@ -7,6 +7,7 @@ pub(crate) mod fuzzing;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use reqwest::header::CONTENT_LENGTH;
 use reqwest::{Client, Method};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
@@ -84,7 +85,6 @@ struct ErrorAnswer {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ErrorObject {
-    r#type: Option<String>,
     code: Option<String>,
     decline_code: Option<String>,
     message: Option<String>,
@@ -222,14 +222,15 @@ impl PayprovClient {
             .http
             .request(method.clone(), url)
             .timeout(self.settings.request)
-            .bearer_auth(self.settings.secret_key.expose_secret());
-        if let Some(version) = &self.settings.api_version {
-            request = request.header("stripe-version", version);
-        }
+            .bearer_auth(self.settings.secret_key.expose_secret())
+            .header("stripe-version", &self.settings.api_version);
         if let Some(key) = key {
             request = request.header("idempotency-key", key);
         }
-        request = if *method == Method::POST {
+        request = if *method == Method::POST && fields.is_empty() {
+            // RFC 9110 §8.6: servers may refuse a POST that says nothing of its length (411).
+            request.header(CONTENT_LENGTH, 0)
+        } else if *method == Method::POST {
             request.form(fields)
         } else {
             request.query(fields)
@@ -265,9 +266,9 @@ fn refusal(answer: Answer, should_retry: Option<bool>) -> PayprovError {
     let ErrorAnswer { error } = serde_json::from_value(answer.body).unwrap_or_default();
     let code = error.code.clone().unwrap_or_default();
     let is_passing = match answer.status {
-        // Another call holds the object, or the same key is in flight.
-        409 => error.r#type.as_deref() != Some("idempotency_error"),
-        429 | 500.. => true,
+        // Another call holds the object, or the same key is in flight: the provider's own libraries come again
+        // after every 409. A key that was used for something else is a 400.
+        409 | 429 | 500.. => true,
         // Stripe's lock_timeout comes as 400 too.
         _ => code == "lock_timeout",
     };
@@ -310,6 +311,11 @@ mod tests {
                 json!({ "error": { "type": "invalid_request_error", "code": "lock_timeout" } }),
                 None,
             ),
+            (
+                409,
+                json!({ "error": { "type": "idempotency_error", "code": "idempotency_key_in_use" } }),
+                None,
+            ),
             (400, json!({ "error": { "code": "lock_timeout" } }), None),
             (402, Value::Null, Some(true)),
         ] {
@@ -333,7 +339,7 @@ mod tests {
             (401, Value::Null, None, ""),
             (400, json!({ "error": "odd" }), None, ""),
             (
-                409,
+                400,
                 json!({ "error": { "type": "idempotency_error" } }),
                 None,
                 "",

@@ -9,6 +9,9 @@ use crate::types::ids::SubscriberId;
 /// Objects that one page of a list may have.
 const PAGE: u32 = 100;
 
+/// The version from which on Checkout has `allowed_payment_method_types` (its changelog).
+const ALLOWED_TYPES_SINCE: &str = "2026-09-30";
+
 /// Pages of a list that are read at most.
 const PAGES: usize = 20;
 
@@ -17,8 +20,8 @@ const PAGES: usize = 20;
 pub enum Beginning {
     /// With a trial of so many days; without a payment method it ends with it.
     Trial(u32),
-    /// With a payment, that may be made later.
-    Payable,
+    /// Unpaid: its first invoice is open until a payment method is there and it is paid.
+    Unpaid,
     /// With a payment at once, or not at all.
     Paid,
 }
@@ -131,7 +134,8 @@ impl PayprovClient {
                     "cancel",
                 ),
             ]),
-            Beginning::Payable => form.push(field("payment_behavior", "allow_incomplete")),
+            // Any other way is refused for a customer who has nothing to pay with.
+            Beginning::Unpaid => form.push(field("payment_behavior", "default_incomplete")),
             Beginning::Paid => form.push(field("payment_behavior", "error_if_incomplete")),
         }
         self.post("subscriptions", &form, key).await
@@ -287,10 +291,17 @@ impl PayprovClient {
         cancel_url: &str,
         key: &str,
     ) -> Result<HostedPage, PayprovError> {
+        // Later versions know the one name no more, earlier ones not yet the other.
+        let has_new_name = *self.settings.api_version >= *ALLOWED_TYPES_SINCE;
+        let types = if has_new_name {
+            "allowed_payment_method_types[0]"
+        } else {
+            "payment_method_types[0]"
+        };
         let form = [
             field("mode", "setup"),
             field("customer", customer),
-            field("payment_method_types[0]", "card"),
+            field(types, "card"),
             field("success_url", success_url),
             field("cancel_url", cancel_url),
         ];

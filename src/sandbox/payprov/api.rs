@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -18,12 +18,13 @@ use subtle::ConstantTimeEq;
 
 use super::PaymentProvider;
 use super::faults::{FaultKind, held_back};
-use super::ledger::{Answer, Ledger, new_id};
+use super::ledger::{API_VERSION, Answer, Ledger, new_id};
 use super::objects::EventRequest;
 use super::parameters::Parameters;
 use super::refusal::Refusal;
 use super::subscriptions::show_price;
 
+const VERSION: &str = "stripe-version";
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
@@ -80,10 +81,18 @@ pub(super) async fn answer(
         let text = "The idempotency key must have 1 to 255 characters.";
         return Refusal::invalid(text).into_response();
     }
-    let parameters = match Parameters::parse(query.as_deref().unwrap_or_default(), &body) {
+    // As the front end of many a real interface: a POST says how long it is.
+    if method == Method::POST && !headers.contains_key(CONTENT_LENGTH) {
+        return StatusCode::LENGTH_REQUIRED.into_response();
+    }
+    let mut parameters = match Parameters::parse(query.as_deref().unwrap_or_default(), &body) {
         Ok(parameters) => parameters,
         Err(refusal) => return refusal.into_response(),
     };
+    let version = headers.get(VERSION).and_then(|value| value.to_str().ok());
+    version
+        .unwrap_or(API_VERSION)
+        .clone_into(&mut parameters.version);
     let request = Request {
         method: &method,
         path: &path,

@@ -20,7 +20,7 @@ const KEPT_EVENTS: usize = 1_000;
 const WAITING_EVENTS: usize = 1_000;
 
 /// What events are written in.
-pub(super) const API_VERSION: &str = "2025-03-31.basil";
+pub(super) const API_VERSION: &str = "2026-10-28.endive";
 
 /// How long the answer to an idempotency key is kept, in seconds.
 const KEPT_KEYS: i64 = 24 * 60 * 60;

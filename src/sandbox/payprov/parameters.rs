@@ -15,6 +15,8 @@ const VALUE_MAX: usize = 5_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parameters {
     values: BTreeMap<String, String>,
+    /// The version of the interface that is spoken.
+    pub(super) version: String,
     /// Fields whose objects shall stand in the answer instead of their ids.
     pub(super) expand: Vec<String>,
 }

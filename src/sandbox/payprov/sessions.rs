@@ -14,6 +14,9 @@ use super::refusal::Refusal;
 /// How long a checkout page is good for, in seconds.
 const CHECKOUT: i64 = 24 * 60 * 60;
 
+/// The version from which on the kinds of payment methods have another name.
+const ALLOWED_TYPES_SINCE: &str = "2026-09-30";
+
 /// What an address is to have in it instead of the session's id.
 const SESSION_ID: &str = "{CHECKOUT_SESSION_ID}";
 
@@ -43,7 +46,14 @@ impl Ledger {
         let success_url = web_address(parameters, "success_url")?;
         let cancel_url = parameters.text("cancel_url");
         let currency = parameters.text("currency");
-        let kinds = parameters.within("payment_method_types");
+        // The other name is unknown to this version.
+        let has_new_name = *parameters.version >= *ALLOWED_TYPES_SINCE;
+        let name = if has_new_name {
+            "allowed_payment_method_types"
+        } else {
+            "payment_method_types"
+        };
+        let kinds = parameters.within(name);
         let intent_metadata = parameters.within("setup_intent_data[metadata]");
         let metadata = parameters.metadata();
         parameters.text("locale");
@@ -56,7 +66,9 @@ impl Ledger {
             check_address("cancel_url", cancel_url)?;
         }
         if currency.is_none() && kinds.is_empty() {
-            let text = "Missing required param: currency. It is required in setup mode when payment_method_types is not set.";
+            let text = format!(
+                "Missing required param: currency. It is required in setup mode when {name} is not set."
+            );
             return Err(Refusal::parameter("currency", "parameter_missing", text));
         }
         self.known_customer(&customer)?;

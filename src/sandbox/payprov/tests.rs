@@ -68,7 +68,8 @@ impl World {
         };
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("/payprov/v1/{path}{query}"));
+            .uri(format!("/payprov/v1/{path}{query}"))
+            .header("content-length", body.len());
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -2,10 +2,13 @@
 
 use chrono::TimeDelta;
 use mailgate::sandbox::payprov::Action;
+use mailgate::types::plugin::Plugin;
 use serde_json::json;
 
 use super::Billed;
+use crate::support::contracts::Contract;
 use crate::support::gateway::Gateway;
+use crate::support::payprov_proxy::PayprovProxy;
 use crate::support::smtp_client::SmtpClient;
 
 /// The first words of the reply to a message by SMTP, and the status of one by REST.
@@ -19,7 +22,41 @@ async fn doors(gateway: &Gateway) -> (String, u16) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trial_a_card_a_failed_payment_an_end_and_a_new_beginning() {
-    let billed = Billed::start().await;
+    let versions = Contract::stripe_versions();
+    // The one that is spoken unless a setting says otherwise, and the newest.
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    assert_eq!(versions[0], "2026-08-26.dahlia");
+    for version in versions {
+        walk(&version).await;
+    }
+}
+
+/// Every request is held against that version of the interface, as Stripe's own library has it.
+async fn walk(version: &str) {
+    let proxy = PayprovProxy::holding(version).await;
+    let builder = Gateway::builder()
+        .set("PAYPROV__BASE_URL", &proxy.url)
+        .set("PAYPROV__API_VERSION", version);
+    let billed = Billed::of(builder).await;
+    proxy.forward_to(billed.gateway.sandbox.payments.url());
+    billed.comes_to("trialing").await;
+    billed
+        .gateway
+        .eventually("the quantity", async |gateway| {
+            gateway.clock.advance(TimeDelta::seconds(1));
+            billed.quantity().await == Some(1)
+        })
+        .await;
+    let second = (Plugin::B, "second@sandbox.example");
+    billed.gateway.connect(None, second.0, second.1).await;
+    billed
+        .gateway
+        .eventually("another quantity", async |_| {
+            billed.quantity().await == Some(2)
+        })
+        .await;
+    let request = json!({ "return_url": "https://portal.example/" });
+    assert_eq!(billed.post("/payprov/portal", request).await.0, 200);
     assert_eq!(billed.status().await.as_deref(), Some("trialing"));
     let me = billed.get("/me").await;
     assert_eq!(me["subscription_status"], "trialing");
@@ -33,11 +70,7 @@ async fn a_trial_a_card_a_failed_payment_an_end_and_a_new_beginning() {
         back,
         "https://portal.example/billing?tab=1&payment=updated#card"
     );
-    let (status, body) = billed.reactivate().await;
-    assert_eq!(
-        (status, body),
-        (200, json!({ "reactivated": true, "status": "active" }))
-    );
+    billed.comes_to("active").await;
     assert_eq!(billed.subscriptions().await[0]["status"], "trialing");
     let (_, again) = billed.reactivate().await;
     assert_eq!(again, json!({ "reactivated": false, "status": "active" }));
@@ -120,6 +153,84 @@ async fn a_trial_a_card_a_failed_payment_an_end_and_a_new_beginning() {
     let all = billed.subscriptions().await;
     assert_eq!((all.len(), &all[0]["status"]), (2, &json!("active")));
     assert_ne!(all[0]["id"], first);
+    assert_eq!(doors(&billed.gateway).await, ("250 2.0.0".to_owned(), 200));
+    billed.stop().await;
+    proxy.assert_kept(20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_entered_in_the_trial_pays_whether_or_not_anybody_tells() {
+    for told in [true, false] {
+        let billed = Billed::start().await;
+        if !told {
+            billed.by_hand();
+        }
+        billed.enter_card("works").await;
+        if told {
+            billed.comes_to("active").await;
+        } else {
+            // A look is enough.
+            let live = billed.get("/payprov/subscription").await;
+            assert_eq!(live["subscription"]["status"], "active");
+        }
+        let customers = billed.ask("customers").await;
+        let default = &customers["data"][0]["invoice_settings"]["default_payment_method"];
+        assert!(default.is_string(), "{customers}");
+
+        // The trial goes over into what is paid, without a reactivation.
+        billed.act(Action::EndTrial).await;
+        billed.gateway.clock.advance(TimeDelta::hours(2));
+        billed
+            .gateway
+            .eventually("the first payment", async |_| {
+                billed.subscriptions().await[0]["status"] == "active"
+            })
+            .await;
+        assert_eq!(billed.status().await.as_deref(), Some("active"));
+
+        // One that was said to pay is not replaced by whatever is entered later.
+        billed.gateway.clock.advance(TimeDelta::seconds(2));
+        billed.enter_card("works").await;
+        billed.get("/payprov/subscription").await;
+        let later = billed.ask("customers").await;
+        assert_eq!(
+            &later["data"][0]["invoice_settings"]["default_payment_method"],
+            default
+        );
+        billed.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_trial_the_first_invoice_waits_for_a_card() {
+    // The mailbox is connected before the provider can be asked.
+    let proxy = PayprovProxy::start(false).await;
+    let builder = Gateway::builder()
+        .set("PAYPROV__BASE_URL", &proxy.url)
+        .set("PAYPROV__TRIAL_DAYS", 0);
+    let billed = Billed::of(builder).await;
+    proxy.forward_to(billed.gateway.sandbox.payments.url());
+    billed.comes_to("past_due").await;
+    assert_eq!(billed.quantity().await, Some(1));
+    assert_eq!(billed.subscriptions().await[0]["status"], "incomplete");
+    assert_eq!(
+        billed.get("/payprov/status").await,
+        json!({ "allowed": false, "status": "past_due", "show_banner": true })
+    );
+    assert_eq!(doors(&billed.gateway).await, ("451 4.7.1".to_owned(), 402));
+
+    let (status, body) = billed.reactivate().await;
+    assert_eq!(
+        (status, body["code"].as_str()),
+        (409, Some("payment_method_missing")),
+        "{body}"
+    );
+    billed.enter_card("works").await;
+    let (status, body) = billed.reactivate().await;
+    assert_eq!(
+        (status, body),
+        (200, json!({ "reactivated": true, "status": "active" }))
+    );
     assert_eq!(doors(&billed.gateway).await, ("250 2.0.0".to_owned(), 200));
     billed.stop().await;
 }

@@ -64,7 +64,6 @@ async fn every_state() {
     billed.stands("trialing", true).await;
     assert_eq!(billed.reactivate().await, nothing("trialing"));
     billed.enter_card("works").await;
-    assert_eq!(billed.reactivate().await, active);
     billed.stands("active", true).await;
     assert_eq!(billed.reactivate().await, nothing("active"));
     billed.act(Action::PaymentFails).await;

@@ -36,6 +36,45 @@ async fn an_unclear_answer_to_what_was_sent_is_cleared_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_draft_that_is_not_seen_yet_is_sent_again() {
+    let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
+    stand_in.once(Call::Send, Fault::error(404, "ErrorItemNotFound"));
+    let (status, answer) = send(&gateway).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!((stand_in.sent().len(), stand_in.count(Call::Send)), (1, 2));
+
+    // Not without end, and never where it is no draft any longer.
+    for _ in 0..3 {
+        stand_in.once(Call::Send, Fault::error(404, "ErrorItemNotFound"));
+    }
+    let (status, answer) = send(&gateway).await;
+    assert_eq!(
+        (status, &answer["code"]),
+        (502, &"outcome_unknown".into()),
+        "{answer}"
+    );
+    assert_eq!((stand_in.sent().len(), stand_in.count(Call::Send)), (1, 5));
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_is_found_by_the_id_of_its_draft_or_by_its_message_id() {
+    let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
+    stand_in.once(Call::Send, Fault::error(504, "UnknownError").done());
+    let (status, answer) = send(&gateway).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(stand_in.count(Call::SentItems), 0);
+
+    stand_in.forget_ids();
+    stand_in.once(Call::Send, Fault::error(504, "UnknownError").done());
+    let (status, answer) = send(&gateway).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(stand_in.count(Call::SentItems), 1);
+    assert_eq!(stand_in.count(Call::Send), 2);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_found_stays_unknown_and_is_not_sent_again() {
     let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
     for (number, fault) in (1..).zip([

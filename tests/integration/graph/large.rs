@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
 
 use super::{submit, try_again};
 use crate::support::graph_stand_in::{ADDRESS, Call, Fault, GraphStandIn, READ_WRITE};
@@ -32,7 +33,9 @@ fn large() -> (String, [Vec<u8>; 2]) {
     let content = format!(
         "From: {ADDRESS}\r\nTo: Bob <bob@example.com>\r\nBcc: own@example.com\r\n\
          Subject: =?utf-8?q?gro=C3=9F?=\r\nMessage-ID: <large@x.org>\r\n\
-         In-Reply-To: <before@x.org>\r\nX-Campaign: one\r\nMIME-Version: 1.0\r\n\
+         In-Reply-To: <before@x.org>\r\nX-Campaign: one\r\n\
+         List-Unsubscribe: <https://x.org/u>\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n\
+         MIME-Version: 1.0\r\n\
          Content-Type: multipart/mixed; boundary=m\r\n\r\n\
          --m\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>see <img src=\"cid:p@x\"></p>\r\n\
          {}{}--m--\r\n",
@@ -76,6 +79,17 @@ async fn files_arrive_byte_for_byte() {
         (&thread["id"], &thread["value"]),
         (&"String 0x1042".into(), &"<before@x.org>".into())
     );
+    let properties = fields["singleValueExtendedProperties"].as_array().unwrap();
+    for (name, value) in [
+        ("List-Unsubscribe", "<https://x.org/u>"),
+        ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+    ] {
+        let id = format!("String {{00020386-0000-0000-C000-000000000046}} Name {name}");
+        assert!(
+            properties.contains(&json!({ "id": id, "value": value })),
+            "{fields}"
+        );
+    }
     assert_eq!(kept.len(), 2);
     assert!(kept[0].content == files[0] && kept[1].content == files[1]);
     assert_eq!((kept[0].pieces, kept[1].pieces), (3, 0));
@@ -83,6 +97,19 @@ async fn files_arrive_byte_for_byte() {
     assert_eq!(kept[0].fields["contentType"], "application/zip");
     assert_eq!(kept[1].fields["contentId"], "p@x");
     assert_eq!(kept[1].fields["isInline"], true);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_that_would_be_lost_refuses_the_message() {
+    let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
+    let content = format!("Keywords: a\r\nKeywords: b\r\n{}", large().0);
+    let reply = submit(&gateway, &RECIPIENTS, &content).await;
+    assert!(
+        reply.starts_with("55") && reply.contains("its header Keywords would be lost"),
+        "{reply}"
+    );
+    assert_eq!(stand_in.count(Call::Create), 0);
     gateway.stop().await;
 }
 

@@ -221,7 +221,7 @@ async fn a_card_is_entered_on_a_page_that_other_sites_cannot_use() {
     let form = [
         ("mode", "setup"),
         ("customer", customer.as_str()),
-        ("payment_method_types[0]", "card"),
+        ("allowed_payment_method_types[0]", "card"),
         (
             "success_url",
             "http://127.0.0.1:9/portal?payment=updated&s={CHECKOUT_SESSION_ID}",

@@ -15,6 +15,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Path, Query, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -29,6 +30,7 @@ use tokio::task::JoinSet;
 use toml::Table;
 use tower::ServiceExt;
 
+use super::contracts::{self, Contract, Violations};
 use super::gateway::{Builder, Gateway};
 use super::stand_in::ADDRESS;
 use super::stand_in::oauth::TokenEndpoint;
@@ -94,6 +96,9 @@ struct Account {
     faults: VecDeque<Fault>,
     refused_tokens: HashSet<String>,
     sent: Vec<SentMessage>,
+    contract: Option<Arc<Contract>>,
+    /// What was against it.
+    violations: Violations,
     /// Every request line's target, in order.
     asked: Vec<String>,
     /// What reading is answered, where it fails.
@@ -119,13 +124,21 @@ impl GmailStandIn {
         let shared = Shared::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it has an address");
+        let (contract, violations) = (Contract::load("gmail"), Violations::default());
+        {
+            let mut account = lock(&shared);
+            account.contract = Some(Arc::clone(&contract));
+            account.violations = Arc::clone(&violations);
+        }
         let router = Router::new()
-            .route("/gmail/v1/users/me/messages/send", post(send))
-            .route("/upload/gmail/v1/users/me/messages/send", post(send))
             .route("/gmail/v1/users/me/messages", get(list))
             .route("/gmail/v1/users/me/messages/{id}", get(message))
             .route("/gmail/v1/users/me/history", get(history))
             .route("/gmail/v1/users/me/profile", get(profile))
+            .route_layer(from_fn_with_state((contract, violations), contracts::hold))
+            // Held against it by themselves, since they may break before their content is there.
+            .route("/gmail/v1/users/me/messages/send", post(send))
+            .route("/upload/gmail/v1/users/me/messages/send", post(send))
             .with_state(Arc::clone(&shared));
         let mut servers = JoinSet::new();
         let tokens = TokenEndpoint::start(&mut servers).await;
@@ -306,6 +319,7 @@ async fn send(State(shared): State<Shared>, request: axum::extract::Request) -> 
     let Ok(content) = axum::body::to_bytes(body, usize::MAX).await else {
         return broken();
     };
+    lock(&shared).hold(&parts, &content);
     let uploaded = parts.uri.path().starts_with("/upload/");
     let raw = if uploaded {
         assert_eq!(parts.uri.query(), Some("uploadType=media"));
@@ -364,7 +378,30 @@ async fn send(State(shared): State<Shared>, request: axum::extract::Request) -> 
     }
 }
 
+impl Drop for GmailStandIn {
+    fn drop(&mut self) {
+        let violations = Arc::clone(&lock(&self.shared).violations);
+        contracts::assert_none(&violations);
+    }
+}
+
 impl Account {
+    /// Holds a request against the interface as Google describes it.
+    fn hold(&mut self, parts: &axum::http::request::Parts, content: &[u8]) {
+        let content_type = header(&parts.headers, "content-type");
+        let found = self.contract.as_ref().map(|contract| {
+            contract.check(
+                parts.method.as_str(),
+                parts.uri.path(),
+                parts.uri.query().unwrap_or_default(),
+                Some(&content_type),
+                content,
+            )
+        });
+        let mut violations = self.violations.lock().expect("nobody panics with it");
+        violations.extend(found.into_iter().flatten());
+    }
+
     fn keep(&mut self, sent: SentMessage) -> String {
         let id = self.mailbox.keep_sent(&sent.raw);
         self.sent.push(sent);

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 use mailgate::mailboxes::NewConnection;
 use mailgate::types::plugin::Plugin;
@@ -20,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use toml::Table;
 
+use super::contracts::{self, Contract, Violations};
 use super::gateway::{Builder, Gateway};
 
 /// The mailbox of the stand-in.
@@ -44,6 +46,7 @@ pub enum Call {
     Look,
     Delete,
     Delta,
+    Token,
 }
 
 /// What is answered instead of the usual.
@@ -152,6 +155,15 @@ struct Mailbox {
     sent: Vec<Kept>,
     /// The Message-ID that every draft gets instead of its own.
     rewritten: Option<String>,
+    /// What the directory says of the account.
+    account: Value,
+    /// The account is a personal one: there is no directory that could be asked for more.
+    no_directory: bool,
+    /// The scope of each request for a token.
+    scopes_asked: Vec<String>,
+    /// A draft that was sent is found by its id, as the documents of immutable ids promise.
+    keeps_ids: bool,
+    sent_ids: HashSet<String>,
     inbox: Vec<Value>,
     /// Where upload sessions are, instead of here.
     upload_url: Option<String>,
@@ -171,9 +183,22 @@ impl Shared {
     }
 }
 
-/// A stand-in that runs; ends when it is dropped.
+fn new_connection(gateway: &Gateway) -> NewConnection<'static> {
+    NewConnection {
+        app: gateway.app.id,
+        user_id: None,
+        plugin: Plugin::B,
+        code: "any",
+        redirect_uri: "http://127.0.0.1:9/oauth/callback",
+        code_verifier: "any",
+    }
+}
+
+/// A stand-in that runs; ends when it is dropped. Then nothing may have been against the rules.
 pub struct GraphStandIn {
     shared: Arc<Shared>,
+    /// What was against the interface as Microsoft's library describes it.
+    violations: Violations,
     _servers: JoinSet<()>,
 }
 
@@ -184,15 +209,23 @@ impl GraphStandIn {
         let address: SocketAddr = listener.local_addr().expect("it has an address");
         let mailbox = Mailbox {
             scope: scope.to_owned(),
+            keeps_ids: true,
+            account: json!({
+                "displayName": "Dora",
+                "mail": ADDRESS,
+                "userPrincipalName": ADDRESS,
+                "proxyAddresses": [],
+                "id": "48d31887-5fad-4d73-a9f5-3c356e68a038"
+            }),
             ..Mailbox::default()
         };
         let shared = Arc::new(Shared {
             base: format!("http://{address}"),
             mailbox: Mutex::new(mailbox),
         });
+        let violations = Violations::default();
         let messages = "/v1.0/me/messages";
         let router = Router::new()
-            .route("/token", post(handlers::token))
             .route("/v1.0/me", get(handlers::me))
             .route("/v1.0/me/sendMail", post(handlers::send_mail))
             .route(messages, post(handlers::create))
@@ -209,7 +242,6 @@ impl GraphStandIn {
                 &format!("{messages}/{{id}}/attachments/createUploadSession"),
                 post(handlers::create_session),
             )
-            .route("/upload/{session}", put(handlers::upload))
             .route(
                 "/v1.0/me/mailFolders/sentitems/messages",
                 get(handlers::sent_items),
@@ -218,6 +250,12 @@ impl GraphStandIn {
                 "/v1.0/me/mailFolders/inbox/messages/delta",
                 get(handlers::delta),
             )
+            .route_layer(from_fn_with_state(
+                (Contract::load("graph"), Arc::clone(&violations)),
+                contracts::hold,
+            ))
+            .route("/token", post(handlers::token))
+            .route("/upload/{session}", put(handlers::upload))
             .layer(DefaultBodyLimit::disable())
             .with_state(Arc::clone(&shared));
         let mut servers = JoinSet::new();
@@ -226,6 +264,7 @@ impl GraphStandIn {
         });
         Self {
             shared,
+            violations,
             _servers: servers,
         }
     }
@@ -238,21 +277,45 @@ impl GraphStandIn {
     /// As [`GraphStandIn::with_gateway`], with the test's own settings.
     pub async fn with(scope: &str, builder: Builder) -> (Self, Gateway) {
         let stand_in = Self::start(scope).await;
-        let gateway = builder.plugins(stand_in.plugins()).start().await;
+        let gateway = stand_in.connected(builder).await;
+        (stand_in, gateway)
+    }
+
+    /// A gateway with the stand-in's mailbox connected at `plugin_b`.
+    pub async fn connected(&self, builder: Builder) -> Gateway {
+        let gateway = builder.plugins(self.plugins()).start().await;
+        self.connect(&gateway).await;
+        gateway
+    }
+
+    /// What the directory says of the account instead.
+    pub fn set_account(&self, account: Value) {
+        self.shared.lock().account = account;
+    }
+
+    /// The account is a personal one.
+    pub fn leave_the_directory(&self) {
+        self.shared.lock().no_directory = true;
+    }
+
+    /// What was sent is found by its Message-ID alone.
+    pub fn forget_ids(&self) {
+        self.shared.lock().keeps_ids = false;
+    }
+
+    /// The scope of each request for a token so far.
+    pub fn scopes_asked(&self) -> Vec<String> {
+        self.shared.lock().scopes_asked.clone()
+    }
+
+    /// Its user grants access to the gateway's app.
+    pub async fn connect(&self, gateway: &Gateway) -> mailgate::mailboxes::Connected {
         gateway
             .daemon
             .mailboxes
-            .connect(&NewConnection {
-                app: gateway.app.id,
-                user_id: None,
-                plugin: Plugin::B,
-                code: "any",
-                redirect_uri: "http://127.0.0.1:9/oauth/callback",
-                code_verifier: "any",
-            })
+            .connect(&new_connection(gateway))
             .await
-            .expect("the stand-in's mailbox can be connected");
-        (stand_in, gateway)
+            .expect("the stand-in's mailbox can be connected")
     }
 
     /// Settings of `plugin_b` that point here.
@@ -335,5 +398,14 @@ impl GraphStandIn {
     /// A message comes into the inbox: an entry as the delta query tells it.
     pub fn receive(&self, entry: Value) {
         self.shared.lock().inbox.push(entry);
+    }
+}
+
+impl Drop for GraphStandIn {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.shared.lock().violations, Vec::<String>::new());
+        }
+        contracts::assert_none(&self.violations);
     }
 }

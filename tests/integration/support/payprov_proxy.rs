@@ -2,14 +2,17 @@
 //! that knows an older interface (localstripe: plans instead of prices, no settings for the end of a
 //! trial, no filter of invoices).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{OriginalUri, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Notify;
+
+use super::contracts::{self, Contract, Violations};
 
 /// A proxy on loopback; it ends with the test's runtime.
 pub struct PayprovProxy {
@@ -21,6 +24,9 @@ struct Shared {
     upstream: Mutex<String>,
     translates: bool,
     held: Mutex<Option<Arc<Held>>>,
+    contract: Mutex<Option<(String, Arc<Contract>)>>,
+    violations: Violations,
+    held_against: AtomicUsize,
     http: reqwest::Client,
 }
 
@@ -49,6 +55,9 @@ impl PayprovProxy {
             upstream: Mutex::default(),
             translates,
             held: Mutex::default(),
+            contract: Mutex::default(),
+            violations: Violations::default(),
+            held_against: AtomicUsize::default(),
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
         });
         let router = Router::new()
@@ -58,6 +67,23 @@ impl PayprovProxy {
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { url, shared }
+    }
+
+    /// A proxy that holds each request against a version of Stripe's interface.
+    pub async fn holding(version: &str) -> Self {
+        let proxy = Self::start(false).await;
+        *proxy.shared.contract.lock().unwrap() = Some((
+            version.to_owned(),
+            Contract::load(&format!("stripe-{version}")),
+        ));
+        proxy
+    }
+
+    /// Nothing was against it; `minimum` requests were held.
+    pub fn assert_kept(&self, minimum: usize) {
+        contracts::assert_none(&self.shared.violations);
+        let count = self.shared.held_against.load(Ordering::Relaxed);
+        assert!(count >= minimum, "{count} requests");
     }
 
     /// Where requests go, before `/v1`.
@@ -84,6 +110,7 @@ async fn forward(
     if upstream.is_empty() {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
+    shared.hold(&method, &uri, &headers, &body);
     let mut path = uri.path().to_owned();
     let mut query: Vec<(String, String)> =
         url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
@@ -98,11 +125,16 @@ async fn forward(
         .request(method.clone(), format!("{upstream}{path}"))
         .query(&query)
         .header("authorization", &headers["authorization"]);
-    if let Some(key) = headers.get("idempotency-key") {
-        request = request.header("idempotency-key", key);
+    for name in ["idempotency-key", "stripe-version"] {
+        if let Some(value) = headers.get(name) {
+            request = request.header(name, value);
+        }
     }
     if method == Method::POST {
         request = request.form(&form);
+        if form.is_empty() {
+            request = request.header("content-length", 0);
+        }
     }
     let Ok(answer) = request.send().await else {
         return StatusCode::BAD_GATEWAY.into_response();
@@ -119,6 +151,31 @@ async fn forward(
         }
     }
     (status, [("content-type", "application/json")], content).into_response()
+}
+
+impl Shared {
+    fn hold(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) {
+        let contract = self.contract.lock().unwrap().clone();
+        let Some((version, contract)) = contract else {
+            return;
+        };
+        self.held_against.fetch_add(1, Ordering::Relaxed);
+        // The gateway's address of the provider may have a path of its own.
+        let path = &uri.path()[uri.path().find("/v1/").unwrap_or_default()..];
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let query = uri.query().unwrap_or_default();
+        let mut found = contract.check(method.as_str(), path, query, text("content-type"), body);
+        if text("stripe-version") != Some(&version) {
+            found.push(format!("{method} {path}: the version isn't {version}"));
+        }
+        if *method == Method::POST && text("content-length").is_none() {
+            found.push(format!("{method} {path}: no length"));
+        }
+        if *method == Method::POST && text("idempotency-key").is_none() {
+            found.push(format!("{method} {path}: no idempotency key"));
+        }
+        self.violations.lock().unwrap().extend(found);
+    }
 }
 
 type Fields = Vec<(String, String)>;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::DateTime;
-use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_LENGTH, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -15,6 +15,10 @@ use url::form_urlencoded::byte_serialize;
 use crate::providers::answer::{self, causes};
 use crate::providers::mail::transport::Account;
 use crate::types::web_address::names_loopback;
+
+/// Ids that stay what they are when a draft is sent or mail is moved (outlook-immutable-id). It holds for one
+/// request, so it goes with every one.
+const IMMUTABLE_IDS: &str = r#"IdType="ImmutableId""#;
 
 /// The largest answer that is read: a page of headers, or a draft with its text.
 const MAXIMUM_ANSWER: usize = 16 * 1024 * 1024;
@@ -130,12 +134,17 @@ impl Api {
         content: Content,
         patience: Patience,
     ) -> Result<Answer, CallError> {
+        let has_content = method == Method::POST;
         let request = self
             .http
             .request(method, address)
             .bearer_auth(account.access_token.expose_secret())
-            .header("accept", "application/json");
+            .header("accept", "application/json")
+            .header("prefer", IMMUTABLE_IDS);
         let request = match content {
+            // RFC 9110 §8.6: a method that has a content says so when there is none; message-send requires it,
+            // and the HTTP client leaves it out.
+            Content::Nothing if has_content => request.header(CONTENT_LENGTH, 0),
             Content::Nothing => request,
             Content::Mime(base64) => request.header("content-type", "text/plain").body(base64),
             Content::Json(value) => request.json(&value),
@@ -156,7 +165,10 @@ impl Api {
             .get(address)
             .bearer_auth(account.access_token.expose_secret())
             .header("accept", "application/json")
-            .header("prefer", format!("odata.maxpagesize={entries}"));
+            .header(
+                "prefer",
+                format!("odata.maxpagesize={entries}, {IMMUTABLE_IDS}"),
+            );
         finish(request, patience).await
     }
 

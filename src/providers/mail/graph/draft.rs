@@ -25,6 +25,43 @@ const OWN_HEADERS: usize = 5;
 /// Bytes of such a header's value.
 const OWN_HEADER_BYTES: usize = 995;
 
+/// The namespace of named properties that Exchange writes as headers ([MS-OXPROPS] `PS_INTERNET_HEADERS`), for
+/// the headers that `internetMessageHeaders` has no room for or doesn't take.
+const AS_HEADER: &str = "String {00020386-0000-0000-C000-000000000046} Name";
+
+/// Headers that go this way, and the bytes of such a header's value: Graph's documents name no bound of the
+/// first, and have 4 KB for the value of a property.
+const FURTHER_HEADERS: usize = 50;
+const FURTHER_HEADER_BYTES: usize = 4_000;
+
+/// Headers that are fields of their own here, or that Exchange gives every message itself.
+const FIELDS: [&str; 13] = [
+    "from",
+    "sender",
+    "to",
+    "cc",
+    "bcc",
+    "reply-to",
+    "subject",
+    "date",
+    "message-id",
+    "in-reply-to",
+    "references",
+    "importance",
+    "mime-version",
+];
+
+/// Headers of the way that a message came, which ends here: a signature of what is built anew is broken.
+const OF_THE_WAY: [&str; 7] = [
+    "received",
+    "return-path",
+    "delivered-to",
+    "received-spf",
+    "authentication-results",
+    "dkim-signature",
+    "domainkey-signature",
+];
+
 /// The MAPI properties behind In-Reply-To and References ([MS-OXPROPS] `PidTagInReplyToId`,
 /// `PidTagInternetReferences`).
 const IN_REPLY_TO: &str = "String 0x1042";
@@ -55,12 +92,12 @@ pub(super) struct Attachment {
 ///
 /// # Errors
 ///
-/// A permanent failure, where it can't be read as a message.
+/// A permanent failure, where it can't be read as a message, or has headers that would be lost.
 pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
     let mut message = MessageParser::new()
         .parse(mime)
         .ok_or_else(|| Failure::own("5.6.0 The message can't be read"))?;
-    let fields = fields(&message, recipients);
+    let fields = fields(&message, recipients)?;
     let bodies = bodies(&message);
     let parts = std::mem::take(&mut message.parts);
     let mut attachments = Vec::new();
@@ -75,7 +112,7 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
     })
 }
 
-fn fields(message: &Message<'_>, recipients: &[String]) -> Value {
+fn fields(message: &Message<'_>, recipients: &[String]) -> Result<Value, Failure> {
     let to = addresses(message, &HeaderName::To);
     let cc = addresses(message, &HeaderName::Cc);
     let mut bcc = addresses(message, &HeaderName::Bcc);
@@ -116,11 +153,11 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Value {
     if let Some(importance) = importance(message) {
         set("importance", importance.into());
     }
-    let own = own_headers(message);
+    let (own, further) = headers(message)?;
     if !own.is_empty() {
         set("internetMessageHeaders", own.into());
     }
-    let threads: Vec<Value> = [
+    let threads = [
         (IN_REPLY_TO, HeaderName::InReplyTo),
         (REFERENCES, HeaderName::References),
     ]
@@ -132,12 +169,12 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Value {
             .find(|header| header.name == name)?;
         let value = unfolded(message, header);
         (!value.is_empty()).then(|| json!({ "id": id, "value": value }))
-    })
-    .collect();
-    if !threads.is_empty() {
-        set("singleValueExtendedProperties", threads.into());
+    });
+    let properties: Vec<Value> = threads.chain(further).collect();
+    if !properties.is_empty() {
+        set("singleValueExtendedProperties", properties.into());
     }
-    Value::Object(fields)
+    Ok(Value::Object(fields))
 }
 
 struct Addressee {
@@ -219,27 +256,44 @@ fn importance(message: &Message<'_>) -> Option<&'static str> {
         .find(|word| value.trim().eq_ignore_ascii_case(word))
 }
 
-/// The first few headers of the message's own, whose names begin with `x-`; Graph takes no others.
-fn own_headers(message: &Message<'_>) -> Vec<Value> {
-    let is_own = |name: &str| {
-        let prefixed = |prefix: &str| {
-            name.get(..prefix.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-        };
-        // Exchange keeps its own for itself.
-        prefixed("x-") && !prefixed("x-ms-")
-    };
-    message
-        .headers()
-        .iter()
-        .filter(|header| is_own(header.name().trim()))
-        .filter_map(|header| {
-            let value = unfolded(message, header);
-            (!value.is_empty() && value.len() <= OWN_HEADER_BYTES)
-                .then(|| json!({ "name": header.name().trim(), "value": value }))
-        })
-        .take(OWN_HEADERS)
-        .collect()
+/// The message's other headers: the first few whose names begin with `x-`, since Graph takes no others as
+/// headers, and the rest as properties.
+fn headers(message: &Message<'_>) -> Result<(Vec<Value>, Vec<Value>), Failure> {
+    let (mut own, mut further) = (Vec::new(), Vec::new());
+    let mut names = HashSet::new();
+    for header in message.headers() {
+        let name = header.name().trim();
+        let key = name.to_ascii_lowercase();
+        let value = unfolded(message, header);
+        if !is_to_be_kept(&key) || value.is_empty() {
+            continue;
+        }
+        let fits = own.len() < OWN_HEADERS && value.len() <= OWN_HEADER_BYTES;
+        if key.starts_with("x-") && fits {
+            own.push(json!({ "name": name, "value": value }));
+            continue;
+        }
+        // A property has one value, and none is cut.
+        let is_new = names.insert(key);
+        if !is_new || value.len() > FURTHER_HEADER_BYTES || further.len() == FURTHER_HEADERS {
+            return Err(Failure::own(format!(
+                "5.6.0 The message is too large to go to Microsoft Graph whole, and in pieces its header {name} \
+                 would be lost, which is there twice, longer than {FURTHER_HEADER_BYTES} bytes, or one of more \
+                 than {FURTHER_HEADERS}: leave it out, or make the message smaller than 3 MB"
+            )));
+        }
+        further.push(json!({ "id": format!("{AS_HEADER} {name}"), "value": value }));
+    }
+    Ok((own, further))
+}
+
+/// Whether a header means something to who gets the message, and is no field already.
+fn is_to_be_kept(key: &str) -> bool {
+    // Exchange keeps its own for itself.
+    let begins = ["content-", "arc-", "x-ms-"];
+    !FIELDS.contains(&key)
+        && !OF_THE_WAY.contains(&key)
+        && !begins.iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// A header's value as it is written, on one line.

@@ -74,6 +74,11 @@ impl Words {
     }
 }
 
+/// Whether a draft was not found that was to be sent.
+pub(super) fn is_unseen(answer: &Answer) -> bool {
+    answer.status == 404 && Words::read(&answer.body).says(&["ErrorItemNotFound"])
+}
+
 /// What an answer means that isn't the success of its stage.
 pub(super) fn of_answer(stage: Stage, answer: &Answer) -> Verdict {
     let (status, words) = (answer.status, Words::read(&answer.body));
@@ -104,8 +109,8 @@ pub(super) fn of_answer(stage: Stage, answer: &Answer) -> Verdict {
         (400..500, Stage::Upload) => later(retry_after),
         (401, _) => Verdict::TokenRefused(failure),
         // It may be gone because it was sent; a draft that has just been made may not be seen everywhere yet.
-        (404, Stage::Submission) if words.says(&["ErrorItemNotFound"]) => Verdict::Unknown(failure),
-        (404, Stage::Preparation) if words.says(&["ErrorItemNotFound"]) => later(retry_after),
+        (404, Stage::Submission) if is_unseen(answer) => Verdict::Unknown(failure),
+        (404, Stage::Preparation) if is_unseen(answer) => later(retry_after),
         (408, Stage::Submission) => Verdict::Unknown(failure),
         // Refused because something else changed it in the same moment.
         (408 | 409, _) => later(retry_after),

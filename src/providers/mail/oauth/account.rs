@@ -8,6 +8,7 @@ pub(crate) mod fuzzing;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use reqwest::StatusCode;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 
@@ -26,8 +27,9 @@ struct Claims {
     mail: Option<String>,
     #[serde(rename = "userPrincipalName")]
     user_principal_name: Option<String>,
+    /// Null for accounts of no directory.
     #[serde(rename = "proxyAddresses")]
-    proxy_addresses: Vec<String>,
+    proxy_addresses: Option<Vec<String>>,
     aud: Option<Audience>,
 }
 
@@ -75,9 +77,38 @@ impl OAuthClient {
     }
 
     async fn userinfo(&self, tokens: &Tokens) -> Result<Claims, OAuthError> {
+        let (status, body) = self.ask_for_account(tokens, self.selection()).await?;
+        // Not every account's directory has all that is asked for: then what it tells unasked must do.
+        let (status, body) = match status.as_u16() {
+            400 | 403 if !self.selection().is_empty() => self.ask_for_account(tokens, "").await?,
+            _ => (status, body),
+        };
+        if !status.is_success() {
+            return Err(refusal(status, &body));
+        }
+        serde_json::from_slice(&body)
+            .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))
+    }
+
+    /// What Graph's `/me` has to be asked for, since it doesn't tell `proxyAddresses` by itself (user-get).
+    fn selection(&self) -> &'static str {
+        let is_graph = self.settings.kind == ProviderKind::Microsoft
+            && self.settings.userinfo_url.ends_with("/me");
+        if is_graph {
+            "?$select=mail,userPrincipalName,proxyAddresses"
+        } else {
+            ""
+        }
+    }
+
+    async fn ask_for_account(
+        &self,
+        tokens: &Tokens,
+        selection: &str,
+    ) -> Result<(StatusCode, Vec<u8>), OAuthError> {
         let response = self
             .http
-            .get(&self.settings.userinfo_url)
+            .get(format!("{}{selection}", self.settings.userinfo_url))
             .bearer_auth(tokens.access_token.expose_secret())
             .timeout(self.limit)
             .header("accept", "application/json")
@@ -85,12 +116,7 @@ impl OAuthClient {
             .await
             .map_err(unreachable)?;
         let status = response.status();
-        let body = read(response).await?;
-        if !status.is_success() {
-            return Err(refusal(status, &body));
-        }
-        serde_json::from_slice(&body)
-            .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))
+        Ok((status, read(response).await?))
     }
 
     fn id_token_claims(&self, tokens: &Tokens) -> Result<Claims, OAuthError> {
@@ -119,7 +145,7 @@ impl Claims {
         let name = self.user_principal_name.or(self.preferred_username);
         if let (ProviderKind::Microsoft, Some(name)) = (kind, name) {
             let is_theirs = |address: &String| {
-                let proxied = self.proxy_addresses.iter().any(|proxy| {
+                let proxied = self.proxy_addresses.iter().flatten().any(|proxy| {
                     proxy.split_once(':').is_some_and(|(kind, proxy)| {
                         kind.eq_ignore_ascii_case("smtp") && proxy.eq_ignore_ascii_case(address)
                     })
@@ -197,7 +223,7 @@ mod tests {
                 Some("a@x.example"),
             ),
             (
-                json!({"userPrincipalName": "a@x.example", "mail": null}),
+                json!({"userPrincipalName": "a@x.example", "mail": null, "proxyAddresses": null}),
                 Some("a@x.example"),
             ),
             (json!({"preferred_username": "ada"}), None),

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use mail_parser::MessageParser;
 use serde_json::{Value, json};
 
-use super::{ADDRESS, Call, Fault, File, Kept, Mailbox, Session, Shared, error_body};
+use super::{Call, Fault, File, Kept, Mailbox, Session, Shared, error_body};
 
 /// Graph's limit for one request.
 const REQUEST_BYTES: usize = 4 * 1024 * 1024;
@@ -63,6 +63,16 @@ async fn handle(
     if !is_permitted {
         return respond(error(401, "InvalidAuthenticationToken"));
     }
+    if let Some(reason) = against_the_document(call, headers) {
+        let mut mailbox = shared.lock();
+        mailbox.violations.push(format!("{call:?}: {reason}"));
+        // The words of the front end, which is no part of Graph itself.
+        return (
+            StatusCode::LENGTH_REQUIRED,
+            "<h2>Length Required</h2><p>HTTP Error 411. The request must be chunked or have a content length.</p>",
+        )
+            .into_response();
+    }
     if size > REQUEST_BYTES {
         let mut mailbox = shared.lock();
         mailbox.violations.push(format!("{call:?}: {size} bytes"));
@@ -77,6 +87,29 @@ async fn handle(
             say(fault).await
         }
     }
+}
+
+/// What the documents of the calls want in a request's headers and isn't there.
+fn against_the_document(call: Call, headers: &HeaderMap) -> Option<&'static str> {
+    let with_body = !matches!(
+        call,
+        Call::SentItems | Call::Look | Call::Delete | Call::Delta
+    );
+    // message-send: "Content-Length | Integer. Set to 0. Required."
+    if with_body && !headers.contains_key("content-length") {
+        return Some("no Content-Length");
+    }
+    // outlook-immutable-id: with every request, or the ids in its answer are of the other kind.
+    let prefers_immutable_ids = headers
+        .get_all("prefer")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|preference| preference.trim() == "IdType=\"ImmutableId\"");
+    if call != Call::Upload && !prefers_immutable_ids {
+        return Some("ids that change");
+    }
+    None
 }
 
 async fn say(fault: Fault) -> Response {
@@ -94,8 +127,30 @@ pub(super) async fn token(
     State(shared): State<Arc<Shared>>,
     Form(form): Form<HashMap<String, String>>,
 ) -> Response {
+    let fault = {
+        let mut mailbox = shared.lock();
+        mailbox.refreshes += usize::from(form.contains_key("refresh_token"));
+        let faults = mailbox.faults.get_mut(&Call::Token);
+        faults.and_then(std::collections::VecDeque::pop_front)
+    };
+    if let Some(fault) = fault {
+        return say(fault).await;
+    }
     let mut mailbox = shared.lock();
-    mailbox.refreshes += usize::from(form.contains_key("refresh_token"));
+    mailbox
+        .scopes_asked
+        .push(form.get("scope").cloned().unwrap_or_default());
+    // Reported of refreshes without it (AADSTS900144); optional by the document.
+    if form.get("scope").is_none_or(String::is_empty) {
+        return respond((
+            400,
+            json!({
+                "error": "invalid_request",
+                "error_description": "AADSTS900144: The request body must contain the following parameter: 'scope'.",
+                "error_codes": [900_144],
+            }),
+        ));
+    }
     mailbox.tokens += 1;
     let number = mailbox.tokens;
     respond((
@@ -111,13 +166,41 @@ pub(super) async fn token(
     ))
 }
 
-pub(super) async fn me() -> Json<Value> {
-    Json(json!({
-        "displayName": "Dora",
-        "mail": ADDRESS,
-        "userPrincipalName": ADDRESS,
-        "id": "48d31887-5fad-4d73-a9f5-3c356e68a038"
-    }))
+/// What `/me` tells unasked (user-get, "Optional query parameters").
+const USUAL: [&str; 11] = [
+    "businessPhones",
+    "displayName",
+    "givenName",
+    "id",
+    "jobTitle",
+    "mail",
+    "mobilePhone",
+    "officeLocation",
+    "preferredLanguage",
+    "surname",
+    "userPrincipalName",
+];
+
+pub(super) async fn me(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Response {
+    let account = {
+        let mailbox = shared.lock();
+        if mailbox.no_directory && query.contains_key("$select") {
+            return respond(error(400, "RequestBroker--ParseUri"));
+        }
+        mailbox.account.clone()
+    };
+    let selected: Vec<&str> = match query.get("$select") {
+        Some(names) => names.split(',').collect(),
+        None => USUAL.to_vec(),
+    };
+    let told = selected.into_iter().map(|name| {
+        let value = account.get(name).cloned().unwrap_or_default();
+        (name.to_owned(), value)
+    });
+    respond((200, Value::Object(told.collect())))
 }
 
 /// A message from its MIME form, as it comes in base64.
@@ -130,6 +213,12 @@ fn read_mime(body: &[u8]) -> Option<Kept> {
         mime,
         ..Kept::default()
     })
+}
+
+/// The names of the headers that a draft's fields give it.
+fn own_headers(fields: &Value) -> impl Iterator<Item = &str> {
+    let headers = fields["internetMessageHeaders"].as_array();
+    (headers.into_iter().flatten()).filter_map(|header| header["name"].as_str())
 }
 
 fn is_mime(headers: &HeaderMap) -> bool {
@@ -168,7 +257,14 @@ pub(super) async fn create(
         let kept = if is_mime(&headers) {
             read_mime(&body)
         } else {
-            serde_json::from_slice(&body).ok().map(|fields: Value| Kept {
+            let fields: Option<Value> = serde_json::from_slice(&body).ok();
+            if let Some(fields) = &fields
+                && own_headers(fields).any(|name| !name.to_lowercase().starts_with("x-"))
+            {
+                // "The internet message header name … should start with 'x-' or 'X-'."
+                return error(400, "InvalidInternetMessageHeader");
+            }
+            fields.map(|fields| Kept {
                 message_id: fields["internetMessageId"]
                     .as_str()
                     .unwrap_or("<made@graph.example>")
@@ -214,6 +310,7 @@ pub(super) async fn send(
         |mailbox| match mailbox.drafts.remove(&id) {
             Some(kept) => {
                 mailbox.sent.push(kept);
+                mailbox.sent_ids.insert(id);
                 (202, Value::Null)
             }
             None => error(404, "ErrorItemNotFound"),
@@ -242,6 +339,9 @@ pub(super) async fn look(
         }
         if mailbox.drafts.contains_key(&id) {
             return (200, json!({ "id": id, "isDraft": true }));
+        }
+        if mailbox.sent_ids.contains(&id) && mailbox.keeps_ids {
+            return (200, json!({ "id": id, "isDraft": false }));
         }
         error(404, "ErrorItemNotFound")
     })
@@ -419,12 +519,8 @@ pub(super) async fn delta(
         let page: usize = headers
             .get("prefer")
             .and_then(|value| {
-                value
-                    .to_str()
-                    .ok()?
-                    .strip_prefix("odata.maxpagesize=")?
-                    .parse()
-                    .ok()
+                let (first, _) = value.to_str().ok()?.split_once(',')?;
+                first.strip_prefix("odata.maxpagesize=")?.parse().ok()
             })
             .unwrap_or(10);
         let place = query.get("$skiptoken").or(query.get("$deltatoken"));

@@ -23,6 +23,9 @@ fn fields_of_a_message() {
          In-Reply-To: <p2@x.org>\r\nReferences: <p1@x.org>\r\n\t<p2@x.org>\r\n\
          Importance: High\r\nX-One: 1\r\nx-two: a\r\n b\r\nX-MS-Exchange-Organization-SCL: -1\r\n\
          X-3: 3\r\nX-4: 4\r\nX-5: 5\r\nX-6: 6\r\n\
+         List-Unsubscribe: <https://x.org/u>,\r\n <mailto:u@x.org>\r\n\
+         List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\nAuto-Submitted: auto-generated\r\n\
+         DKIM-Signature: v=1; b=xyz\r\nDate: Sun, 1 Mar 2026 12:00:00 +0000\r\n\
          Content-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
          Gr=FC=DFe\r\n",
         &[
@@ -36,6 +39,10 @@ fn fields_of_a_message() {
     );
     assert_eq!(draft.attachments, []);
     let address = |address: &str| json!({"emailAddress": {"address": address}});
+    let property = |name: &str, value: &str| {
+        let id = format!("String {{00020386-0000-0000-C000-000000000046}} Name {name}");
+        json!({"id": id, "value": value})
+    };
     assert_eq!(
         draft.fields,
         json!({
@@ -63,9 +70,32 @@ fn fields_of_a_message() {
             "singleValueExtendedProperties": [
                 {"id": "String 0x1042", "value": "<p2@x.org>"},
                 {"id": "String 0x1039", "value": "<p1@x.org> <p2@x.org>"},
+                property("X-6", "6"),
+                property("List-Unsubscribe", "<https://x.org/u>, <mailto:u@x.org>"),
+                property("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
+                property("Auto-Submitted", "auto-generated"),
             ],
         })
     );
+}
+
+#[test]
+fn a_header_that_would_be_lost_is_told_of() {
+    let long = "y".repeat(4_001);
+    let many: String = (0..51).fold(String::new(), |mut headers, number| {
+        let _ = write!(headers, "List-{number}: x\r\n");
+        headers
+    });
+    for (headers, name) in [
+        ("Keywords: a\r\nKEYWORDS: b\r\n".to_owned(), "Keywords"),
+        (format!("List-Post: {long}\r\n"), "List-Post"),
+        (many, "List-50"),
+    ] {
+        let mime = format!("From: a@x.org\r\nTo: b@x.org\r\n{headers}\r\nx\r\n");
+        let failure = convert(mime.as_bytes(), &["b@x.org".to_owned()]).unwrap_err();
+        let expected = format!("in pieces its header {name} would be lost");
+        assert!(failure.text.contains(&expected), "{failure}");
+    }
 }
 
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\x00\x01\x02";

@@ -66,7 +66,7 @@ fn look(claims: Claims, kind: ProviderKind) {
     };
     if let (ProviderKind::Microsoft, Some(name)) = (kind, name) {
         let is_known = address.eq_ignore_ascii_case(&name)
-            || proxied.iter().any(|proxy| {
+            || proxied.iter().flatten().any(|proxy| {
                 let known = proxy.split_once(':').map_or("", |(_, known)| known);
                 known.eq_ignore_ascii_case(&address)
             });
