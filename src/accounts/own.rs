@@ -81,6 +81,14 @@ impl Accounts {
         {
             return Err(ChangeError::WouldOrphan("multilink"));
         }
+        // What an app with several users begins with holds for one that becomes such an app.
+        let becomes_multiuser = change.multiuser == Some(true) && before.multiuser == Some(false);
+        let change = &Change {
+            require_connect_session: change
+                .require_connect_session
+                .or(becomes_multiuser.then_some(true)),
+            ..change.clone()
+        };
         apps::update(&mut transaction, app, change).await?;
         let mut trail = Trail::new(author, self.clock.now());
         if let Some(changed) = changed(&before, change) {

@@ -64,7 +64,7 @@ const STREAMS: u32 = 32;
 
 /// Bytes of bodies that an HTTP/2 client may send ahead of whom they are for: for one request, and in all.
 const STREAM_WINDOW: u32 = 64 * 1024;
-const CONNECTION_WINDOW: u32 = 256 * 1024;
+const CONNECTION_WINDOW: u32 = 64 * 1024;
 
 /// Bytes of each answer that wait for an HTTP/2 client at most.
 const SEND_BUFFER: usize = 64 * 1024;

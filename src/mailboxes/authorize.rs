@@ -30,7 +30,7 @@ const BATCH: i64 = 1_000;
 pub(super) const CONTEXT: &str = "connect state";
 
 /// What a connect link says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectLink {
     /// The provider that was chosen.
     pub plugin: Plugin,

@@ -20,6 +20,9 @@ use crate::types::ids::{AppId, CredentialId, UserKey};
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealError;
 
+/// Active mailboxes that one user may have by bare links: each is billed, and anybody can write such a link.
+const MOST_BY_BARE_LINKS: i64 = 10;
+
 /// What came back from the provider, and for whom.
 #[derive(Debug)]
 pub struct NewConnection<'a> {
@@ -83,9 +86,15 @@ pub enum ConnectError {
         /// The one that is expected.
         expected: String,
     },
-    /// A bare link would replace the user's mailbox.
-    #[error("the user has another mailbox, which a bare link can't replace")]
+    /// A bare link would replace the user's mailbox, or stand beside one that the app has asked for.
+    #[error("the user has another mailbox, and a bare link can't change that")]
     WouldReplace,
+    /// The user has as many mailboxes as bare links may connect.
+    #[error("the user has {MOST_BY_BARE_LINKS} mailboxes, and a bare link connects no further one")]
+    TooMany,
+    /// The app takes connect sessions alone by now.
+    #[error("the app takes connect sessions alone")]
+    SessionRequired,
     /// Another mailbox was connected by the same connect session.
     #[error("the connect session was used")]
     SessionUsed,
@@ -210,6 +219,10 @@ impl Mailboxes {
             .filter(|rules| terms.is_none_or(|terms| terms.pushable_key == rules.pushable_key))
             .ok_or(ConnectError::AppGone)?;
         let session = terms.and_then(|terms| terms.session);
+        let is_bare = terms.is_some() && session.is_none();
+        if is_bare && rules.require_connect_session {
+            return Err(ConnectError::SessionRequired);
+        }
         if let Some(session) = session
             && !used_links::insert(&mut transaction, session.id, session.expires_at).await?
         {
@@ -231,6 +244,7 @@ impl Mailboxes {
                 email: grant.email.as_str(),
                 email_lookup: &grant.email.lookup_key(),
                 scopes: grant.scopes,
+                by_session: session.is_some(),
                 now,
             },
         )
@@ -257,11 +271,20 @@ impl Mailboxes {
             }));
         trail.record(&mut transaction, entry).await?;
         let mut replaced = Vec::new();
+        if is_bare {
+            let others = end::count_others(&mut transaction, user_key, credential).await?;
+            if others.by_session > 0 {
+                return Err(ConnectError::WouldReplace);
+            }
+            if others.count >= MOST_BY_BARE_LINKS {
+                return Err(ConnectError::TooMany);
+            }
+        }
         if !rules.multilink {
             let reason = DisconnectReason::Replaced;
             let others = end::others(&mut transaction, user_key, new.plugin, credential).await?;
             // Whoever has the app's public link must not have the user's mail leave through a mailbox of theirs.
-            if terms.is_some() && session.is_none() && !others.is_empty() {
+            if is_bare && !others.is_empty() {
                 return Err(ConnectError::WouldReplace);
             }
             for other in others {

@@ -12,6 +12,7 @@ use crate::types::ids::AppId;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealError;
 use crate::types::sealed_text;
+use crate::types::secrets::PushableKey;
 
 /// What sessions are sealed for.
 const CONTEXT: &str = "connect session";
@@ -114,28 +115,31 @@ impl Mailboxes {
         sealed_text::seal(&self.seal_keys, CONTEXT, session)
     }
 
-    /// The session of this app that a link holds, while it can be used.
+    /// The session that a link with this pushable key holds, by the link alone: whoever shows one was given it.
+    #[must_use]
+    pub fn read_session(&self, pushable_key: &PushableKey, token: &str) -> Option<ConnectSession> {
+        sealed_text::open(&self.seal_keys, CONTEXT, token).filter(|session: &ConnectSession| {
+            session.pushable_key == pushable_key.expose() && session.expires_at > self.clock.now()
+        })
+    }
+
+    /// Whether a mailbox of this app may still be connected by a session.
     ///
     /// # Errors
     ///
     /// [`SessionError`].
-    pub async fn open_session(
+    pub async fn check_session(
         &self,
         app: &PublicApp,
-        token: &str,
-    ) -> Result<ConnectSession, SessionError> {
-        let session: ConnectSession =
-            sealed_text::open(&self.seal_keys, CONTEXT, token).ok_or(SessionError::Invalid)?;
-        let is_valid = session.app == app.id.0
-            && session.pushable_key == app.pushable_key
-            && session.expires_at > self.clock.now();
-        if !is_valid {
+        session: &ConnectSession,
+    ) -> Result<(), SessionError> {
+        if session.app != app.id.0 {
             return Err(SessionError::Invalid);
         }
         let mut connection = self.pool.acquire().await?;
         if used_links::exists(&mut connection, session.id).await? {
             return Err(SessionError::Used);
         }
-        Ok(session)
+        Ok(())
     }
 }

@@ -64,7 +64,8 @@ pub(super) struct ChangeAppRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     multilink: Field<bool>,
-    /// Whether mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes are connected by connect sessions alone; true for an app that becomes multiuser where it
+    /// isn't given.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,

@@ -3,7 +3,7 @@
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::SET_COOKIE;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -98,9 +98,10 @@ pub(super) async fn begin(
     pushable_key: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     ClientAddress(address): ClientAddress,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
-    if is_foreign(&headers) {
+    if is_foreign(&headers, &uri) {
         return Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_site",

@@ -108,7 +108,17 @@ impl Failure {
             ConnectError::WouldReplace => new(
                 "already_connected",
                 Blame::User,
-                format!("Another mailbox is connected for you already, and this link can't replace it: anybody could have written it. Disconnect that mailbox in {app} first, or ask {app} for a link of your own."),
+                format!("Another mailbox is connected for you already, and this link can't change that: anybody could have written it. Disconnect that mailbox in {app} first, or ask {app} for a link of your own."),
+            ),
+            ConnectError::TooMany => new(
+                "too_many_mailboxes",
+                Blame::User,
+                format!("As many mailboxes as such a link may connect are connected for you already. Disconnect one in {app} first, or ask {app} for a link of your own."),
+            ),
+            ConnectError::SessionRequired => new(
+                "connect_session_required",
+                Blame::User,
+                format!("{app} no longer takes links like this one. Ask {app} for a link of your own."),
             ),
             ConnectError::SessionUsed => new(
                 "link_used",

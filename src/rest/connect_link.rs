@@ -49,22 +49,32 @@ pub(super) async fn open(
         .ok()
         .and_then(|Path(key)| PushableKey::parse(&key))
         .ok_or_else(no_such_link)?;
-    let (mut asked, session) = read(query).map_err(|text| wrong(&text))?;
+    let (mut asked, token) = read(query).map_err(|text| wrong(&text))?;
     doors.visits.from(address)?;
+    let session = match token {
+        Some(token) => {
+            let session = doors.mailboxes.read_session(&pushable_key, token);
+            Some(session.ok_or_else(|| no_session(&SessionError::Invalid))?)
+        }
+        None => None,
+    };
     let app = doors
         .mailboxes
         .linked_app(&pushable_key)
         .await
         .map_err(|error| PageProblem::database(&error))?
         .ok_or_else(no_such_link)?;
-    doors.visits.of(app.id)?;
+    // Strangers who open an app's bare links all the time don't keep those out whom it has given a session.
+    if session.is_none() {
+        doors.visits.of(app.id)?;
+    }
     if doors.mailboxes.providers().next().is_none() {
         return Err(not_set_up());
     }
     match session {
-        Some(token) => {
-            let session = doors.mailboxes.open_session(&app, token).await;
-            let session = session.map_err(|error| no_session(&error))?;
+        Some(session) => {
+            let checked = doors.mailboxes.check_session(&app, &session).await;
+            checked.map_err(|error| no_session(&error))?;
             if asked.plugin.is_some() && session.plugin.is_some() && asked.plugin != session.plugin
             {
                 return Err(wrong("It is for another provider."));

@@ -10,8 +10,9 @@ use utoipa::IntoParams;
 use super::Doors;
 use super::browser::Browser;
 use super::connect_failure::Failure;
-use super::connect_pages::{PageProblem, ShownApp, framed, name};
+use super::connect_pages::{PageProblem, ShownApp, framed, link_query, name};
 use super::query::QueryParameters;
+use crate::mailboxes::ConnectLink;
 use crate::types::seal::{SealError, SealKeys};
 use crate::types::sealed_text;
 
@@ -24,8 +25,9 @@ pub(super) struct Shown {
     pub(super) app: ShownApp,
     /// The address of the connected mailbox.
     pub(super) result: Result<String, Failure>,
-    /// The link, to begin again.
-    pub(super) again: String,
+    /// The app's key and what the link says, to begin again.
+    pub(super) pushable_key: String,
+    pub(super) link: ConnectLink,
     /// Digest of the browser that came back.
     pub(super) browser: Option<String>,
 }
@@ -92,7 +94,11 @@ pub(super) async fn connect_result(
             } else {
                 failure.without_words()
             };
-            failure.page(shown.app, shown.again).into_response()
+            let query = link_query(&doors.mailboxes, &shown.link);
+            let query = query.map_err(|error| PageProblem::internal(&error))?;
+            let (base_url, key) = (&doors.base_url, &shown.pushable_key);
+            let again = format!("{base_url}/connect/{key}?{query}");
+            failure.page(shown.app, again).into_response()
         }
     })
 }

@@ -8,12 +8,18 @@ use axum::http::{StatusCode, Version};
 
 use super::problem::Problem;
 
-/// Refuses a request without a Host where there must be one, with two, and with one that is none.
+/// Refuses a request without a Host where there must be one, with two, with one that is none, and with another one
+/// than its target has.
 pub(super) fn check(request: &Request) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
         (None, _) => request.version() != Version::HTTP_11,
-        (Some(host), None) => is_host(host.as_bytes()),
+        (Some(host), None) => {
+            let target = request.uri().authority().map(Authority::as_str);
+            is_host(host.as_bytes())
+                && target
+                    .is_none_or(|target| target.as_bytes().eq_ignore_ascii_case(host.as_bytes()))
+        }
         (Some(_), Some(_)) => false,
     };
     if is_good {

@@ -11,7 +11,7 @@ use super::Doors;
 use super::authority::ClientAddress;
 use super::browser::Browser;
 use super::connect_failure::Failure;
-use super::connect_pages::{PageProblem, ShownApp, link_query, redirect};
+use super::connect_pages::{PageProblem, ShownApp, redirect};
 use super::connect_result::Shown;
 use super::query::QueryParameters;
 use crate::mailboxes::{
@@ -122,16 +122,14 @@ fn answered(
     if let Some(url) = app_url(&app, &link, &result) {
         return Ok(redirect(StatusCode::FOUND, url.as_str()));
     }
-    let (base_url, key) = (&doors.base_url, &app.pushable_key);
-    let query = link_query(&doors.mailboxes, &link);
-    let query = query.map_err(|error| PageProblem::internal(&error))?;
     let shown = Shown {
         app: ShownApp::from(&app),
         result: result.map(|connected| connected.email),
-        again: format!("{base_url}/connect/{key}?{query}"),
+        pushable_key: app.pushable_key,
+        link,
         browser,
     };
-    let page = shown.address(&doors.seal_keys, base_url);
+    let page = shown.address(&doors.seal_keys, &doors.base_url);
     let page = page.map_err(|error| PageProblem::internal(&error))?;
     Ok(redirect(StatusCode::FOUND, &page))
 }

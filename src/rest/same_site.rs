@@ -1,20 +1,23 @@
 //! Keeps other sites' pages from pressing buttons here in the name of whoever looks at them.
 
-use axum::http::HeaderMap;
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Whether a request comes from another site's page. Browsers say where it comes from; programs say nothing.
 #[must_use]
-pub fn is_foreign(headers: &HeaderMap) -> bool {
+pub fn is_foreign(headers: &HeaderMap, uri: &Uri) -> bool {
     if let Some(site) = headers.get(SEC_FETCH_SITE) {
         return !matches!(site.as_bytes(), b"same-origin" | b"none");
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return false;
     };
+    // HTTP/2 has it in the target (RFC 9113 §8.3.1).
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = uri.authority().map(Authority::as_str).or(host);
     let origin = origin.to_str().ok();
     let origin = origin.and_then(|origin| origin.split_once("://"));
     match (origin, host) {
@@ -56,7 +59,21 @@ mod tests {
             for (name, value) in fields {
                 headers.insert(*name, axum::http::HeaderValue::from_static(value));
             }
-            assert_eq!(is_foreign(&headers), foreign, "{fields:?}");
+            let uri = Uri::from_static("/x");
+            assert_eq!(is_foreign(&headers, &uri), foreign, "{fields:?}");
         }
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            ORIGIN,
+            axum::http::HeaderValue::from_static("http://a.example"),
+        );
+        assert!(!is_foreign(
+            &headers,
+            &Uri::from_static("http://a.example/x")
+        ));
+        assert!(is_foreign(
+            &headers,
+            &Uri::from_static("http://b.example/x")
+        ));
     }
 }

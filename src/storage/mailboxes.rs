@@ -119,6 +119,8 @@ pub struct Connection<'a> {
     pub email_lookup: &'a str,
     /// What was granted.
     pub scopes: &'a [String],
+    /// By a connect session.
+    pub by_session: bool,
     /// When.
     pub now: DateTime<Utc>,
 }
@@ -136,14 +138,15 @@ pub async fn upsert(
     let id = sqlx::query_scalar!(
         "INSERT INTO mailboxes
              (id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at,
-              replies_due_at)
-         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $8)
+              replies_due_at, by_session)
+         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $8, $9)
          ON CONFLICT ON CONSTRAINT mailboxes_user_address_key DO UPDATE
          SET email = EXCLUDED.email, status = 'active', scopes = EXCLUDED.scopes,
              disconnect_reason = NULL, disconnected_at = NULL, refresh_lease_until = NULL,
              connected_at = CASE WHEN mailboxes.status = 'active' THEN mailboxes.connected_at
                                  ELSE EXCLUDED.connected_at END,
-             replies_due_at = EXCLUDED.replies_due_at
+             replies_due_at = EXCLUDED.replies_due_at,
+             by_session = EXCLUDED.by_session OR (mailboxes.status = 'active' AND mailboxes.by_session)
          RETURNING id",
         new.id.0,
         new.app.0,
@@ -153,6 +156,7 @@ pub async fn upsert(
         new.email_lookup,
         new.scopes,
         new.now,
+        new.by_session,
     )
     .fetch_one(connection)
     .await?;

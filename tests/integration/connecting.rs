@@ -9,6 +9,7 @@ mod pages;
 mod provider;
 mod rules;
 mod sessions;
+mod strangers;
 mod visits;
 mod way;
 

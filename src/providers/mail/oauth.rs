@@ -367,7 +367,10 @@ mod tests {
         let dead = refusal(StatusCode::BAD_REQUEST, br#"{"error":"invalid_grant"}"#);
         assert!(matches!(dead, OAuthError::InvalidGrant(_)));
         for reason in SIGN_IN_REQUIRED {
-            let body = format!(r#"{{"error":"{}","suberror":"basic_action"}}"#, reason.as_str());
+            let body = format!(
+                r#"{{"error":"{}","suberror":"basic_action"}}"#,
+                reason.as_str()
+            );
             let ended = |status| refusal(status, body.as_bytes()).grant_ended();
             assert_eq!(ended(StatusCode::BAD_REQUEST), Some(reason));
             assert_eq!(ended(StatusCode::BAD_GATEWAY), None);

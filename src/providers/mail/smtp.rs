@@ -293,7 +293,11 @@ mod tests {
                 "4.3.2 Concurrent connections limit exceeded. Visit https://aka.ms/concurrent_sending",
                 "temporary",
             ),
-            (554, "5.2.0 STOREDRV.Submission.Exception:OtherException", "permanent"),
+            (
+                554,
+                "5.2.0 STOREDRV.Submission.Exception:OtherException",
+                "permanent",
+            ),
             (530, "5.7.0 Authentication required", "token"),
         ] {
             let verdict = match refused(&reply(code, text)) {
@@ -323,7 +327,11 @@ mod tests {
                 "permanent",
             ),
             (454, "4.7.0 Temporary authentication failure", "temporary"),
-            (432, "4.3.2 Concurrent connections limit exceeded", "temporary"),
+            (
+                432,
+                "4.3.2 Concurrent connections limit exceeded",
+                "temporary",
+            ),
             (504, "5.5.4 Unrecognized authentication type", "temporary"),
         ] {
             let verdict = match authentication_refused(&reply(code, text)) {

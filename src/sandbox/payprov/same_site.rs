@@ -11,7 +11,7 @@ use crate::rest::same_site::is_foreign;
 /// Refuses what changes something and comes from another site's page.
 pub(super) async fn guard(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
-    if changes && is_foreign(request.headers()) {
+    if changes && is_foreign(request.headers(), request.uri()) {
         return Page::new(
             StatusCode::FORBIDDEN,
             "This came from another site",

@@ -59,6 +59,8 @@ pub struct ConnectionRules {
     pub multiuser: bool,
     /// Several mailboxes of one plugin and user.
     pub multilink: bool,
+    /// Mailboxes are connected by connect sessions alone.
+    pub require_connect_session: bool,
 }
 
 /// Locks an app's row until the transaction ends, so that nobody else connects a mailbox meanwhile,
@@ -73,7 +75,8 @@ pub async fn lock_for_connection(
 ) -> Result<Option<ConnectionRules>, sqlx::Error> {
     sqlx::query_as!(
         ConnectionRules,
-        "SELECT pushable_key, multiuser, multilink FROM apps WHERE id = $1 FOR UPDATE",
+        "SELECT pushable_key, multiuser, multilink, require_connect_session
+         FROM apps WHERE id = $1 FOR UPDATE",
         app.0,
     )
     .fetch_optional(connection)

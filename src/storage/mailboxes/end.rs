@@ -117,6 +117,36 @@ pub async fn others(
     Ok(ids.into_iter().map(CredentialId).collect())
 }
 
+/// A user's other active mailboxes.
+#[derive(Debug)]
+pub struct Others {
+    /// How many.
+    pub count: i64,
+    /// How many of them were connected by a connect session.
+    pub by_session: i64,
+}
+
+/// The active mailboxes of a user but for one, of whatever provider.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn count_others(
+    connection: &mut PgConnection,
+    user: UserKey,
+    but: CredentialId,
+) -> Result<Others, sqlx::Error> {
+    sqlx::query_as!(
+        Others,
+        r#"SELECT count(*) AS "count!", count(*) FILTER (WHERE by_session) AS "by_session!"
+           FROM mailboxes WHERE user_key = $1 AND status = 'active' AND id <> $2"#,
+        user.0,
+        but.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// Whether any app has an active mailbox at this provider with this address (in lower case), or any
 /// at all where the address isn't known.
 ///

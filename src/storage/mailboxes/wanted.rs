@@ -8,13 +8,14 @@ use super::{Mailbox, Row};
 use crate::types::ids::AppId;
 use crate::types::plugin::Plugin;
 
-/// Which of an app's mailboxes is wanted. Of several, it is
-/// the one connected first.
+/// Which of an app's mailboxes is wanted. Of several, it is the one connected first, and before all others one that
+/// was connected by a connect session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The app.
     pub app: AppId,
-    /// The end user: the app's own name for the user, or the user's key.
+    /// The end user: the user's key, or else the app's own name for the user. Nobody is found by a name that is
+    /// another's key.
     pub user: Option<String>,
     /// The kind of provider.
     pub plugin: Option<Plugin>,
@@ -118,7 +119,7 @@ async fn find_of_apps(
              SELECT * FROM mailboxes
              WHERE app_id = asked.app_id AND status = 'active'
                AND (asked.plugin IS NULL OR plugin = asked.plugin)
-             ORDER BY connected_at, id
+             ORDER BY by_session DESC, connected_at, id
              LIMIT 1
          ) AS mailbox"#,
         &apps,
@@ -161,11 +162,13 @@ async fn find_by_addresses(
                AND (asked.user_id IS NULL OR user_key IN (
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_id = asked.user_id
+                   AND NOT EXISTS (SELECT 1 FROM end_users
+                                   WHERE app_id = asked.app_id AND user_key = asked.user_key)
                  UNION
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_key = asked.user_key
                ))
-             ORDER BY connected_at, id
+             ORDER BY by_session DESC, connected_at, id
              LIMIT 1
          ) AS mailbox"#,
         &apps,
@@ -203,12 +206,14 @@ async fn find_of_users(
              SELECT mailboxes.* FROM (
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_id = asked.user_id
+                   AND NOT EXISTS (SELECT 1 FROM end_users
+                                   WHERE app_id = asked.app_id AND user_key = asked.user_key)
                  UNION
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_key = asked.user_key
              ) AS users JOIN mailboxes USING (user_key)
              WHERE status = 'active' AND (asked.plugin IS NULL OR plugin = asked.plugin)
-             ORDER BY connected_at, id
+             ORDER BY by_session DESC, connected_at, id
              LIMIT 1
          ) AS mailbox"#,
         &apps,

@@ -1,8 +1,9 @@
 //! Visits that nobody has shown a key for: how many there may be, and what they leave behind.
 
 use futures_util::stream::{self, StreamExt as _};
+use serde_json::json;
 
-use super::{Visit, browser, link, used_links};
+use super::{Visit, browser, link, session, used_links};
 use crate::support::gateway::Gateway;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,6 +28,10 @@ async fn an_address_and_an_apps_links_have_their_minute() {
         Visit::press(address).await.is_failure(429, "rate_limited");
         let callback = format!("{}/oauth/callback?state=x&code=y", gateway.daemon.base_url);
         let is_of_address = setting.ends_with("MINUTE");
+        // Strangers keep nobody out to whom the app has given a session.
+        let token = session(&gateway, &gateway.app, json!({})).await;
+        let page = Visit::to(link(&gateway, &gateway.app, &[("session", &token)])).await;
+        assert_eq!(page.status, if is_of_address { 429 } else { 200 });
         let expected = if is_of_address { 429 } else { code };
         assert_eq!(Visit::to(callback).await.status, expected);
         gateway.stop().await;
