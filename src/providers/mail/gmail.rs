@@ -20,7 +20,7 @@ use crate::config::{PluginSettings, SendingSettings};
 use crate::providers::answer::{Answer, no_answer};
 use crate::providers::mail::addressed::addressed;
 use crate::providers::mail::places::Places;
-use crate::providers::mail::transport::{Account, MailTransport, Recipients};
+use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::clock::SharedClock;
 use crate::types::message::Message;
@@ -80,6 +80,7 @@ impl GmailApi {
         account: &Account,
         recipients: &Recipients,
         message: &Message,
+        leave: &dyn Leave,
     ) -> Verdict {
         let message = match addressed(recipients, message) {
             Ok(message) => message,
@@ -111,6 +112,9 @@ impl GmailApi {
                 Content::plain(&message),
             )
         };
+        if let Err(why) = leave.ask().await {
+            return Verdict::temporary(Failure::own(why));
+        }
         let answered = self
             .request(account, Method::POST, path)
             .timeout(self.data)
@@ -142,8 +146,10 @@ impl MailTransport for GmailApi {
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
+        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message).boxed()
+        self.submit_once(account, recipients, message, leave)
+            .boxed()
     }
 
     fn drop_idle_connections(&self) {

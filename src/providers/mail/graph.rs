@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::addressed::addressed;
 use super::places::Places;
-use super::transport::{Account, MailTransport, Recipients};
+use super::transport::{Account, Leave, MailTransport, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};
 use crate::types::message::Message;
@@ -106,6 +106,7 @@ impl Graph {
         account: &Account,
         recipients: &Recipients,
         message: &Message,
+        leave: &dyn Leave,
     ) -> Verdict {
         let message = match addressed(recipients, message) {
             Ok(message) => message,
@@ -120,7 +121,10 @@ impl Graph {
         };
         let until = Instant::now() + self.data;
         if grants(&account.scopes, "Mail.ReadWrite") {
-            self.by_draft(account, recipients, &message, until).await
+            self.by_draft(account, recipients, &message, until, leave)
+                .await
+        } else if let Err(why) = leave.ask().await {
+            Verdict::temporary(Failure::own(why))
         } else {
             self.by_send_mail(account, &message, until).await
         }
@@ -163,6 +167,7 @@ impl Graph {
         recipients: &Recipients,
         message: &Message,
         until: Instant,
+        leave: &dyn Leave,
     ) -> Verdict {
         // Something is left for the sending itself.
         let preparation = Patience {
@@ -180,6 +185,10 @@ impl Graph {
             Ok(prepared) => prepared,
             Err(verdict) => return verdict,
         };
+        if let Err(why) = leave.ask().await {
+            self.remove(account, &prepared.id).await;
+            return Verdict::temporary(Failure::own(why));
+        }
         let patience = Patience {
             each: self.data,
             until,
@@ -398,8 +407,10 @@ impl MailTransport for Graph {
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
+        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message).boxed()
+        self.submit_once(account, recipients, message, leave)
+            .boxed()
     }
 
     fn drop_idle_connections(&self) {
