@@ -3,6 +3,7 @@
 
 mod api;
 mod draft;
+mod enclosed;
 mod reader;
 mod upload;
 mod verdict;

@@ -92,7 +92,9 @@ fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
         };
         rest = &rest[place + line.len()..];
     }
-    let Some(parsed) = MessageParser::new().parse_headers(octets) else {
+    // It reads no field whose line doesn't end, as the last one of a message by BDAT need not.
+    let ended = [octets, b"\r\n"].concat();
+    let Some(parsed) = MessageParser::new().parse_headers(&ended) else {
         unreachable!("it can't be read any more");
     };
     let count = |name: &HeaderName<'_>| {

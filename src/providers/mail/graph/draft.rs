@@ -17,6 +17,7 @@ use mail_parser::{
 };
 use serde_json::{Map, Value, json};
 
+use super::enclosed::{self, Opened};
 use crate::providers::mail::verdict::Failure;
 
 /// Headers of its own that a message may have (Graph's `internetMessageHeaders`).
@@ -94,6 +95,8 @@ pub(super) struct Attachment {
 ///
 /// A permanent failure, where it can't be read as a message, or has headers that would be lost.
 pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
+    let Opened { mime, mut enclosed } = enclosed::open(mime)?;
+    let mime = mime.as_ref();
     let mut message = MessageParser::new()
         .parse(mime)
         .ok_or_else(|| Failure::own("5.6.0 The message can't be read"))?;
@@ -101,9 +104,22 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
     let bodies = bodies(&message);
     let parts = std::mem::take(&mut message.parts);
     let mut attachments = Vec::new();
-    for (number, part) in (0_u32..).zip(parts) {
+    for (number, mut part) in (0_u32..).zip(parts) {
         if !bodies.contains(&number) && !matches!(part.body, PartType::Multipart(_)) {
-            attachments.push(attachment(mime, part, attachments.len() + 1));
+            let taken_out = enclosed::number(&part).and_then(|number| enclosed.get_mut(number));
+            let is_message = taken_out.is_some() || part.is_message();
+            let (part, content) = match taken_out {
+                Some(enclosed) => {
+                    let content = std::mem::take(&mut enclosed.content);
+                    (std::mem::take(&mut enclosed.headers), Bytes::from(content))
+                }
+                None => {
+                    let content = content(mime, &mut part);
+                    (part, content)
+                }
+            };
+            let number = attachments.len() + 1;
+            attachments.push(attachment(&part, is_message, content, number));
         }
     }
     Ok(Draft {
@@ -306,8 +322,12 @@ fn unfolded(message: &Message<'_>, header: &Header<'_>) -> String {
         .join(" ")
 }
 
-fn attachment(mime: &[u8], part: MessagePart<'_>, number: usize) -> Attachment {
-    let is_message = part.is_message();
+fn attachment(
+    part: &MessagePart<'_>,
+    is_message: bool,
+    content: Bytes,
+    number: usize,
+) -> Attachment {
     let fallback = || {
         if is_message {
             format!("message-{number}.eml")
@@ -349,13 +369,13 @@ fn attachment(mime: &[u8], part: MessagePart<'_>, number: usize) -> Attachment {
         content_type,
         is_inline: content_id.is_some() && !says_attachment,
         content_id,
-        content: content(mime, part),
+        content,
     }
 }
 
 /// A part's bytes as they were before they were encoded. Texts keep the character set that they have.
-fn content(mime: &[u8], part: MessagePart<'_>) -> Bytes {
-    match part.body {
+fn content(mime: &[u8], part: &mut MessagePart<'_>) -> Bytes {
+    match std::mem::take(&mut part.body) {
         PartType::Binary(content) | PartType::InlineBinary(content) => {
             Bytes::from(content.into_owned())
         }
