@@ -149,7 +149,8 @@ pub(super) async fn show(
             .into_iter()
             .map(|user| {
                 let is_read = doors.mailboxes.tracks_replies(user.plugin, &user.scopes);
-                ConnectedMailbox::new(user, is_read)
+                let is_told = doors.mailboxes.tells_message_id(user.plugin, &user.scopes);
+                ConnectedMailbox::new(user, is_read, is_told)
             })
             .collect(),
     }))

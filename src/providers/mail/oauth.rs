@@ -357,6 +357,12 @@ fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
     }
 }
 
+/// What an answer of the token endpoint means that holds no token.
+#[cfg(test)]
+pub(in crate::providers) fn error_on(status: u16, body: &[u8]) -> OAuthError {
+    refusal(StatusCode::from_u16(status).unwrap_or_default(), body)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,7 +373,10 @@ mod tests {
         let dead = refusal(StatusCode::BAD_REQUEST, br#"{"error":"invalid_grant"}"#);
         assert!(matches!(dead, OAuthError::InvalidGrant(_)));
         for reason in SIGN_IN_REQUIRED {
-            let body = format!(r#"{{"error":"{}","suberror":"basic_action"}}"#, reason.as_str());
+            let body = format!(
+                r#"{{"error":"{}","suberror":"basic_action"}}"#,
+                reason.as_str()
+            );
             let ended = |status| refusal(status, body.as_bytes()).grant_ended();
             assert_eq!(ended(StatusCode::BAD_REQUEST), Some(reason));
             assert_eq!(ended(StatusCode::BAD_GATEWAY), None);
