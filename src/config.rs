@@ -106,6 +106,10 @@ pub struct SandboxSettings {
     pub smtp_listen: SocketAddr,
     /// Seconds that its access tokens live.
     pub access_token_seconds: u32,
+    /// How `plugin_a` sends by it: by SMTP or by an interface like Gmail's.
+    pub plugin_a: TransportKind,
+    /// How `plugin_b` sends by it: by SMTP or by an interface like Microsoft Graph's.
+    pub plugin_b: TransportKind,
 }
 
 /// All settings.
@@ -281,6 +285,11 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let sandbox_listen = reader.required_listen_address("sandbox.listen");
     let sandbox_smtp_listen = reader.required_listen_address("sandbox.smtp_listen");
     let access_token_seconds = reader.number("sandbox.access_token_seconds", 1, 86_400);
+    let smtp = ("smtp", TransportKind::Smtp);
+    let gmail_api = ("gmail_api", TransportKind::GmailApi);
+    let graph = ("graph", TransportKind::Graph);
+    let sandbox_plugin_a = reader.choice("sandbox.plugin_a", &[smtp, gmail_api]);
+    let sandbox_plugin_b = reader.choice("sandbox.plugin_b", &[smtp, graph]);
     Some(Settings {
         log_retention_days: reader.number("LOG_RETENTION_DAYS", 1, 36_500),
         database,
@@ -317,6 +326,8 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
             listen: sandbox_listen?,
             smtp_listen: sandbox_smtp_listen?,
             access_token_seconds,
+            plugin_a: sandbox_plugin_a?,
+            plugin_b: sandbox_plugin_b?,
         },
     })
 }

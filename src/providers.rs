@@ -6,6 +6,8 @@ pub mod mail;
 pub mod payprov;
 pub mod relay;
 pub mod tls;
+#[cfg(test)]
+mod verdict_tables;
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use answer::fuzzing::retry_after_header;

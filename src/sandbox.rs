@@ -8,6 +8,7 @@ mod demo;
 pub mod dev;
 mod home;
 pub mod inbox;
+mod mail_api;
 pub mod oauth;
 pub mod pages;
 pub mod payprov;

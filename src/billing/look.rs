@@ -3,14 +3,15 @@
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod payment_method;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
-use uuid::Uuid;
 
+use self::payment_method::has_payment_method;
 use super::lifecycle::{Trigger, transition};
 use super::{Billing, BillingError};
-use crate::providers::payprov::objects::{Invoice, Reference, Subscription};
+use crate::providers::payprov::objects::{Invoice, Subscription};
 use crate::providers::payprov::{PayprovClient, PayprovError};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::billing::{self, Account};
@@ -223,45 +224,6 @@ fn existing<T>(answer: Result<T, PayprovError>) -> Result<Option<T>, PayprovErro
     }
 }
 
-/// Whether something would pay for a subscription: a trial goes on or ends by it. What was entered and
-/// doesn't pay by anybody's word yet (a finished checkout makes no default) is made the customer's default.
-async fn has_payment_method(
-    client: &PayprovClient,
-    subscription: &Subscription,
-    customer: &str,
-) -> Result<bool, PayprovError> {
-    let has_ended = matches!(
-        subscription.status.as_str(),
-        "canceled" | "incomplete_expired"
-    );
-    if has_ended || subscription.default_payment_method.is_some() {
-        return Ok(subscription.default_payment_method.is_some());
-    }
-    let has_default = match &subscription.customer {
-        Reference::Object(customer) => customer.has_payment_method(),
-        Reference::Id(_) => client.customer(customer).await?.has_payment_method(),
-    };
-    if has_default {
-        return Ok(true);
-    }
-    let Some(newest) = client.newest_payment_method(customer).await? else {
-        return Ok(false);
-    };
-    let key = format!("mailgate-default-{}", Uuid::new_v4());
-    let set = client
-        .set_default_payment_method(customer, &newest.id, &key)
-        .await;
-    // Taken away in this moment.
-    let set = existing(set)?.is_some();
-    if set {
-        tracing::info!(
-            subscription_id = subscription.id,
-            "the payment method that was entered pays from now on"
-        );
-    }
-    Ok(set)
-}
-
 /// The provider's word as ours. A trial that goes over into what is paid counts as active: its payment
 /// method was added before it ended. While an invoice whose payment failed is open, nothing counts as paid.
 fn status(
@@ -369,6 +331,7 @@ fn next_look(account: &Account, now: DateTime<Utc>) -> DateTime<Utc> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use uuid::Uuid;
 
     fn subscription(id: &str, status: &str, created: i64) -> Subscription {
         serde_json::from_value(json!({

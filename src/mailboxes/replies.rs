@@ -87,6 +87,14 @@ impl Mailboxes {
         self.reader(plugin, scopes).is_some()
     }
 
+    /// Whether the Message-ID is known under which a mailbox's mail goes out.
+    #[must_use]
+    pub fn tells_message_id(&self, plugin: Plugin, scopes: &[String]) -> bool {
+        self.providers
+            .get(plugin)
+            .is_some_and(|provider| provider.transport.tells_message_id(scopes))
+    }
+
     /// The way of reading a mailbox, where its user has granted that.
     #[must_use]
     pub fn reader(&self, plugin: Plugin, scopes: &[String]) -> Option<&dyn MailReader> {

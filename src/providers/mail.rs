@@ -5,6 +5,7 @@ pub mod gmail;
 pub mod graph;
 pub mod imap;
 pub mod oauth;
+mod own_message_id;
 pub mod places;
 pub mod reader;
 pub mod received;
@@ -139,7 +140,10 @@ fn ways(
 ) -> (Arc<dyn MailTransport>, Option<Arc<dyn MailReader>>) {
     match settings.transport {
         TransportKind::GmailApi => {
-            let gmail = Arc::new(GmailApi::new(settings, sending, http, Arc::clone(clock)));
+            let smtp = has_smtp_beside(settings)
+                .then(|| SmtpTransport::new(settings, tls, sending, hello));
+            let gmail = GmailApi::new(settings, sending, http, Arc::clone(clock), smtp);
+            let gmail = Arc::new(gmail);
             (gmail.clone(), Some(gmail))
         }
         TransportKind::Graph => {
@@ -155,6 +159,14 @@ fn ways(
             (Arc::new(transport), reader)
         }
     }
+}
+
+/// Whether there is a submission server for what Gmail's interface can't be trusted with. Google's own stands beside
+/// Google's own interface alone: who points one of them elsewhere says where the other is.
+fn has_smtp_beside(settings: &PluginSettings) -> bool {
+    let host = settings.smtp.host.as_str();
+    let is_own_interface = settings.api_base_url == "https://gmail.googleapis.com";
+    !host.is_empty() && is_own_interface == (host == "smtp.gmail.com")
 }
 
 /// One HTTP client for a provider's OAuth endpoints and REST interface. Each request bounds itself.

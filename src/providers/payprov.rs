@@ -7,3 +7,6 @@ pub mod signature;
 
 pub use client::{PayprovClient, PayprovClientError, PayprovError};
 pub use requests::Beginning;
+
+#[cfg(test)]
+pub(in crate::providers) use client::error_on;

@@ -86,6 +86,10 @@ pub(super) struct ConnectedMailbox {
     pub(super) connected_at: String,
     /// Whether replies to its mail are looked for: only where its grant lets the gateway read it.
     pub(super) reply_tracking: bool,
+    /// Whether `message_id` is the one that recipients see. Where it isn't, the provider gives each message
+    /// another one, and the mailbox's grant doesn't let the gateway read it: replies can't be told then, nor whether
+    /// a message was sent whose connection broke.
+    pub(super) message_id_known: bool,
 }
 
 /// A mailbox that was disconnected.
@@ -193,7 +197,7 @@ impl AppFieldsShown {
 }
 
 impl ConnectedMailbox {
-    pub(super) fn new(user: ConnectedUser, reply_tracking: bool) -> Self {
+    pub(super) fn new(user: ConnectedUser, reply_tracking: bool, message_id_known: bool) -> Self {
         Self {
             user_key: user.user_key.to_string(),
             email: user.email,
@@ -203,6 +207,7 @@ impl ConnectedMailbox {
             status: "active",
             connected_at: iso8601(user.connected_at),
             reply_tracking,
+            message_id_known,
         }
     }
 }

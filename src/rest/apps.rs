@@ -154,7 +154,9 @@ pub(super) async fn show(
             detail.former_users.push(FormerUser::new(user, ended));
         } else {
             let is_read = doors.mailboxes.tracks_replies(user.plugin, &user.scopes);
-            detail.users.push(ConnectedMailbox::new(user, is_read));
+            let is_told = doors.mailboxes.tells_message_id(user.plugin, &user.scopes);
+            let user = ConnectedMailbox::new(user, is_read, is_told);
+            detail.users.push(user);
         }
     }
     Ok(Json(detail))

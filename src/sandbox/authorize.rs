@@ -6,7 +6,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::provider::{CLIENT_ID, SCOPES, SandboxProvider};
+use super::provider::{CLIENT_ID, SandboxProvider};
+use crate::types::plugin::Plugin;
 use crate::types::secrets::{NoRandomness, random_bytes};
 
 /// How long the sandbox may take for a page.
@@ -49,6 +50,13 @@ impl SandboxProvider {
         let code_verifier = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
         let code_challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(code_verifier.as_bytes()));
         let state = URL_SAFE_NO_PAD.encode(random_bytes::<16>()?);
+        // Whichever plugin it is for.
+        let mut scopes = self.scopes(Plugin::A);
+        for scope in self.scopes(Plugin::B) {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
         let browser = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
@@ -60,7 +68,7 @@ impl SandboxProvider {
                 ("response_type", "code"),
                 ("client_id", CLIENT_ID),
                 ("redirect_uri", redirect_uri),
-                ("scope", &SCOPES.join(" ")),
+                ("scope", &scopes.join(" ")),
                 ("state", &state),
                 ("code_challenge", &code_challenge),
                 ("code_challenge_method", "S256"),

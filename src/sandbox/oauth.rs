@@ -107,6 +107,13 @@ impl Authorization {
             .is_some_and(|owner| owner.eq_ignore_ascii_case(mailbox))
     }
 
+    /// Whose mailbox a live access token opens.
+    #[must_use]
+    pub fn mailbox_of(&self, access_token: &str) -> Option<String> {
+        let now = self.shared.settings.clock.now();
+        self.shared.grants.mailbox_of(access_token, now)
+    }
+
     /// Makes every live access token lapse at once; refresh tokens stay.
     ///
     /// # Errors

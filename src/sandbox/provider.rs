@@ -10,12 +10,13 @@ use tokio_rustls::TlsAcceptor;
 use toml::{Table, Value};
 
 use super::inbox::Inbox;
+use super::mail_api::MailApi;
 use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
 use super::slow::SlowMail;
 use super::smtp::SandboxMail;
-use crate::config::{BareNewline, SandboxSettings};
+use crate::config::{BareNewline, SandboxSettings, TransportKind};
 use crate::daemon::http::{self, HttpLimits, connectable};
 use crate::daemon::{DaemonError, bind};
 use crate::shutdown::Shutdown;
@@ -37,7 +38,18 @@ pub(super) const RELAY_ACCOUNT: &str = "mailgate@sandbox.example";
 pub(super) const RELAY_PASSWORD: &str = "sandbox";
 
 /// What a mailbox is connected with. Only the last one is more than a name.
-pub(super) const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];
+const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];
+
+/// What is asked for beside those, with each of the other interfaces.
+const GMAIL_SCOPES: [&str; 2] = [
+    "https://www.googleapis.com/auth/gmail.send",
+    "https://www.googleapis.com/auth/gmail.metadata",
+];
+const GRAPH_SCOPES: [&str; 3] = [
+    "https://graph.microsoft.com/User.Read",
+    "https://graph.microsoft.com/Mail.Send",
+    "https://graph.microsoft.com/Mail.ReadWrite",
+];
 
 /// What it takes, in bytes: more than the gateway, so that the gateway's limit is the one seen.
 const MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -76,6 +88,10 @@ pub struct SandboxProvider {
     pub address: SocketAddr,
     /// Where its submission server is.
     pub smtp_address: SocketAddr,
+    /// How each plugin sends by it.
+    pub plugin_a: TransportKind,
+    /// The same of the other.
+    pub plugin_b: TransportKind,
 }
 
 /// Starts the provider with its files in `directory`. It ends with `shutdown`.
@@ -117,9 +133,16 @@ pub async fn start(
         slow: slow.clone(),
         clock,
     };
+    let api = MailApi {
+        authorization: authorization.clone(),
+        inbox: inbox.clone(),
+        clock: Arc::clone(&mail.clock),
+        drafts: Arc::default(),
+    };
     let router = authorization
         .router()
         .merge(pages::router(inbox.clone()))
+        .merge(api.router())
         .merge(payments.router());
     let (soft, hard, tracker) = (&shutdown.soft, &shutdown.hard, &shutdown.tracker);
     http::serve(http, router, HttpLimits::new(CONNECTIONS), shutdown);
@@ -149,6 +172,8 @@ pub async fn start(
         payments,
         address,
         smtp_address,
+        plugin_a: settings.plugin_a,
+        plugin_b: settings.plugin_b,
     })
 }
 
@@ -237,8 +262,53 @@ impl SandboxProvider {
             .map(|(name, label)| {
                 let mut plugin = plugin.clone();
                 plugin.insert("label".to_owned(), text(label));
+                self.shape(name, &mut plugin);
                 (name.to_string(), Value::Table(plugin))
             })
             .collect()
+    }
+
+    fn transport(&self, plugin: Plugin) -> TransportKind {
+        match plugin {
+            Plugin::A => self.plugin_a,
+            Plugin::B => self.plugin_b,
+        }
+    }
+
+    /// What a mailbox of a plugin is connected with.
+    pub(super) fn scopes(&self, plugin: Plugin) -> Vec<&'static str> {
+        let more = match self.transport(plugin) {
+            TransportKind::Smtp => &[][..],
+            TransportKind::GmailApi => &GMAIL_SCOPES,
+            TransportKind::Graph => &GRAPH_SCOPES,
+        };
+        SCOPES.iter().chain(more).copied().collect()
+    }
+
+    /// The settings that differ where mail leaves by an interface like the real provider's.
+    fn shape(&self, plugin: Plugin, section: &mut Table) {
+        let base = self.url();
+        let (kind, transport, api_base_url) = match self.transport(plugin) {
+            TransportKind::Smtp => return,
+            TransportKind::GmailApi => ("generic", "gmail_api", base),
+            TransportKind::Graph => ("microsoft", "graph", format!("{base}/graph")),
+        };
+        let text = |value: &str| Value::String(value.to_owned());
+        for name in ["smtp_host", "smtp_port", "ca_file"] {
+            section.remove(name);
+        }
+        if kind == "microsoft" {
+            // Graph's own tells the account.
+            section.remove("userinfo_url");
+        }
+        let scopes = self.scopes(plugin).into_iter().map(text).collect();
+        for (name, value) in [
+            ("kind", text(kind)),
+            ("transport", text(transport)),
+            ("api_base_url", text(&api_base_url)),
+            ("scopes", Value::Array(scopes)),
+        ] {
+            section.insert(name.to_owned(), value);
+        }
     }
 }

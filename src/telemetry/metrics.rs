@@ -58,6 +58,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_authentication_failures_total", Kind::Counter, "Wrong keys", &[("door", &["rest", "smtp"])]),
     ("mailgate_token_refreshes_total", Kind::Counter, "Refreshes of access tokens, by what came of them", &[("outcome", &["refreshed", "invalid_grant", "failed"])]),
     ("mailgate_token_refresh_failures_total", Kind::Counter, "Refreshes that a provider did not answer with tokens, by why", &[PLUGIN, ("reason", &["invalid_client", "provider_error", "refused", "unreachable", "nonsense"])]),
+    ("mailgate_provider_switched_off_total", Kind::Counter, "Messages that wait because the provider's interface is not switched on for the OAuth client: the operator's affair", &[PLUGIN]),
     ("mailgate_replies_total", Kind::Counter, "Replies that were found", &[PLUGIN]),
     ("mailgate_reply_looks_failed_total", Kind::Counter, "Looks for replies that failed", &[]),
     ("mailgate_webhook_attempts_total", Kind::Counter, "Attempts to deliver a webhook: taken by the receiver, failed, or failed with no attempt after it", &[WEBHOOK]),

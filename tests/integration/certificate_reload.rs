@@ -45,6 +45,8 @@ impl Server {
             listen: any,
             smtp_listen: any,
             access_token_seconds: 60,
+            plugin_a: config::TransportKind::Smtp,
+            plugin_b: config::TransportKind::Smtp,
         };
         let server = provider::start(
             &settings,

@@ -33,6 +33,7 @@ mod replicas;
 mod replies;
 mod reports;
 mod rest_send;
+mod sandbox_interfaces;
 mod smtp_door;
 mod spool;
 mod strangers;

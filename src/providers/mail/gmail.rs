@@ -9,6 +9,7 @@ pub(crate) use inbox::fuzzing::gmail_answers;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -19,11 +20,15 @@ use tokio::time::timeout;
 use crate::config::{PluginSettings, SendingSettings};
 use crate::providers::answer::{Answer, no_answer};
 use crate::providers::mail::addressed::addressed;
+use crate::providers::mail::own_message_id::own_message_id;
 use crate::providers::mail::places::Places;
+use crate::providers::mail::smtp::SmtpTransport;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::clock::SharedClock;
 use crate::types::message::Message;
+use crate::types::message_id;
+use crate::types::plugin::Plugin;
 
 use content::Content;
 
@@ -36,6 +41,14 @@ const LARGEST: usize = 36_700_160;
 /// The largest answer that is read, less the message that it may hold.
 const MAXIMUM_ANSWER: usize = 4 * 1024 * 1024;
 
+/// The scope that opens everything, SMTP too.
+const FULL_SCOPE: &str = "https://mail.google.com/";
+
+/// The header in which a message that may be looked for has its own Message-ID once more, and the longest that
+/// one line holds.
+const MARK: &str = "X-Mailgate-Message-ID";
+const MARKED: usize = 900;
+
 /// Gmail's REST interface.
 #[derive(Debug)]
 pub struct GmailApi {
@@ -47,16 +60,20 @@ pub struct GmailApi {
     preparation: Duration,
     data: Duration,
     command: Duration,
+    plugin: Plugin,
+    /// Another way out, for those who granted it.
+    smtp: Option<SmtpTransport>,
 }
 
 impl GmailApi {
-    /// The interface that `settings.api_base_url` names.
+    /// The interface that `settings.api_base_url` names, and the provider's submission server beside it.
     #[must_use]
     pub fn new(
         settings: &PluginSettings,
         sending: &SendingSettings,
         http: Client,
         clock: SharedClock,
+        smtp: Option<SmtpTransport>,
     ) -> Self {
         Self {
             http,
@@ -66,6 +83,8 @@ impl GmailApi {
             preparation: sending.connect + sending.command * 2,
             data: sending.data,
             command: sending.command,
+            plugin: settings.plugin,
+            smtp,
         }
     }
 
@@ -82,10 +101,24 @@ impl GmailApi {
         message: &Message,
         leave: &dyn Leave,
     ) -> Verdict {
-        let message = match addressed(recipients, message) {
-            Ok(message) => message,
+        let is_readable = inbox::may_read_headers(&account.scopes);
+        let own_id = own_message_id(message);
+        let marked = match own_id.as_deref().and_then(mark).filter(|_| is_readable) {
+            Some(mark) => &message.with_front(mark),
+            None => message,
+        };
+        let addressed = match addressed(recipients, marked) {
+            Ok(addressed) => addressed,
             Err(failure) => return Verdict::Permanent(failure),
         };
+        // No document says that Gmail takes a Bcc header off, so it goes where none is needed.
+        let has_blind_copies = addressed.size() != marked.size();
+        if let Some(smtp) = self.smtp.as_ref().filter(|_| has_blind_copies)
+            && account.scopes.iter().any(|scope| scope == FULL_SCOPE)
+        {
+            return smtp.submit(account, recipients, message, leave).await;
+        }
+        let message = addressed;
         if message.size() > LARGEST {
             return Verdict::Permanent(Failure::own(format!(
                 "5.3.4 The message has {} bytes, and Gmail takes {LARGEST} at most",
@@ -129,7 +162,21 @@ impl GmailApi {
                 // The documented answer is a message; Gmail leaves the content out, others don't.
                 let maximum = MAXIMUM_ANSWER + message.size() * 2;
                 let answer = Answer::read(response, maximum, now).await;
-                verdict::sent(&answer, now)
+                let verdict = verdict::sent(&answer, now);
+                if verdict::is_switched_off(&answer) {
+                    self.tell_operator(account, &verdict);
+                }
+                match (verdict, answer.body["id"].as_str()) {
+                    (Verdict::Sent { .. }, Some(id)) if is_readable => {
+                        let given = self.given_message_id(account, id).await;
+                        Verdict::Sent {
+                            message_id: given
+                                .filter(|given| own_id.as_ref() != Some(given))
+                                .map(|given| message_id::bounded(&given)),
+                        }
+                    }
+                    (verdict, _) => verdict,
+                }
             }
             // Nobody acts on a message that has not come in whole.
             Err(error) if error.is_connect() || !content.handed_out.is_whole() => {
@@ -138,6 +185,39 @@ impl GmailApi {
             Err(error) => Verdict::Unknown(Failure::own(no_answer(error))),
         }
     }
+}
+
+impl GmailApi {
+    /// Nobody's mail leaves until the operator has done something.
+    fn tell_operator(&self, account: &Account, verdict: &Verdict) {
+        metrics::counter!("mailgate_provider_switched_off_total", "plugin" => self.plugin.as_str())
+            .increment(1);
+        tracing::error!(credential_id = %account.credential, plugin = %self.plugin, ?verdict, "Gmail's interface is not switched on for the OAuth client's project: enable the Gmail API in the Google Cloud console; mail waits until then");
+    }
+}
+
+/// A header that says under which Message-ID a message was handed over: Gmail gives it another one.
+fn mark(message_id: &str) -> Option<Bytes> {
+    let fits = message_id.len() <= MARKED && message_id.bytes().all(|byte| byte.is_ascii_graphic());
+    fits.then(|| Bytes::from(format!("{MARK}: {message_id}\r\n")))
+}
+
+/// What an answer to a message means, and whether it is the operator's affair.
+#[cfg(test)]
+pub(in crate::providers) fn verdict_on(
+    status: u16,
+    retry_after: Option<Duration>,
+    body: serde_json::Value,
+) -> (Verdict, bool) {
+    // The tables' own moment.
+    let now = chrono::DateTime::parse_from_rfc3339("2026-03-01T12:00:00Z").unwrap_or_default();
+    let answer = Answer {
+        status,
+        retry_after,
+        body,
+    };
+    let verdict = verdict::sent(&answer, now.to_utc());
+    (verdict, verdict::is_switched_off(&answer))
 }
 
 impl MailTransport for GmailApi {
@@ -152,7 +232,14 @@ impl MailTransport for GmailApi {
             .boxed()
     }
 
+    fn tells_message_id(&self, scopes: &[String]) -> bool {
+        inbox::may_read_headers(scopes)
+    }
+
     fn drop_idle_connections(&self) {
         self.places.drop_unused();
+        if let Some(smtp) = &self.smtp {
+            smtp.drop_idle_connections();
+        }
     }
 }

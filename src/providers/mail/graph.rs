@@ -4,6 +4,7 @@
 mod api;
 mod draft;
 mod enclosed;
+mod outcome;
 mod reader;
 mod upload;
 mod verdict;
@@ -21,10 +22,10 @@ use base64::write::EncoderStringWriter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::{Client, Method};
-use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::addressed::addressed;
+use super::own_message_id::own_message_id;
 use super::places::Places;
 use super::transport::{Account, Leave, MailTransport, Recipients};
 use super::verdict::{Failure, Verdict};
@@ -32,10 +33,10 @@ use crate::config::{PluginSettings, SendingSettings};
 use crate::types::message::Message;
 use crate::types::message_id;
 
-use api::{Answer, Api, CallError, Content, Patience, encoded};
+use api::{Answer, Api, Content, Patience, encoded};
 use draft::Draft;
 use upload::nonsense;
-use verdict::{Stage, is_unseen, of_answer, of_broken_call};
+use verdict::{Stage, of_answer, of_broken_call};
 
 /// Bytes that one request may have: Graph's 4 MB.
 const REQUEST_BYTES: usize = 4_000_000;
@@ -43,22 +44,8 @@ const REQUEST_BYTES: usize = 4_000_000;
 /// The largest message that a draft's upload sessions take: Graph's 150 MB.
 const MESSAGE_BYTES: usize = 150_000_000;
 
-/// Pauses before the looks for a message whose outcome is unclear.
-const LOOKS: [Duration; 3] = [
-    Duration::ZERO,
-    Duration::from_secs(1),
-    Duration::from_secs(3),
-];
-
-/// Pauses before a draft is sent again that could not be found: a draft that has just been made isn't seen
-/// everywhere at once.
-const UNSEEN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
-
 /// How long it may take to remove a draft that isn't sent.
 const REMOVAL: Duration = Duration::from_secs(10);
-
-/// Bytes in which a message's Message-ID is looked for.
-const HEADER_BYTES: usize = 1024 * 1024;
 
 /// Microsoft Graph: a way of sending, and of reading.
 #[derive(Debug)]
@@ -71,15 +58,6 @@ pub struct Graph {
     command: Duration,
     /// For the message itself: its draft, its files, and that it is sent.
     data: Duration,
-}
-
-/// What has become of a draft.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Nothing as yet.
-    Draft,
-    /// It has been sent.
-    Sent,
 }
 
 /// A draft that lies in the mailbox.
@@ -208,47 +186,6 @@ impl Graph {
         }
     }
 
-    /// Sends a draft; again where it could not be found though it lies there as a draft.
-    async fn send_draft(
-        &self,
-        account: &Account,
-        id: &str,
-        patience: Patience,
-    ) -> Result<Answer, CallError> {
-        let address = self.api.address(&format!("/messages/{}/send", encoded(id)));
-        let mut pauses = UNSEEN.into_iter();
-        loop {
-            let answer = self
-                .api
-                .call(account, Method::POST, &address, Content::Nothing, patience)
-                .await?;
-            let pause = if is_unseen(&answer) {
-                pauses.next()
-            } else {
-                None
-            };
-            let Some(pause) = pause else {
-                return Ok(answer);
-            };
-            sleep(pause).await;
-            if self.state(account, id, patience).await != Some(State::Draft) {
-                return Ok(answer);
-            }
-        }
-    }
-
-    /// What lies under a draft's id, where that can be told: the id stays when it is sent.
-    async fn state(&self, account: &Account, id: &str, patience: Patience) -> Option<State> {
-        let path = format!("/messages/{}?$select=isDraft", encoded(id));
-        let looked = self.look(account, &self.api.address(&path), patience).await;
-        let answer = looked.ok().filter(|answer| answer.status == 200)?;
-        match answer.json()["isDraft"] {
-            Value::Bool(true) => Some(State::Draft),
-            Value::Bool(false) => Some(State::Sent),
-            _ => None,
-        }
-    }
-
     async fn create(
         &self,
         account: &Account,
@@ -340,53 +277,6 @@ impl Graph {
             }
         }
     }
-
-    /// Looks what has become of a draft whose sending had no clear answer.
-    async fn trace(
-        &self,
-        account: &Account,
-        prepared: &Prepared,
-        message: &Message,
-        failure: Failure,
-    ) -> Verdict {
-        let patience = Patience {
-            each: self.command,
-            until: Instant::now() + self.tracing(),
-        };
-        let mut state = None;
-        for pause in LOOKS {
-            sleep(pause).await;
-            state = self.state(account, &prepared.id, patience).await;
-            if state == Some(State::Sent) || self.is_there(account, prepared, patience).await {
-                tracing::info!(credential_id = %account.credential, "a message whose sending had no clear answer was found among the sent ones");
-                return prepared.sent(message);
-            }
-        }
-        // It may be on its way even then, so that nothing follows from it but what people are told.
-        if state == Some(State::Draft) {
-            return Verdict::Unknown(Failure::own(format!(
-                "{failure}; it lies among the mailbox's drafts still"
-            )));
-        }
-        Verdict::Unknown(failure)
-    }
-
-    /// Whether sent mail has the draft's Message-ID, for a mailbox whose ids did change.
-    async fn is_there(&self, account: &Account, prepared: &Prepared, patience: Patience) -> bool {
-        let Some(id) = &prepared.message_id else {
-            return false;
-        };
-        let found = self.is_among_sent(account, id, patience).await;
-        found.unwrap_or_else(|error| {
-            tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be looked into");
-            false
-        })
-    }
-
-    /// How long [`Graph::trace`] may take.
-    fn tracing(&self) -> Duration {
-        LOOKS.iter().sum::<Duration>() + self.command
-    }
 }
 
 impl Prepared {
@@ -414,9 +304,35 @@ impl MailTransport for Graph {
             .boxed()
     }
 
+    /// What is sent at once gets no name that anybody is told.
+    fn tells_message_id(&self, scopes: &[String]) -> bool {
+        grants(scopes, "Mail.ReadWrite")
+    }
+
     fn drop_idle_connections(&self) {
         self.places.drop_unused();
     }
+}
+
+/// What an answer means to a `draft`, an `upload` or a `send`.
+#[cfg(test)]
+pub(in crate::providers) fn verdict_on(
+    stage: &str,
+    status: u16,
+    retry_after: Option<Duration>,
+    body: Vec<u8>,
+) -> Verdict {
+    let stage = match stage {
+        "draft" => Stage::Preparation,
+        "upload" => Stage::Upload,
+        _ => Stage::Submission,
+    };
+    let answer = Answer {
+        status,
+        retry_after,
+        body,
+    };
+    of_answer(stage, &answer)
 }
 
 /// Whether a scope is among those granted, with or without the address of its resource before it.
@@ -462,22 +378,6 @@ async fn converted(recipients: &Recipients, message: &Message) -> Result<Draft, 
         ))
     })?
     .map_err(Verdict::Permanent)
-}
-
-/// The message's own Message-ID, angle brackets included.
-fn own_message_id(message: &Message) -> Option<String> {
-    let mut headers = Vec::new();
-    for chunk in message.chunks() {
-        // The end of the headers may lie across a seam.
-        let from = headers.len().saturating_sub(3);
-        headers.extend_from_slice(chunk);
-        if headers.len() > HEADER_BYTES
-            || memchr::memmem::find(&headers[from..], b"\r\n\r\n").is_some()
-        {
-            break;
-        }
-    }
-    draft::message_id(&headers)
 }
 
 #[cfg(test)]

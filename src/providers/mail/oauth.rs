@@ -357,6 +357,12 @@ fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
     }
 }
 
+/// What an answer of the token endpoint means that holds no token.
+#[cfg(test)]
+pub(in crate::providers) fn error_on(status: u16, body: &[u8]) -> OAuthError {
+    refusal(StatusCode::from_u16(status).unwrap_or_default(), body)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@ use rustls::ClientConfig;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::config::{PluginSettings, SendingSettings};
+use crate::config::{PluginSettings, ProviderKind, SendingSettings};
 use crate::providers::mail::places::Places;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -48,6 +48,8 @@ pub struct SmtpTransport {
     places: Places,
     /// For everything before the message itself.
     preparation: Duration,
+    /// Exchange may give a message another Message-ID.
+    keeps_message_ids: bool,
 }
 
 impl std::fmt::Debug for SmtpTransport {
@@ -82,6 +84,7 @@ impl SmtpTransport {
             idle: IdleConnections::new(sending.idle_connection, settings.limits.concurrency),
             places: Places::new(settings.limits.concurrency),
             preparation: sending.connect + sending.command * 2,
+            keeps_message_ids: settings.kind != ProviderKind::Microsoft,
         }
     }
 
@@ -193,6 +196,10 @@ impl MailTransport for SmtpTransport {
             .boxed()
     }
 
+    fn tells_message_id(&self, _scopes: &[String]) -> bool {
+        self.keeps_message_ids
+    }
+
     fn drop_idle_connections(&self) {
         self.idle.drop_expired();
         self.places.drop_unused();
@@ -254,100 +261,16 @@ fn authentication_refused(reply: &Reply) -> Verdict {
     }
 }
 
+/// What a reply means to a message, or to the log-in.
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn reply(code: u16, text: &str) -> Reply {
-        Reply {
-            code,
-            lines: vec![text.to_owned()],
-        }
-    }
-
-    #[test]
-    fn refusals_of_a_message() {
-        for (code, text, expected) in [
-            (451, "4.7.1 later", "temporary"),
-            (421, "4.7.0 closing", "temporary"),
-            (452, "4.2.2 full", "temporary"),
-            (550, "5.1.1 no such user", "permanent"),
-            (552, "5.3.4 too large", "permanent"),
-            (554, "no", "permanent"),
-            (550, "5.4.5 Daily user sending limit exceeded", "wait"),
-            (
-                554,
-                "5.2.0 STOREDRV.Submission.Exception:SubmissionQuotaExceededException; Failed to process message",
-                "wait",
-            ),
-            (
-                550,
-                "5.1.90 Your message can't be sent because you've reached your daily limit for message recipients",
-                "wait",
-            ),
-            (
-                550,
-                "5.7.232 Your message can't be sent because your trial tenant exceeded its daily limit",
-                "wait",
-            ),
-            (
-                550,
-                "5.7.233 Your message can't be sent because your tenant exceeded its daily limit",
-                "wait",
-            ),
-            (
-                432,
-                "4.3.2 Concurrent connections limit exceeded. Visit https://aka.ms/concurrent_sending",
-                "temporary",
-            ),
-            (
-                554,
-                "5.2.0 STOREDRV.Submission.Exception:OtherException",
-                "permanent",
-            ),
-            (530, "5.7.0 Authentication required", "token"),
-        ] {
-            let verdict = match refused(&reply(code, text)) {
-                Verdict::Temporary {
-                    retry_after: None, ..
-                } => "temporary",
-                Verdict::Temporary {
-                    retry_after: Some(_),
-                    ..
-                } => "wait",
-                Verdict::Permanent(_) => "permanent",
-                Verdict::TokenRefused(_) => "token",
-                Verdict::Sent { .. } | Verdict::Unknown(_) => "wrong",
-            };
-            assert_eq!(verdict, expected, "{code} {text}");
-        }
-    }
-
-    #[test]
-    fn refusals_of_the_log_in() {
-        for (code, text, expected) in [
-            (535, "5.7.8 Username and Password not accepted", "token"),
-            (535, "5.7.3 Authentication unsuccessful", "token"),
-            (
-                535,
-                "5.7.139 SmtpClientAuthentication is disabled for the Tenant",
-                "permanent",
-            ),
-            (454, "4.7.0 Temporary authentication failure", "temporary"),
-            (
-                432,
-                "4.3.2 Concurrent connections limit exceeded",
-                "temporary",
-            ),
-            (504, "5.5.4 Unrecognized authentication type", "temporary"),
-        ] {
-            let verdict = match authentication_refused(&reply(code, text)) {
-                Verdict::Temporary { .. } => "temporary",
-                Verdict::Permanent(_) => "permanent",
-                Verdict::TokenRefused(_) => "token",
-                Verdict::Sent { .. } | Verdict::Unknown(_) => "wrong",
-            };
-            assert_eq!(verdict, expected, "{code} {text}");
-        }
+pub(in crate::providers) fn verdict_on(code: u16, text: &str, is_log_in: bool) -> Verdict {
+    let reply = Reply {
+        code,
+        lines: vec![text.to_owned()],
+    };
+    if is_log_in {
+        authentication_refused(&reply)
+    } else {
+        refused(&reply)
     }
 }

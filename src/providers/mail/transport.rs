@@ -64,6 +64,10 @@ pub trait MailTransport: Debug + Send + Sync {
         leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict>;
 
+    /// Whether the Message-ID is known under which a message goes out: it stays what it was, or what was granted
+    /// lets us read what the provider made of it.
+    fn tells_message_id(&self, scopes: &[String]) -> bool;
+
     /// Closes connections that nobody has used for a while.
     fn drop_idle_connections(&self) {}
 }

@@ -285,6 +285,21 @@ fn refusal(answer: Answer, should_retry: Option<bool>) -> PayprovError {
     }
 }
 
+/// What an answer that is no success means.
+#[cfg(test)]
+pub(in crate::providers) fn error_on(
+    status: u16,
+    body: serde_json::Value,
+    should_retry: Option<bool>,
+) -> PayprovError {
+    let answer = Answer {
+        status,
+        retry_after: None,
+        body,
+    };
+    refusal(answer, should_retry)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

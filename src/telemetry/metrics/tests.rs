@@ -16,6 +16,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_messages_total", "outcome", "types/log_status.rs", "fn as_str(", "\n    }"),
     ("mailgate_messages_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_provider_seconds", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_provider_switched_off_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_replies_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_token_refresh_failures_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_token_refresh_failures_total", "reason", "providers/mail/oauth.rs", "fn reason(", "\n    }"),

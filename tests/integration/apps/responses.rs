@@ -115,11 +115,13 @@ async fn list_and_detail_show_the_connected_users() {
                 "status",
                 "connected_at",
                 "reply_tracking",
+                "message_id_known",
             ],
         );
         assert_eq!(user["user_id"], Value::Null);
         assert_eq!(user["status"], "active");
         assert!(user["reply_tracking"].is_boolean());
+        assert_eq!(user["message_id_known"], true);
         is_moment(text(user, "connected_at"));
     }
     assert_eq!(detail["former_users"], json!([]));

@@ -123,8 +123,9 @@ async fn messages_are_kept_as_they_were_submitted() {
         let newest = emulate.sent().await.swap_remove(0);
         let raw = String::from_utf8(emulate.message(&newest).await).unwrap();
         assert!(
-            raw.starts_with("Bcc: dan@example.com\r\nReceived: by "),
-            "{subject}"
+            raw.starts_with("Bcc: dan@example.com\r\n") && raw.contains("\r\nReceived: by "),
+            "{subject}: {}",
+            &raw[..500]
         );
         assert!(!raw.contains("client@example.com"), "{subject}");
         let own = content.replace("Bcc: client@example.com\r\n", "");

@@ -71,6 +71,40 @@ async fn too_much_at_once_is_sent_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_google_or_the_operator_mends_is_sent_later() {
+    let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), SEND_SCOPE).await;
+    let disabled = "Gmail API has not been used in project 1 before or it is disabled.";
+    let in_details = json!({ "error": {
+        "code": 403, "message": disabled, "status": "PERMISSION_DENIED",
+        "details": [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "SERVICE_DISABLED" }],
+    } });
+    for (number, fault) in [
+        refusal(400, "failedPrecondition", "Precondition check failed."),
+        refusal(403, "accessNotConfigured", disabled),
+        Fault::Answer(403, vec![], in_details),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        stand_in.fail_once(fault.clone());
+        let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+        assert_eq!(status, 202, "{fault:?}: {answer}");
+        let wait = wait(&gateway, &answer);
+        gateway.clock.advance(TimeDelta::seconds(wait + 2));
+        gateway
+            .eventually("the message is sent", async |gateway| {
+                gateway.spooled().await == 0
+            })
+            .await;
+        assert_eq!(stand_in.sent().len(), number + 1);
+    }
+    for (status, _) in gateway.logged().await {
+        assert_eq!(status, "sent");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_told_in_gmails_words() {
     let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), SEND_SCOPE).await;
     for (code, reason, message) in [
@@ -149,6 +183,24 @@ async fn a_message_that_may_have_arrived_is_looked_for_where_that_is_granted() {
     assert_eq!((status, &answer["code"]), (502, &json!("outcome_unknown")));
     assert_eq!(stand_in.sent().len(), 3);
     assert_eq!(gateway.spooled().await, 0);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_gmail_gave_another_name_is_found_by_ours() {
+    let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), FULL_SCOPE).await;
+    stand_in.rename_message_ids();
+    for fault in [Fault::KeptBut(504, Value::Null), Fault::KeptButBreak] {
+        stand_in.fail_once(fault.clone());
+        let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+        assert_eq!(status, 200, "{fault:?}: {answer}");
+    }
+    assert_eq!(stand_in.sent().len(), 2);
+    // Another one's mark is not this one's.
+    stand_in.fail_once(Fault::Answer(504, vec![], Value::Null));
+    let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+    assert_eq!((status, &answer["code"]), (502, &json!("outcome_unknown")));
+    assert_eq!(stand_in.sent().len(), 2);
     gateway.stop().await;
 }
 

@@ -4,8 +4,11 @@ use serde_json::json;
 
 use super::{large, submit};
 use crate::support::gateway::Gateway;
-use crate::support::gmail_stand_in::{GmailStandIn, SEND_SCOPE};
-use crate::support::stand_in::{self, ADDRESS};
+use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn, SEND_SCOPE};
+use crate::support::stand_in::{self, ADDRESS, StandIn};
+
+/// Reads headers, and no more.
+const METADATA: &str = "https://www.googleapis.com/auth/gmail.metadata";
 
 /// The message less what the gateway puts before it: a Bcc header for the provider, and one Received
 /// header.
@@ -56,10 +59,86 @@ async fn a_small_message_goes_out_within_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_message_id_that_gmail_gave_is_told_where_it_may_be_read() {
+    for (scope, is_read) in [(FULL_SCOPE, true), (METADATA, true), (SEND_SCOPE, false)] {
+        let scopes = format!("{SEND_SCOPE} {scope}");
+        let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), &scopes).await;
+        stand_in.rename_message_ids();
+        let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+        assert_eq!(status, 200, "{scope}: {answer}");
+        let told = answer["message_id"].as_str().unwrap();
+        let is_gmails = told == "<CAF-0@mail.gmail.example>";
+        assert_eq!(is_gmails, is_read, "{scope}: {told}");
+        let logged: Vec<Option<String>> = sqlx::query_scalar("SELECT message_id FROM email_logs")
+            .fetch_all(&mut gateway.database().await)
+            .await
+            .unwrap();
+        assert_eq!(logged, [Some(told.to_owned())]);
+        let raw = String::from_utf8(stand_in.sent()[0].raw.clone()).unwrap();
+        assert_eq!(
+            raw.starts_with("X-Mailgate-Message-ID: <"),
+            is_read,
+            "{raw}"
+        );
+        // What can't be read is no failure.
+        if is_read {
+            stand_in.fail_reading(500, json!({}));
+            let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+            assert_eq!((status, &answer["status"]), (200, &json!("sent")));
+        }
+        assert_eq!(gateway.spooled().await, 0);
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blind_copies_go_by_smtp_where_that_is_granted() {
+    for (scope, by_smtp) in [(FULL_SCOPE, true), (SEND_SCOPE, false)] {
+        let servers = StandIn::start().await;
+        let stand_in = GmailStandIn::start().await;
+        let mut plugins = stand_in.plugins(scope);
+        let plugin = plugins["plugin_b"].as_table_mut().unwrap();
+        let with_smtp = servers.plugins();
+        for name in ["smtp_host", "smtp_port", "ca_file"] {
+            plugin.insert(name.to_owned(), with_smtp["plugin_b"][name].clone());
+        }
+        let gateway = Gateway::builder().plugins(plugins).start().await;
+        stand_in.connect(&gateway).await;
+        for bcc in [vec![], vec!["dan@example.com"]] {
+            let message = json!({
+                "to": "bob@example.com", "bcc": bcc, "subject": "Hello", "body": "It works.",
+                "plugin": "plugin_b",
+            });
+            let (status, answer) = gateway.send(message).await;
+            assert_eq!(status, 200, "{answer}");
+        }
+        let submitted = servers.submission.messages();
+        if by_smtp {
+            assert_eq!((submitted.len(), stand_in.sent().len()), (1, 1));
+            let content = String::from_utf8_lossy(&submitted[0].content).into_owned();
+            assert!(!content.contains("dan@example.com"), "{content}");
+            assert_eq!(
+                submitted[0].recipients,
+                ["RCPT TO:<bob@example.com>", "RCPT TO:<dan@example.com>"]
+            );
+        } else {
+            assert_eq!((submitted.len(), stand_in.sent().len()), (0, 2));
+        }
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_message_is_uploaded_as_it_is() {
-    let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), SEND_SCOPE).await;
+    let builder = Gateway::builder().set("LIMITS__MESSAGE_BYTES", 40_000_000);
+    let (stand_in, gateway) = GmailStandIn::with(builder, SEND_SCOPE).await;
     // About the bound between the two, and well above it.
-    for (bytes, uploaded) in [(3_490_000, false), (3_510_000, true), (20_000_000, true)] {
+    for (bytes, uploaded) in [
+        (3_490_000, false),
+        (3_510_000, true),
+        (20_000_000, true),
+        (30_000_000, true),
+    ] {
         let content = large(bytes);
         let reply = submit(&gateway, &["bob@example.com"], &content).await;
         assert!(reply.starts_with("250 2.0.0"), "{reply}");
@@ -78,7 +157,7 @@ async fn a_large_message_is_uploaded_as_it_is() {
             "it arrives as it was"
         );
     }
-    assert_eq!(stand_in.sent().len(), 3);
+    assert_eq!(stand_in.sent().len(), 4);
     gateway.stop().await;
 }
 

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::{submit, try_again};
+use crate::support::gateway::Gateway;
 use crate::support::graph_stand_in::{ADDRESS, Call, Fault, GraphStandIn, READ_WRITE};
 
 /// Bytes in no order.
@@ -97,6 +98,26 @@ async fn files_arrive_byte_for_byte() {
     assert_eq!(kept[0].fields["contentType"], "application/zip");
     assert_eq!(kept[1].fields["contentId"], "p@x");
     assert_eq!(kept[1].fields["isInline"], true);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_25_mb_goes_in_as_many_pieces_as_it_takes() {
+    let builder = Gateway::builder().set("LIMITS__MESSAGE_BYTES", 40_000_000);
+    let (stand_in, gateway) = GraphStandIn::with(READ_WRITE, builder).await;
+    let file = bytes(24_000_000, 3);
+    let content = format!(
+        "From: {ADDRESS}\r\nTo: bob@example.com\r\nSubject: s\r\nMIME-Version: 1.0\r\n\
+         Content-Type: multipart/mixed; boundary=m\r\n\r\n\
+         --m\r\nContent-Type: text/plain\r\n\r\nsee below\r\n{}--m--\r\n",
+        part("Content-Type: application/zip; name=a.zip\r\n", &file),
+    );
+    assert!(content.len() > 30_000_000);
+    let reply = submit(&gateway, &["bob@example.com"], &content).await;
+    assert!(reply.starts_with("250 2.0.0 "), "{reply}");
+    let sent = stand_in.sent();
+    assert!(sent[0].files[0].content == file);
+    assert_eq!(sent[0].files[0].pieces, 7);
     gateway.stop().await;
 }
 

@@ -2,6 +2,8 @@
 //! request keeps to it: a path and method that exist, parameters that are known, of their types, and none that is
 //! required missing. `tests/peers/install` writes the descriptions (see `tests/peers/contracts.py`).
 
+mod tests;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

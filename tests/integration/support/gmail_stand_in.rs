@@ -3,6 +3,7 @@
 //! has it refuse; and fails the way the test says, which no real server does on demand. Its mailbox
 //! is [`ADDRESS`] at `plugin_b`.
 
+mod held;
 mod mailbox;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -180,7 +181,8 @@ impl GmailStandIn {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value.into()))
             .collect();
-        plugin.insert("scopes".to_owned(), vec![scope.to_owned()].into());
+        let scopes: Vec<String> = scope.split(' ').map(str::to_owned).collect();
+        plugin.insert("scopes".to_owned(), scopes.into());
         Table::from_iter([("plugin_b".to_owned(), plugin.into())])
     }
 
@@ -234,6 +236,11 @@ impl GmailStandIn {
     /// A message is deleted, while lists still name it.
     pub fn lose(&self, id: &str) {
         self.account().mailbox.lose(id);
+    }
+
+    /// What is sent gets a Message-ID of Gmail's own from now on.
+    pub fn rename_message_ids(&self) {
+        self.account().mailbox.rename();
     }
 
     /// History from before now is no longer there.
@@ -378,30 +385,7 @@ async fn send(State(shared): State<Shared>, request: axum::extract::Request) -> 
     }
 }
 
-impl Drop for GmailStandIn {
-    fn drop(&mut self) {
-        let violations = Arc::clone(&lock(&self.shared).violations);
-        contracts::assert_none(&violations);
-    }
-}
-
 impl Account {
-    /// Holds a request against the interface as Google describes it.
-    fn hold(&mut self, parts: &axum::http::request::Parts, content: &[u8]) {
-        let content_type = header(&parts.headers, "content-type");
-        let found = self.contract.as_ref().map(|contract| {
-            contract.check(
-                parts.method.as_str(),
-                parts.uri.path(),
-                parts.uri.query().unwrap_or_default(),
-                Some(&content_type),
-                content,
-            )
-        });
-        let mut violations = self.violations.lock().expect("nobody panics with it");
-        violations.extend(found.into_iter().flatten());
-    }
-
     fn keep(&mut self, sent: SentMessage) -> String {
         let id = self.mailbox.keep_sent(&sent.raw);
         self.sent.push(sent);

@@ -5,14 +5,14 @@ pub(crate) mod fuzzing;
 
 use std::collections::HashSet;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::{GmailApi, MAXIMUM_ANSWER, verdict};
+use super::{GmailApi, MARK, MAXIMUM_ANSWER, verdict};
 use crate::providers::answer::{Answer, no_answer};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::{self, HEADERS, Received};
@@ -25,6 +25,12 @@ const SCOPES: [&str; 3] = [
     "https://www.googleapis.com/auth/gmail.modify",
 ];
 
+/// Scopes that let us read a message's headers, though not search.
+const METADATA_SCOPE: &str = "https://www.googleapis.com/auth/gmail.metadata";
+
+/// How far back a message is looked for among the sent ones: longer than any waits to be sent.
+const SENT_WITHIN: TimeDelta = TimeDelta::days(6);
+
 /// Entries that are asked for at once, and how often one look asks.
 const PAGE: &str = "100";
 const PAGES: usize = 2;
@@ -35,6 +41,12 @@ const FETCHED_AT_ONCE: usize = 4;
 const PROFILE: &str = "/gmail/v1/users/me/profile";
 const HISTORY: &str = "/gmail/v1/users/me/history";
 const MESSAGES: &str = "/gmail/v1/users/me/messages";
+
+/// Whether what was granted lets us read the headers of what was sent.
+pub(super) fn may_read_headers(scopes: &[String]) -> bool {
+    let is_one = |scope: &String| SCOPES.contains(&scope.as_str()) || scope == METADATA_SCOPE;
+    scopes.iter().any(is_one)
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -85,6 +97,15 @@ struct Metadata {
     payload: Payload,
 }
 
+impl Metadata {
+    /// The value of a header.
+    fn header(&self, name: &str) -> Option<&str> {
+        let found =
+            (self.payload.headers.iter()).find(|header| header.name.eq_ignore_ascii_case(name))?;
+        Some(found.value.trim())
+    }
+}
+
 #[derive(Deserialize, Default)]
 struct Payload {
     #[serde(default)]
@@ -123,6 +144,29 @@ impl GmailApi {
         }
     }
 
+    /// The Message-ID that Gmail gave a message that was sent. What can't be read changes nothing about that.
+    pub(super) async fn given_message_id(&self, account: &Account, id: &str) -> Option<String> {
+        let query = [("format", "metadata"), ("metadataHeaders", "Message-ID")];
+        match self.metadata(account, id, &query).await {
+            Ok(message) => message?.header("Message-ID").map(str::to_owned),
+            Err(error) => {
+                tracing::info!(credential_id = %account.credential, %error, "the Message-ID that Gmail gave a message can't be read");
+                None
+            }
+        }
+    }
+
+    async fn metadata(
+        &self,
+        account: &Account,
+        id: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Option<Metadata>, ReadError> {
+        let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
+        self.get(account, &format!("{MESSAGES}/{id}"), query).await
+    }
+
+    /// By its Message-ID, or by the header that keeps it where Gmail has given it another.
     async fn is_among_the_sent(
         &self,
         account: &Account,
@@ -130,11 +174,45 @@ impl GmailApi {
     ) -> Result<bool, ReadError> {
         let id = message_id
             .trim_matches(|letter: char| letter.is_whitespace() || matches!(letter, '<' | '>'));
-        if !is_searchable(id) {
-            return Err(ReadError::Forbidden(
-                "Gmail can't be asked for this Message-ID".to_owned(),
-            ));
+        if is_searchable(id) && self.is_found(account, id).await? {
+            return Ok(true);
         }
+        self.is_marked(account, message_id.trim()).await
+    }
+
+    /// Whether one of the messages sent lately bears our mark with this Message-ID.
+    async fn is_marked(&self, account: &Account, message_id: &str) -> Result<bool, ReadError> {
+        let since = self.clock.now() - SENT_WITHIN;
+        let after = format!("after:{}", since.timestamp().max(0));
+        let mut next_page: Option<String> = None;
+        for _ in 0..PAGES {
+            let mut query = vec![
+                ("labelIds", "SENT"),
+                ("q", after.as_str()),
+                ("maxResults", PAGE),
+            ];
+            query.extend(next_page.as_deref().map(|token| ("pageToken", token)));
+            let page: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
+            let page = page.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
+            let query = [("format", "metadata"), ("metadataHeaders", MARK)];
+            let query = &query;
+            let mut marks = stream::iter(page.messages)
+                .map(|listed| async move { self.metadata(account, &listed.id, query).await })
+                .buffered(FETCHED_AT_ONCE);
+            while let Some(message) = marks.try_next().await? {
+                if message.is_some_and(|message| message.header(MARK) == Some(message_id)) {
+                    return Ok(true);
+                }
+            }
+            next_page = page.next_page_token;
+            if next_page.is_none() {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    async fn is_found(&self, account: &Account, id: &str) -> Result<bool, ReadError> {
         let query = [
             ("q", &*format!("rfc822msgid:{id}")),
             ("labelIds", "SENT"),
@@ -236,10 +314,7 @@ impl GmailApi {
         query.extend(HEADERS.map(|name| ("metadataHeaders", name)));
         let query = &query;
         let fetched: Vec<Option<Metadata>> = stream::iter(ids)
-            .map(|id| async move {
-                let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
-                self.get(account, &format!("{MESSAGES}/{id}"), query).await
-            })
+            .map(|id| async move { self.metadata(account, &id, query).await })
             .buffered(FETCHED_AT_ONCE)
             .try_collect()
             .await?;
@@ -254,8 +329,8 @@ impl MailReader for GmailApi {
         scopes.iter().any(|scope| SCOPES.contains(&scope.as_str()))
     }
 
-    /// What is sent by this interface was seen to get a Message-ID of Gmail's own, so that a message which
-    /// isn't found may have been sent.
+    /// What is sent by this interface was seen to get a Message-ID of Gmail's own, and no document says that our
+    /// mark stays: a message which isn't found may have been sent.
     fn keeps_sent_mail(&self) -> bool {
         false
     }

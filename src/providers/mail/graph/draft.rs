@@ -12,8 +12,8 @@ use bytes::Bytes;
 use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{
-    Address, ContentType, Encoding, Header, HeaderName, HeaderValue, Message, MessageParser,
-    MessagePart, MimeHeaders, PartType,
+    Address, ContentType, Encoding, Header, HeaderName, Message, MessageParser, MessagePart,
+    MimeHeaders, PartType,
 };
 use serde_json::{Map, Value, json};
 
@@ -391,16 +391,6 @@ fn content(mime: &[u8], part: &mut MessagePart<'_>) -> Bytes {
             Bytes::from(decoded.unwrap_or_else(|| text.into_owned().into_bytes()))
         }
         PartType::Multipart(_) => Bytes::new(),
-    }
-}
-
-/// The Message-ID header with its angle brackets, from a message's first lines.
-pub(super) fn message_id(headers: &[u8]) -> Option<String> {
-    let parsed = MessageParser::new().parse_headers(headers)?;
-    match parsed.header(HeaderName::MessageId)? {
-        HeaderValue::Text(id) => Some(format!("<{id}>")),
-        HeaderValue::TextList(ids) => ids.first().map(|id| format!("<{id}>")),
-        _ => None,
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) struct Mailbox {
     forgotten: u64,
     /// Lists don't name the newest message yet.
     is_newest_hidden: Cell<bool>,
+    renames: bool,
 }
 
 impl Default for Mailbox {
@@ -34,6 +35,7 @@ impl Default for Mailbox {
             history_id: 1_000,
             forgotten: 0,
             is_newest_hidden: Cell::new(false),
+            renames: false,
         }
     }
 }
@@ -62,9 +64,23 @@ impl Mailbox {
 
     pub(super) fn keep_sent(&mut self, raw: &[u8]) -> String {
         let parsed = MessageParser::new().parse_headers(raw).expect("a message");
-        let id = parsed.message_id().unwrap_or_default();
-        let headers = vec![("Message-ID".to_owned(), format!("<{id}>"))];
-        self.add("SENT", headers, 0)
+        let own = parsed.message_id().unwrap_or_default();
+        let id = match self.renames {
+            true => format!("CAF-{}@mail.gmail.example", self.kept.len()),
+            false => own.to_owned(),
+        };
+        let mut headers = vec![("Message-Id".to_owned(), format!("<{id}>"))];
+        if let Some(mark) = parsed.header_raw("X-Mailgate-Message-ID") {
+            let mark = mark.trim().to_owned();
+            headers.push(("X-Mailgate-Message-ID".to_owned(), mark));
+        }
+        // After any moment that is asked for.
+        self.add("SENT", headers, 4_000_000_000)
+    }
+
+    /// From now on what is sent gets another Message-ID, as the real one was seen to do.
+    pub(super) fn rename(&mut self) {
+        self.renames = true;
     }
 
     pub(super) fn hide_newest_from_next_list(&self) {

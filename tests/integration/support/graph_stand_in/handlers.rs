@@ -1,17 +1,21 @@
 //! What the stand-in answers to each call.
 
+mod account;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mail_parser::MessageParser;
 use serde_json::{Value, json};
+
+pub(super) use account::{me, token};
 
 use super::{Call, Fault, File, Kept, Mailbox, Session, Shared, error_body};
 
@@ -121,86 +125,6 @@ async fn say(fault: Fault) -> Response {
         response = response.header("retry-after", value);
     }
     response.body(fault.body.into()).expect("a response")
-}
-
-pub(super) async fn token(
-    State(shared): State<Arc<Shared>>,
-    Form(form): Form<HashMap<String, String>>,
-) -> Response {
-    let fault = {
-        let mut mailbox = shared.lock();
-        mailbox.refreshes += usize::from(form.contains_key("refresh_token"));
-        let faults = mailbox.faults.get_mut(&Call::Token);
-        faults.and_then(std::collections::VecDeque::pop_front)
-    };
-    if let Some(fault) = fault {
-        return say(fault).await;
-    }
-    let mut mailbox = shared.lock();
-    mailbox
-        .scopes_asked
-        .push(form.get("scope").cloned().unwrap_or_default());
-    // Reported of refreshes without it (AADSTS900144); optional by the document.
-    if form.get("scope").is_none_or(String::is_empty) {
-        return respond((
-            400,
-            json!({
-                "error": "invalid_request",
-                "error_description": "AADSTS900144: The request body must contain the following parameter: 'scope'.",
-                "error_codes": [900_144],
-            }),
-        ));
-    }
-    mailbox.tokens += 1;
-    let number = mailbox.tokens;
-    respond((
-        200,
-        json!({
-            "token_type": "Bearer",
-            "scope": mailbox.scope,
-            "expires_in": 3_600,
-            "ext_expires_in": 3_600,
-            "access_token": format!("access-{number}"),
-            "refresh_token": format!("refresh-{number}"),
-        }),
-    ))
-}
-
-/// What `/me` tells unasked (user-get, "Optional query parameters").
-const USUAL: [&str; 11] = [
-    "businessPhones",
-    "displayName",
-    "givenName",
-    "id",
-    "jobTitle",
-    "mail",
-    "mobilePhone",
-    "officeLocation",
-    "preferredLanguage",
-    "surname",
-    "userPrincipalName",
-];
-
-pub(super) async fn me(
-    State(shared): State<Arc<Shared>>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Response {
-    let account = {
-        let mailbox = shared.lock();
-        if mailbox.no_directory && query.contains_key("$select") {
-            return respond(error(400, "RequestBroker--ParseUri"));
-        }
-        mailbox.account.clone()
-    };
-    let selected: Vec<&str> = match query.get("$select") {
-        Some(names) => names.split(',').collect(),
-        None => USUAL.to_vec(),
-    };
-    let told = selected.into_iter().map(|name| {
-        let value = account.get(name).cloned().unwrap_or_default();
-        (name.to_owned(), value)
-    });
-    respond((200, Value::Object(told.collect())))
 }
 
 /// A message from its MIME form, as it comes in base64.

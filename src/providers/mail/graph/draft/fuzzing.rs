@@ -1,13 +1,17 @@
 //! The fuzz target of a message that Graph gets in parts.
 
-use super::{convert, message_id};
+use bytes::Bytes;
+
+use super::convert;
+use crate::providers::mail::own_message_id::own_message_id;
 use crate::types::fuzzing::{Input, with_line_ends};
+use crate::types::message::Message;
 
 /// Any message: everybody who is to get it is named, and its files hold no more than came.
 pub(crate) fn graph_draft(data: &[u8]) {
     let message = with_line_ends(Input::new(data).rest());
     let recipients = ["a@x.org".to_owned(), "b@x.org".to_owned()];
-    let _ = message_id(&message);
+    let _ = own_message_id(&Message::from_pieces(vec![Bytes::from(message.clone())]));
     let Ok(draft) = convert(&message, &recipients) else {
         return;
     };

@@ -1,0 +1,34 @@
+//! The Message-ID that a message brings along.
+
+use mail_parser::{HeaderName, HeaderValue, MessageParser};
+
+use crate::types::message::Message;
+
+/// Bytes in which it is looked for.
+const HEADER_BYTES: usize = 1024 * 1024;
+
+/// The message's own Message-ID, angle brackets included.
+pub(super) fn own_message_id(message: &Message) -> Option<String> {
+    let mut headers = Vec::new();
+    for chunk in message.chunks() {
+        // The end of the headers may lie across a seam.
+        let from = headers.len().saturating_sub(3);
+        headers.extend_from_slice(chunk);
+        if headers.len() > HEADER_BYTES
+            || memchr::memmem::find(&headers[from..], b"\r\n\r\n").is_some()
+        {
+            break;
+        }
+    }
+    message_id(&headers)
+}
+
+/// The Message-ID header with its angle brackets, from a message's first lines.
+fn message_id(headers: &[u8]) -> Option<String> {
+    let parsed = MessageParser::new().parse_headers(headers)?;
+    match parsed.header(HeaderName::MessageId)? {
+        HeaderValue::Text(id) => Some(format!("<{id}>")),
+        HeaderValue::TextList(ids) => ids.first().map(|id| format!("<{id}>")),
+        _ => None,
+    }
+}
