@@ -188,6 +188,10 @@ impl MailTransport for SmtpTransport {
             .boxed()
     }
 
+    fn share_among(&self, living: usize) {
+        self.places.share_among(living);
+    }
+
     fn drop_idle_connections(&self) {
         self.idle.drop_expired();
         self.places.drop_unused();

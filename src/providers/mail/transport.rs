@@ -64,6 +64,9 @@ pub trait MailTransport: Debug + Send + Sync {
         leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict>;
 
+    /// So many gateways share from now on what each mailbox may have under way.
+    fn share_among(&self, _living: usize) {}
+
     /// Closes connections that nobody has used for a while.
     fn drop_idle_connections(&self) {}
 }
