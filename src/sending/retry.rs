@@ -46,6 +46,9 @@ const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
+/// What is told of a message that was never sent because of what it waited for.
+const TOO_OLD: &str = "The message has waited for as long as a message may";
+
 /// What is told of a message that died with its process, and is not among the sent ones.
 const NOT_SENT: &str =
     "The gateway stopped before the message was sent, and had not answered for it";
@@ -200,7 +203,10 @@ impl Sending {
     /// be sent again.
     async fn end_unanswered(&self, claimed: Claimed) {
         let presence = match self.mailboxes.active(claimed.credential).await {
-            Ok(Some(mailbox)) => self.look_up(&mailbox, claimed.message_id.as_deref()).await,
+            Ok(Some(mailbox)) => {
+                let message_id = claimed.message_id.as_deref();
+                self.look_up(&mailbox, claimed.id, message_id).await
+            }
             Ok(None) => Presence::Unknowable,
             Err(error) => {
                 tracing::error!(log_id = %claimed.id, %error, "a mailbox can't be read");
@@ -285,6 +291,7 @@ impl Sending {
         };
         let attempted = self
             .attempt(Submission {
+                id: claimed.id,
                 mailbox: &mailbox,
                 recipients: &recipients,
                 message: &message,
@@ -300,6 +307,7 @@ impl Sending {
         let done = |tried| Ok(TakenUp::Done(tried));
         let told = |verdict| done(Tried::Attempted(Attempted::Told(verdict)));
         let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
+        let is_too_old = self.clock.now() >= self.longest(claimed.opened_at);
         let status = {
             let mut connection = self.pool.acquire().await?;
             apps::subscription_status(&mut connection, claimed.app).await?
@@ -309,6 +317,9 @@ impl Sending {
         };
         match admit(status) {
             Ok(()) => {}
+            Err(blocked @ Blocked::Suspended(_)) if is_too_old => {
+                return failed(&format!("{TOO_OLD}: {blocked}"));
+            }
             Err(blocked @ Blocked::Suspended(_)) => return done(Tried::Blocked(blocked)),
             Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
         }
@@ -317,7 +328,7 @@ impl Sending {
         };
         let message_id = claimed.message_id.as_deref();
         if claimed.outcome_unknown {
-            match self.look_up(&mailbox, message_id).await {
+            match self.look_up(&mailbox, claimed.id, message_id).await {
                 Presence::Sent => return told(Verdict::sent()),
                 Presence::Absent => {}
                 Presence::NotNow => {
@@ -330,6 +341,9 @@ impl Sending {
             }
         }
         if let Pace::Later { at, why } = self.pace(&mailbox).await {
+            if is_too_old {
+                return failed(&format!("{TOO_OLD}: {why}"));
+            }
             return done(Tried::Paced(at, why));
         }
         let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
@@ -354,7 +368,7 @@ impl Sending {
     }
 
     async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {
-        let settled = self.settle(attempted, attempt.number);
+        let settled = self.settle(attempted, attempt.number, claimed.opened_at);
         let facts = Facts::of(claimed);
         let took = Duration::from_millis(u64::try_from(attempt.milliseconds).unwrap_or_default());
         report(&settled, &facts, took);
@@ -387,11 +401,16 @@ impl Sending {
 
     /// Puts a message back whose attempt did not take place.
     async fn put_back(&self, claimed: &Claimed, why: &str, until: DateTime<Utc>) {
+        let longest = self.longest(claimed.opened_at);
         let deferral = Deferral {
             id: claimed.id,
             attempts: claimed.attempts,
             error_message: why.to_owned(),
-            next_attempt_at: until,
+            next_attempt_at: if longest > self.clock.now() {
+                until.min(longest)
+            } else {
+                until
+            },
             outcome_unknown: claimed.outcome_unknown,
             attempt: None,
             due_at: claimed.due_at,
