@@ -82,7 +82,12 @@ impl Billing {
             .map_err(|_| BillingError::NoSubscription)?
             .effects;
         let mut status = account.status;
-        if !effects.is_empty() {
+        let is_active = |status| status == Some(SubscriptionStatus::Active);
+        if effects.is_empty() && is_active(status) && !is_active(before) {
+            // The look itself has made the card pay that was entered.
+            self.record(subscriber, AuditAction::SubscriptionReactivated, author)
+                .await?;
+        } else if !effects.is_empty() {
             let mut has_changed = true;
             for effect in effects {
                 match effect {
@@ -106,7 +111,6 @@ impl Billing {
             }
             status = self.look(subscriber).await?.0.status;
         }
-        let is_active = |status| status == Some(SubscriptionStatus::Active);
         Ok(Reactivated {
             reactivated: is_active(status) && !is_active(before),
             status,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use mailgate::sandbox::payprov::DeliveryMode;
 use mailgate::types::plugin::Plugin;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
@@ -201,6 +202,9 @@ impl Walk<'_> {
 
     async fn with_a_subscription(&mut self, secret: &str) {
         use AuditAction as A;
+        // An event would make the card pay before the subscriber says so.
+        let payments = &self.gateway.sandbox.payments;
+        payments.set_delivery(DeliveryMode::ByHand);
         let body = json!({ "portal_url": "https://portal.example/billing" });
         let checkout = (Method::POST, "/payprov/checkout-setup");
         let page = self
