@@ -108,15 +108,12 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
         if !bodies.contains(&number) && !matches!(part.body, PartType::Multipart(_)) {
             let taken_out = enclosed::number(&part).and_then(|number| enclosed.get_mut(number));
             let is_message = taken_out.is_some() || part.is_message();
-            let (part, content) = match taken_out {
-                Some(enclosed) => {
-                    let content = std::mem::take(&mut enclosed.content);
-                    (std::mem::take(&mut enclosed.headers), Bytes::from(content))
-                }
-                None => {
-                    let content = content(mime, &mut part);
-                    (part, content)
-                }
+            let (part, content) = if let Some(enclosed) = taken_out {
+                let content = std::mem::take(&mut enclosed.content);
+                (std::mem::take(&mut enclosed.headers), Bytes::from(content))
+            } else {
+                let content = content(mime, &mut part);
+                (part, content)
             };
             let number = attachments.len() + 1;
             attachments.push(attachment(&part, is_message, content, number));
