@@ -1,6 +1,7 @@
 //! Later attempts: messages that are due, and messages whose process died.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::journal::Ending;
-use super::leaving::StoredLeaves;
+use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::pace::Pace;
 use super::settle::{Settled, UNVERIFIABLE};
 use super::verify::Presence;
@@ -35,6 +36,10 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How long a message waits again whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
+
+/// How long a message waits that this process would not let go of: its database was away, or its lease not
+/// confirmed.
+const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 /// How long a message waits again that the database did not give out.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
@@ -288,6 +293,7 @@ impl Sending {
             lease: self.lease.clone(),
             id: claimed.id,
             due_at: claimed.due_at,
+            withheld: AtomicBool::new(false),
         };
         let attempted = self
             .attempt(Submission {
@@ -299,6 +305,12 @@ impl Sending {
                 leave: &leave,
             })
             .await;
+        if let (Attempted::Told(Verdict::Temporary { .. }), true) =
+            (&attempted, leave.was_withheld())
+        {
+            let until = self.clock.now() + WITHHELD_WAIT;
+            return Ok(Tried::Paced(until, NOT_CONFIRMED));
+        }
         Ok(Tried::Attempted(attempted))
     }
 
