@@ -185,7 +185,6 @@ impl Sending {
         let outcome = match self.pace(mailbox).await {
             Pace::Go => {
                 let submission = Submission {
-                    id,
                     mailbox,
                     recipients: &recipients,
                     message: &message,
@@ -219,7 +218,7 @@ impl Sending {
             milliseconds: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
         };
         let may_have_arrived = matches!(attempted, Attempted::Told(Verdict::Unknown(_)));
-        let settled = self.settle(attempted, 1, at);
+        let settled = self.settle(attempted, 1);
         report(&settled, &first.facts, took);
         match settled {
             Settled::Sent { message_id } => {

@@ -4,7 +4,9 @@
 //! holds little of what all share. Lanes are served in turn.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
 
 use crate::types::ids::EndpointId;
 
@@ -26,7 +28,7 @@ const UNKNOWN: Duration = AHEAD;
 /// Something that waits in a lane.
 pub(super) trait Leased {
     /// Until when it is ours.
-    fn until(&self) -> Instant;
+    fn lease(&self) -> DateTime<Utc>;
 }
 
 #[derive(Debug)]
@@ -194,15 +196,15 @@ impl<T: Leased> Lanes<T> {
     }
 
     /// Takes out what waits on a lease that ends before `until`.
-    pub(super) fn take_short(&mut self, until: Instant) -> Vec<T> {
-        self.take_while(|delivery| delivery.until() < until)
-    }
-
-    fn take_while(&mut self, is_taken: impl Fn(&T) -> bool) -> Vec<T> {
+    pub(super) fn take_short(&mut self, until: DateTime<Utc>) -> Vec<T> {
         let mut short = Vec::new();
         for lane in self.by_endpoint.values_mut() {
             // The oldest lease is in front.
-            while lane.waiting.front().is_some_and(&is_taken) {
+            while lane
+                .waiting
+                .front()
+                .is_some_and(|delivery| delivery.lease() < until)
+            {
                 short.extend(lane.waiting.pop_front());
             }
         }
@@ -212,7 +214,7 @@ impl<T: Leased> Lanes<T> {
 
     /// Takes out all that waits.
     pub(super) fn take_waiting(&mut self) -> Vec<T> {
-        self.take_while(|_| true)
+        self.take_short(DateTime::<Utc>::MAX_UTC)
     }
 
     /// Forgets empty lanes, once there are many.
@@ -238,10 +240,10 @@ mod tests {
     use uuid::Uuid;
 
     #[derive(Debug, Clone, Copy, PartialEq)]
-    struct Delivery(EndpointId, Instant);
+    struct Delivery(EndpointId, DateTime<Utc>);
 
     impl Leased for Delivery {
-        fn until(&self) -> Instant {
+        fn lease(&self) -> DateTime<Utc> {
             self.1
         }
     }
@@ -254,7 +256,10 @@ mod tests {
 
     fn filled(lanes: &mut Lanes<Delivery>, number: u128, deliveries: usize) {
         for _ in 0..deliveries {
-            lanes.push(endpoint(number), Delivery(endpoint(number), Instant::now()));
+            lanes.push(
+                endpoint(number),
+                Delivery(endpoint(number), DateTime::UNIX_EPOCH),
+            );
         }
     }
 
@@ -316,8 +321,7 @@ mod tests {
     #[test]
     fn short_leases_are_given_back() {
         let mut lanes = Lanes::new(1, 1);
-        let now = Instant::now();
-        let at = |seconds| now + Duration::from_secs(seconds);
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
         for seconds in [10, 20, 30] {
             lanes.push(endpoint(1), Delivery(endpoint(1), at(seconds)));
         }

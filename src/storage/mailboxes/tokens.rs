@@ -1,13 +1,11 @@
 //! A mailbox's tokens, and who may refresh them.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use crate::types::ids::CredentialId;
 
-/// Takes the right to refresh a mailbox's token for `lease`, by the database's clock. `false` when somebody else holds
+/// Takes the right to refresh a mailbox's token until `lease_until`. `false` when somebody else holds
 /// it, or the token is no longer of `generation`, or the mailbox no longer active.
 ///
 /// # Errors
@@ -17,15 +15,17 @@ pub async fn claim_refresh(
     connection: &mut PgConnection,
     id: CredentialId,
     generation: i64,
-    lease: Duration,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let claimed = sqlx::query!(
-        "UPDATE mailboxes SET refresh_lease_until = now() + make_interval(secs => $3)
+        "UPDATE mailboxes SET refresh_lease_until = $4
          WHERE id = $1 AND token_generation = $2 AND status = 'active'
-           AND (refresh_lease_until IS NULL OR refresh_lease_until < now())",
+           AND (refresh_lease_until IS NULL OR refresh_lease_until < $3)",
         id.0,
         generation,
-        lease.as_secs_f64(),
+        now,
+        lease_until,
     )
     .execute(connection)
     .await?;
