@@ -107,8 +107,6 @@ enum Failure {
     Health(#[from] HealthError),
     #[error(transparent)]
     HealthConfig(ConfigError),
-    #[error("{0}")]
-    Ended(String),
     #[error("the runtime can't be started: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -209,11 +207,7 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
         Err(_) => shutdown.soft.cancel(),
     }
     shutdown.finish().await?;
-    started?;
-    match shutdown.failure() {
-        Some(why) => Err(Failure::Ended(why.to_owned())),
-        None => Ok(()),
-    }
+    started.map(drop).map_err(Failure::from)
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {

@@ -46,9 +46,6 @@ pub enum DevError {
     /// The folder.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It ended by itself.
-    #[error("{0}")]
-    Failed(String),
     /// The database.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
@@ -142,11 +139,7 @@ async fn with_database(
     let run = serve(home, database, files, &provider, settings, clock, &shutdown).await;
     let finished = shutdown.finish().await;
     sandbox_shutdown.finish().await?;
-    run.and(finished.map_err(DevError::from))?;
-    match shutdown.failure() {
-        Some(why) => Err(DevError::Failed(why.to_owned())),
-        None => Ok(()),
-    }
+    run.and(finished.map_err(DevError::from))
 }
 
 async fn serve(

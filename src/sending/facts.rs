@@ -58,7 +58,6 @@ impl Facts {
                 attempt,
             },
             answer: None,
-            freed_key: None,
         }
     }
 
@@ -78,7 +77,6 @@ impl Facts {
                 attempt,
             },
             answer: None,
-            freed_key: None,
         }
     }
 

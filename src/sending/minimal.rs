@@ -34,7 +34,6 @@ pub(super) fn ending(ending: &Ending) -> Ending {
             ..ending.emission.clone()
         },
         answer: None,
-        freed_key: ending.freed_key.clone(),
     }
 }
 

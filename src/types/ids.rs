@@ -116,11 +116,6 @@ prefixed_id!(
     LogId,
     "log"
 );
-prefixed_id!(
-    /// One life of a gateway process.
-    GatewayId,
-    "gw"
-);
 
 prefixed_id!(
     /// A webhook configuration.

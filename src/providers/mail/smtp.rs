@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, ProviderKind, SendingSettings};
 use crate::providers::mail::places::Places;
-use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
+use crate::providers::mail::transport::{Account, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 
@@ -93,7 +93,6 @@ impl SmtpTransport {
         account: &Account,
         recipients: &Recipients,
         message: &Message,
-        leave: &dyn Leave,
     ) -> Verdict {
         let prepare = async {
             let place = self.places.take(account.credential).await;
@@ -106,10 +105,7 @@ impl SmtpTransport {
             )));
         };
         match prepared {
-            Ok((connection, envelope)) => {
-                self.finish(connection, envelope, account, message, leave)
-                    .await
-            }
+            Ok((connection, envelope)) => self.finish(connection, envelope, account, message).await,
             Err(verdict) => verdict,
         }
     }
@@ -156,11 +152,10 @@ impl SmtpTransport {
         envelope: Envelope,
         account: &Account,
         message: &Message,
-        leave: &dyn Leave,
     ) -> Verdict {
         let (reply, reusable) = match envelope {
             Envelope::Refused { reply, reusable } => (reply, reusable),
-            Envelope::Accepted => match connection.content(message, leave).await {
+            Envelope::Accepted => match connection.content(message).await {
                 Content::Replied(reply) => (reply, true),
                 Content::RefusedEarly(reply) => (reply, false),
                 Content::NotSent(error) => {
@@ -190,10 +185,8 @@ impl MailTransport for SmtpTransport {
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
-        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message, leave)
-            .boxed()
+        self.submit_once(account, recipients, message).boxed()
     }
 
     fn tells_message_id(&self, _scopes: &[String]) -> bool {

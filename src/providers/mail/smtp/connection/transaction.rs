@@ -7,7 +7,6 @@ use tokio::time::timeout;
 
 use super::super::reply::Reply;
 use super::{Connection, StageError};
-use crate::providers::mail::transport::Leave;
 use crate::types::message::Message;
 
 /// How long a reply is waited for that may explain why a write failed.
@@ -133,21 +132,15 @@ impl Connection {
         Envelope::Refused { reply, reusable }
     }
 
-    /// The message, dots stuffed, and the reply to it: one time-out for both. `leave` is asked before its end
-    /// leaves.
-    pub(in crate::providers) async fn content(
-        &mut self,
-        message: &Message,
-        leave: &dyn Leave,
-    ) -> Content {
+    /// The message, dots stuffed, and the reply to it: one time-out for both.
+    pub(in crate::providers) async fn content(&mut self, message: &Message) -> Content {
         let limit = self.data;
         let started = Instant::now();
         let mut end_is_leaving = false;
-        let writing = self.write_content(message, leave, &mut end_is_leaving);
-        let error = match timeout(limit, writing).await {
+        let written = timeout(limit, self.write_content(message, &mut end_is_leaving)).await;
+        let error = match written {
             Ok(Ok(())) => None,
-            Ok(Err(error @ StageError::Withheld(_))) => return Content::NotSent(error),
-            Ok(Err(error)) => Some(error),
+            Ok(Err(error)) => Some(StageError::Broken(error)),
             Err(_) => Some(StageError::TimedOut(limit)),
         };
         if let Some(error) = error {
@@ -167,34 +160,25 @@ impl Connection {
     async fn write_content(
         &mut self,
         message: &Message,
-        leave: &dyn Leave,
         end_is_leaving: &mut bool,
-    ) -> Result<(), StageError> {
+    ) -> std::io::Result<()> {
         let mut stuffed = Vec::with_capacity(WRITE_BYTES.min(message.size() + 64));
-        let (mut at_line_start, mut is_long) = (true, false);
+        let mut at_line_start = true;
         for chunk in message.chunks() {
             at_line_start = stuff_dots(chunk, at_line_start, &mut stuffed);
             if stuffed.len() >= WRITE_BYTES {
                 self.stream.write_all(&stuffed).await?;
                 stuffed.clear();
-                is_long = true;
             }
-        }
-        // Whatever the provider takes its time for has left before, so that the end follows its permission.
-        if is_long {
-            self.stream.write_all(&stuffed).await?;
-            self.stream.flush().await?;
-            stuffed.clear();
         }
         stuffed.extend_from_slice(if at_line_start {
             b".\r\n"
         } else {
             b"\r\n.\r\n"
         });
-        leave.ask().await.map_err(StageError::Withheld)?;
         *end_is_leaving = true;
         self.stream.write_all(&stuffed).await?;
-        Ok(self.stream.flush().await?)
+        self.stream.flush().await
     }
 }
 
