@@ -48,8 +48,8 @@ async fn half_sent_webhooks_share_a_small_room() {
             refused += 1;
         }
     }
-    // One address has a quarter of 16 MiB.
-    assert!(refused >= 20, "{refused} of 24 were refused");
+    // One address has a quarter of 16 MiB: four whole bodies, or some more of which a part has come.
+    assert!(refused >= 16, "{refused} of 24 were refused");
     // Who has a key, and who only asks how it is, is not refused for it.
     assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
     let mut balancer = Raw::to(&gateway).await;
