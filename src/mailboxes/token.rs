@@ -288,17 +288,16 @@ impl Mailboxes {
                 Ok(tokens) => return Ok(Asked::Tokens(tokens)),
                 Err(error) => error,
             };
-            match error.grant_ended() {
-                Some(ended) => reason = ended,
-                None => {
-                    metrics::counter!(
-                        "mailgate_token_refresh_failures_total",
-                        "plugin" => mailbox.plugin.as_str(),
-                        "reason" => error.reason(),
-                    )
-                    .increment(1);
-                    return Err(TokenError::Unavailable(error.to_string()));
-                }
+            if let Some(ended) = error.grant_ended() {
+                reason = ended;
+            } else {
+                metrics::counter!(
+                    "mailgate_token_refresh_failures_total",
+                    "plugin" => mailbox.plugin.as_str(),
+                    "reason" => error.reason(),
+                )
+                .increment(1);
+                return Err(TokenError::Unavailable(error.to_string()));
             }
         }
         Ok(Asked::Ended(reason))

@@ -58,7 +58,7 @@ pub enum OAuthError {
     /// The grant is dead: revoked, lapsed, or never was. This and the next speak of the mailbox.
     #[error("the provider says invalid_grant: {0}")]
     InvalidGrant(String),
-    /// The user has to sign in or to agree once more, in a browser (OpenID Connect Core §3.1.2.6, which
+    /// The user has to sign in or to agree once more, in a browser (`OpenID` Connect Core §3.1.2.6, which
     /// Microsoft's token endpoint answers, too).
     #[error("the provider says {}: {description}", .reason.as_str())]
     SignInRequired {

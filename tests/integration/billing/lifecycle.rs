@@ -32,6 +32,7 @@ async fn a_trial_a_card_a_failed_payment_an_end_and_a_new_beginning() {
 }
 
 /// Every request is held against that version of the interface, as Stripe's own library has it.
+#[expect(clippy::too_many_lines, reason = "one walk, step by step")]
 async fn walk(version: &str) {
     let proxy = PayprovProxy::holding(version).await;
     let builder = Gateway::builder()

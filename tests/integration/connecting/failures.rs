@@ -91,6 +91,7 @@ async fn a_partial_grant_of_a_connected_account_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "mostly a table")]
 async fn each_failure_of_the_provider_has_its_word() {
     let (stand_in, gateway) = StandIn::with_gateway().await;
     let tokens = |scope: Option<&str>, refresh: bool| {

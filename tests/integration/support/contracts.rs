@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -339,7 +339,7 @@ pub async fn hold(
         .lock()
         .expect("nobody panics with it")
         .extend(found);
-    let body = Body::from(Bytes::from(content));
+    let body = Body::from(content);
     next.run(Request::from_parts(parts, body)).await
 }
 

@@ -54,6 +54,7 @@ fn what_is_against_stripes_interface_is_told() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "mostly a table")]
 fn what_is_against_googles_and_microsofts_interfaces_is_told() {
     let gmail = Contract::load("gmail");
     let send = "/gmail/v1/users/me/messages/send";

@@ -65,9 +65,10 @@ impl Mailbox {
     pub(super) fn keep_sent(&mut self, raw: &[u8]) -> String {
         let parsed = MessageParser::new().parse_headers(raw).expect("a message");
         let own = parsed.message_id().unwrap_or_default();
-        let id = match self.renames {
-            true => format!("CAF-{}@mail.gmail.example", self.kept.len()),
-            false => own.to_owned(),
+        let id = if self.renames {
+            format!("CAF-{}@mail.gmail.example", self.kept.len())
+        } else {
+            own.to_owned()
         };
         let mut headers = vec![("Message-Id".to_owned(), format!("<{id}>"))];
         if let Some(mark) = parsed.header_raw("X-Mailgate-Message-ID") {
