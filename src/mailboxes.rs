@@ -31,7 +31,7 @@ use crate::types::seal::SealKeys;
 pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::{ConnectedUser, Disconnected, FormerMailbox, Mailbox};
 pub use ask::AskError;
-pub use authorize::{BeginError, ConnectLink};
+pub use authorize::{BeginError, ConnectLink, LinkOrigin};
 pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};

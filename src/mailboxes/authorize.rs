@@ -34,12 +34,53 @@ pub(super) const CONTEXT: &str = "connect state";
 pub struct ConnectLink {
     /// The provider that was chosen.
     pub plugin: Plugin,
+    /// Whose mailbox it is for, and on whose word.
+    pub origin: LinkOrigin,
+}
+
+/// Who says whose mailbox a link is for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum LinkOrigin {
+    /// The link itself: a bare one, which anybody can write.
+    Bare {
+        /// The app's own name for the end user.
+        user_id: Option<String>,
+        /// The account that the user is expected to choose.
+        login_hint: Option<String>,
+    },
+    /// The app, by a connect session.
+    Session(Box<ConnectSession>),
+}
+
+impl LinkOrigin {
     /// The app's own name for the end user.
-    pub user_id: Option<String>,
+    #[must_use]
+    pub fn user_id(&self) -> Option<&str> {
+        match self {
+            Self::Bare { user_id, .. } => user_id.as_deref(),
+            Self::Session(session) => session.user_id.as_deref(),
+        }
+    }
+
     /// The account that the user is expected to choose.
-    pub login_hint: Option<String>,
-    /// The connect session that it belongs to; `None`: a bare link, which anybody can write.
-    pub session: Option<ConnectSession>,
+    fn login_hint(&self) -> Option<&str> {
+        match self {
+            Self::Bare { login_hint, .. } => login_hint.as_deref(),
+            Self::Session(session) => {
+                let hint = session.login_hint.as_ref();
+                hint.or(session.expected_email.as_ref()).map(String::as_str)
+            }
+        }
+    }
+
+    /// The connect session.
+    #[must_use]
+    pub fn session(&self) -> Option<&ConnectSession> {
+        match self {
+            Self::Bare { .. } => None,
+            Self::Session(session) => Some(session),
+        }
+    }
 }
 
 /// What the provider is given and gives back.
@@ -48,55 +89,12 @@ pub(super) struct State {
     pub(super) id: Uuid,
     pub(super) app: Uuid,
     pub(super) pushable_key: String,
-    pub(super) plugin: Plugin,
-    pub(super) user_id: Option<String>,
-    pub(super) login_hint: Option<String>,
-    pub(super) session: Option<SessionOfState>,
+    pub(super) link: ConnectLink,
     pub(super) redirect_uri: String,
     pub(super) code_verifier: String,
     /// Digest of what the browser was given.
     pub(super) browser: String,
     pub(super) expires_at: DateTime<Utc>,
-}
-
-/// What a state says of its session beyond what it says anyway.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct SessionOfState {
-    pub(super) id: Uuid,
-    pub(super) expected_email: Option<String>,
-    pub(super) callback_url: Option<String>,
-    pub(super) expires_at: DateTime<Utc>,
-}
-
-impl State {
-    /// The link that the way began with.
-    pub(super) fn link(self) -> ConnectLink {
-        let Self {
-            app,
-            pushable_key,
-            plugin,
-            user_id,
-            login_hint,
-            ..
-        } = self;
-        let session = self.session.map(|session| ConnectSession {
-            id: session.id,
-            app,
-            pushable_key,
-            user_id: user_id.clone(),
-            plugin: Some(plugin),
-            login_hint: login_hint.clone(),
-            expected_email: session.expected_email,
-            callback_url: session.callback_url,
-            expires_at: session.expires_at,
-        });
-        ConnectLink {
-            plugin,
-            user_id,
-            login_hint,
-            session,
-        }
-    }
 }
 
 /// Why a user can't be sent to a provider.
@@ -153,22 +151,12 @@ impl Mailboxes {
             .providers
             .get(plugin)
             .ok_or(BeginError::PluginOff(plugin))?;
-        let session = link.session.as_ref();
-        let expected = session.and_then(|session| session.expected_email.as_ref());
         let code_verifier = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
         let state = State {
             id: Uuid::new_v4(),
             app: app.id.0,
             pushable_key: app.pushable_key.clone(),
-            plugin,
-            user_id: link.user_id.clone(),
-            login_hint: link.login_hint.clone(),
-            session: session.map(|session| SessionOfState {
-                id: session.id,
-                expected_email: session.expected_email.clone(),
-                callback_url: session.callback_url.clone(),
-                expires_at: session.expires_at,
-            }),
+            link: link.clone(),
             redirect_uri: redirect_uri.to_owned(),
             code_verifier: code_verifier.clone(),
             browser: browser.to_owned(),
@@ -180,7 +168,7 @@ impl Mailboxes {
                 redirect_uri,
                 state: &sealed_text::seal(&self.seal_keys, CONTEXT, &state)?,
                 code_verifier: &code_verifier,
-                login_hint: link.login_hint.as_ref().or(expected).map(String::as_str),
+                login_hint: link.origin.login_hint(),
             })
             .ok_or(BeginError::AuthorizeUrl(plugin))
     }

@@ -103,15 +103,15 @@ impl Mailboxes {
             ProviderAnswer::Code(code) => {
                 let new = NewConnection {
                     app: app.id,
-                    user_id: state.user_id.as_deref(),
-                    plugin: state.plugin,
+                    user_id: state.link.origin.user_id(),
+                    plugin: state.link.plugin,
                     code: &code,
                     redirect_uri: &state.redirect_uri,
                     code_verifier: &state.code_verifier,
                 };
                 let terms = Terms {
                     pushable_key: &state.pushable_key,
-                    session: state.session.as_ref(),
+                    session: state.link.origin.session(),
                 };
                 let author = Author::user(Some(address));
                 self.connect_by(&new, Some(&terms), author).await
@@ -126,11 +126,11 @@ impl Mailboxes {
             return Err(CompleteError::LinkDead);
         }
         if let Err(error) = &result {
-            tracing::info!(app_id = %app.id, plugin = %state.plugin, %error, "a mailbox was not connected");
+            tracing::info!(app_id = %app.id, plugin = %state.link.plugin, %error, "a mailbox was not connected");
         }
         Ok(Completed {
             app,
-            link: state.link(),
+            link: state.link,
             result,
         })
     }

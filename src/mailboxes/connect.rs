@@ -3,7 +3,7 @@
 use secrecy::SecretString;
 use serde_json::json;
 
-use super::authorize::SessionOfState;
+use super::connect_session::ConnectSession;
 use super::revoke::SpentGrant;
 use super::{Mailboxes, scopes, token};
 use crate::accounts::audit::Trail;
@@ -115,7 +115,7 @@ pub(super) struct Terms<'a> {
     /// The key that has to be the app's own still.
     pub(super) pushable_key: &'a str,
     /// The connect session; `None`: a bare link, which anybody can write.
-    pub(super) session: Option<&'a SessionOfState>,
+    pub(super) session: Option<&'a ConnectSession>,
 }
 
 impl Terms<'_> {

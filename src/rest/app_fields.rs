@@ -148,12 +148,24 @@ pub(super) fn checked_text(
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
     let text = text?;
-    let detail = if text.trim().is_empty() {
-        "must not be empty"
-    } else if text.chars().count() > NAME_LENGTH {
-        "may have 255 characters at most"
+    if text.trim().is_empty() {
+        errors.push(FieldError::new(field, "must not be empty"));
+        return None;
+    }
+    plain_text(field, text, NAME_LENGTH, errors)
+}
+
+/// A text of `longest` characters at most, none of them a control character.
+pub(super) fn plain_text(
+    field: &'static str,
+    text: String,
+    longest: usize,
+    errors: &mut Vec<FieldError>,
+) -> Option<String> {
+    let detail = if text.chars().count() > longest {
+        format!("may have {longest} characters at most")
     } else if text.chars().any(char::is_control) {
-        "must not contain control characters"
+        "must not contain control characters".to_owned()
     } else {
         return Some(text);
     };

@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use super::Doors;
 use super::connect_pages::PageProblem;
 use super::query::QueryParameters;
-use crate::mailboxes::{ConnectLink, ConnectSession, PublicApp, SessionError};
+use crate::mailboxes::{ConnectLink, LinkOrigin, PublicApp, SessionError};
 use crate::types::plugin::Plugin;
 use crate::types::secrets::PushableKey;
 
@@ -22,18 +22,14 @@ pub(super) const LOGIN_HINT_LENGTH: usize = 320;
 /// What a link says.
 pub(super) struct Asked {
     pub(super) plugin: Option<Plugin>,
-    user_id: Option<String>,
-    login_hint: Option<String>,
-    session: Option<ConnectSession>,
+    origin: LinkOrigin,
 }
 
 impl Asked {
     pub(super) fn link(&self, plugin: Plugin) -> ConnectLink {
         ConnectLink {
             plugin,
-            user_id: self.user_id.clone(),
-            login_hint: self.login_hint.clone(),
-            session: self.session.clone(),
+            origin: self.origin.clone(),
         }
     }
 }
@@ -81,15 +77,13 @@ pub(super) async fn open(
             }
             asked = Asked {
                 plugin: asked.plugin.or(session.plugin),
-                user_id: session.user_id.clone(),
-                login_hint: session.login_hint.clone(),
-                session: Some(session),
+                origin: LinkOrigin::Session(Box::new(session)),
             };
         }
         None if app.require_connect_session => return Err(session_required()),
         None => {}
     }
-    if app.multiuser && asked.user_id.is_none() {
+    if app.multiuser && asked.origin.user_id().is_none() {
         return Err(wrong(
             "The app has several users, and this link doesn't say whose mailbox it is for: the parameter user_id is missing.",
         ));
@@ -104,21 +98,20 @@ pub(super) async fn open(
 /// What stands in the query, and the connect session that isn't opened yet.
 fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
     let plugin = query.once("plugin")?.map(str::parse).transpose();
-    let asked = Asked {
-        plugin: plugin.map_err(|error| format!("The parameter plugin {error}."))?,
-        user_id: query.text("user_id", USER_ID_LENGTH)?.map(str::to_owned),
-        login_hint: query
-            .text("login_hint", LOGIN_HINT_LENGTH)?
-            .map(str::to_owned),
-        session: None,
-    };
+    let plugin = plugin.map_err(|error| format!("The parameter plugin {error}."))?;
+    let user_id = query.text("user_id", USER_ID_LENGTH)?;
+    let login_hint = query.text("login_hint", LOGIN_HINT_LENGTH)?;
     let session = query.once("session")?;
-    if session.is_some() && (asked.user_id.is_some() || asked.login_hint.is_some()) {
+    if session.is_some() && (user_id.is_some() || login_hint.is_some()) {
         return Err(
             "Its connect session says whose mailbox it is for, and so does the link.".to_owned(),
         );
     }
-    Ok((asked, session))
+    let origin = LinkOrigin::Bare {
+        user_id: user_id.map(str::to_owned),
+        login_hint: login_hint.map(str::to_owned),
+    };
+    Ok((Asked { plugin, origin }, session))
 }
 
 fn no_such_link() -> PageProblem {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
 use super::page::{Page, escaped};
-use crate::mailboxes::{ConnectLink, Mailboxes, PublicApp};
+use crate::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
 use crate::types::seal::SealError;
 
 /// Seconds after which a user may try again.
@@ -175,15 +175,20 @@ pub(super) fn name(text: &str) -> String {
 pub(super) fn link_query(mailboxes: &Mailboxes, link: &ConnectLink) -> Result<String, SealError> {
     let mut query = Serializer::new(String::new());
     query.append_pair("plugin", link.plugin.as_str());
-    if let Some(session) = &link.session {
-        query.append_pair("session", &mailboxes.seal_session(session)?);
-        return Ok(query.finish());
-    }
-    if let Some(user_id) = &link.user_id {
-        query.append_pair("user_id", user_id);
-    }
-    if let Some(login_hint) = &link.login_hint {
-        query.append_pair("login_hint", login_hint);
+    match &link.origin {
+        LinkOrigin::Session(session) => {
+            query.append_pair("session", &mailboxes.seal_session(session)?);
+        }
+        LinkOrigin::Bare {
+            user_id,
+            login_hint,
+        } => {
+            for (name, value) in [("user_id", user_id), ("login_hint", login_hint)] {
+                if let Some(value) = value {
+                    query.append_pair(name, value);
+                }
+            }
+        }
     }
     Ok(query.finish())
 }

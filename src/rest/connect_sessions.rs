@@ -10,6 +10,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::Doors;
+use super::app_fields::plain_text;
 use super::authority::OwnedApp;
 use super::connect_link::{LOGIN_HINT_LENGTH, USER_ID_LENGTH};
 use super::field::Field;
@@ -152,25 +153,18 @@ impl CreateConnectSessionRequest {
     }
 }
 
-/// A text without control characters; an empty one is as good as none.
+/// A text; an empty one is as good as none.
 fn text(
     field: &'static str,
     given: Field<String>,
     longest: usize,
     errors: &mut Vec<FieldError>,
 ) -> Option<String> {
-    let text = given
-        .optional(field, errors)
-        .filter(|text| !text.is_empty())?;
-    let detail = if text.chars().count() > longest {
-        format!("may have {longest} characters at most")
-    } else if text.chars().any(char::is_control) {
-        "must not contain control characters".to_owned()
-    } else {
-        return Some(text);
-    };
-    errors.push(FieldError::new(field, detail));
-    None
+    let text = given.optional(field, errors)?;
+    if text.is_empty() {
+        return None;
+    }
+    plain_text(field, text, longest, errors)
 }
 
 /// Whether both addresses are of one origin.

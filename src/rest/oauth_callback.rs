@@ -140,8 +140,10 @@ fn app_url(
     link: &ConnectLink,
     result: &Result<Connected, Failure>,
 ) -> Option<Url> {
-    let session = link.session.as_ref();
-    let own = session.and_then(|session| session.callback_url.as_deref());
+    let own = link
+        .origin
+        .session()
+        .and_then(|session| session.callback_url.as_deref());
     let mut url = Url::parse(own.unwrap_or(&app.callback_url)).ok()?;
     {
         let mut query = url.query_pairs_mut();
@@ -161,7 +163,7 @@ fn app_url(
             }
         }
         query.append_pair("plugin", link.plugin.as_str());
-        if let Some(user_id) = &link.user_id {
+        if let Some(user_id) = link.origin.user_id() {
             query.append_pair("user_id", user_id);
         }
     }
@@ -171,7 +173,7 @@ fn app_url(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailboxes::ConnectError;
+    use crate::mailboxes::{ConnectError, LinkOrigin};
     use crate::types::ids::AppId;
     use crate::types::plugin::Plugin;
 
@@ -182,9 +184,10 @@ mod tests {
             url::form_urlencoded::byte_serialize(declined().text.as_bytes()).collect();
         let link = ConnectLink {
             plugin: Plugin::B,
-            user_id: Some("ü&x=1#".to_owned()),
-            login_hint: None,
-            session: None,
+            origin: LinkOrigin::Bare {
+                user_id: Some("ü&x=1#".to_owned()),
+                login_hint: None,
+            },
         };
         let tail = format!(
             "status=error&error=no_address&error_description={text}&plugin=plugin_b\

@@ -181,10 +181,13 @@ fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
         format!("\"key\";r={};t={until_full}", decision.remaining),
     );
     if let Some(wait) = decision.retry_after {
-        // Whole seconds, so that nobody comes back too early.
-        let seconds = wait.as_millis().div_ceil(1_000).max(1);
-        insert("retry-after", seconds.to_string());
+        insert("retry-after", whole_seconds(wait).to_string());
     }
+}
+
+/// So many seconds that nobody comes back too early.
+pub(super) fn whole_seconds(wait: Duration) -> u128 {
+    wait.as_millis().div_ceil(1_000).max(1)
 }
 
 /// Reads a JSON object.

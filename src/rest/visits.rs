@@ -9,6 +9,7 @@ use governor::Quota;
 use governor::clock::DefaultClock;
 
 use super::connect_pages::PageProblem;
+use super::request::whole_seconds;
 use crate::config::Limits;
 use crate::types::ids::AppId;
 use crate::types::limiter::KeyedLimiter;
@@ -60,13 +61,11 @@ impl Visits {
 }
 
 fn too_many(wait: Duration) -> PageProblem {
-    // Whole seconds, so that nobody comes back too early.
-    let seconds = wait.as_millis().div_ceil(1_000).max(1);
     PageProblem::new(
         StatusCode::TOO_MANY_REQUESTS,
         "rate_limited",
         "Please try again shortly",
         "This page was opened too often within a minute. Wait a minute, and load it again.",
     )
-    .after(u32::try_from(seconds).unwrap_or(u32::MAX))
+    .after(u32::try_from(whole_seconds(wait)).unwrap_or(u32::MAX))
 }
