@@ -175,9 +175,10 @@ async fn a_lease_that_has_run_out_is_taken_up_by_somebody() {
     transaction.commit().await.unwrap();
     happen(&gateway, &[connected(gateway.app.id)]).await;
     gateway
-        .eventually("the other one is told", async |_| receiver.count() == 1)
+        .eventually("the other one is told, and recorded", async |gateway| {
+            receiver.count() == 1 && queued(gateway).await == [("leased".to_owned(), 1)]
+        })
         .await;
-    assert_eq!(queued(&gateway).await, [("leased".to_owned(), 1)]);
     gateway.clock.advance(TimeDelta::seconds(61));
     gateway
         .eventually("it is taken up", async |gateway| {
