@@ -303,11 +303,11 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
 
     // Under way; not there; of another app or configuration; aged away.
     receiver.then([Reply::Hang]);
+    let count = receiver.count();
     webhooks
         .retry(app, config, delivery(&first[0]))
         .await
         .unwrap();
-    let count = receiver.count();
     gateway
         .eventually("it is under way", async |_| receiver.count() == count + 1)
         .await;
