@@ -29,9 +29,9 @@ use crate::providers::relay::RelayError;
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
 use crate::rest::{Doors, Strangers, Visits, router, strangers};
-use crate::sending::Sending;
 use crate::sending::budget::in_flight;
 use crate::sending::quota::Quota;
+use crate::sending::{self, Sending};
 use crate::shutdown::Shutdown;
 use crate::smtp::connection::ConnectionSettings;
 use crate::smtp::listener::{self, ConnectionLimits};
@@ -42,6 +42,7 @@ use crate::storage::pool::{self, PoolError};
 use crate::storage::readiness::Readiness;
 use crate::telemetry;
 use crate::types::clock::SharedClock;
+use crate::types::ids::GatewayId;
 use crate::types::trusted_peers::TrustedPeers;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
@@ -226,12 +227,16 @@ pub async fn start_on(
         Arc::new(settings.mailboxes),
     );
     let quota = Quota::new(&limits);
+    let lease = sending::begin(&pool, GatewayId::at(clock.now())).await;
+    let lease = lease.map_err(PoolError::Connect)?;
+    tracing::info!(gateway_id = %lease.id(), "this process has its lease");
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
         Arc::clone(&providers),
         mailboxes.clone(),
-        start_journal(&pool, &clock, shutdown),
+        start_journal(&pool, &clock, &lease, shutdown),
+        lease,
         Arc::new(settings.sending),
         in_flight(&limits),
         quota,
@@ -317,11 +322,14 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
     let certificate = ServerCertificate::load(&settings.tls_certificate, &settings.tls_key)?;
     let certificate = Arc::new(certificate);
     let acceptor = tls::acceptor(Arc::clone(&certificate))?;
-    shutdown.tracker.spawn(workers::keep_certificate(
-        certificate,
-        workers::CERTIFICATE_EVERY,
-        shutdown.soft.clone(),
-    ));
+    shutdown.spawn_vital(
+        "the watch of the certificate",
+        workers::keep_certificate(
+            certificate,
+            workers::CERTIFICATE_EVERY,
+            shutdown.soft.clone(),
+        ),
+    );
     Ok(acceptor)
 }
 
@@ -377,15 +385,18 @@ impl SmtpDoor {
             content_idle: self.limits.smtp_data_idle,
             minimum_rate: self.limits.minimum_bytes_per_second,
         };
-        shutdown.tracker.spawn(listener::run(
-            listener,
-            settings,
-            self.submission.clone(),
-            self.places.clone(),
-            shutdown.tracker.clone(),
-            shutdown.soft.clone(),
-            shutdown.hard.clone(),
-        ));
+        shutdown.spawn_vital(
+            "an SMTP listener",
+            listener::run(
+                listener,
+                settings,
+                self.submission.clone(),
+                self.places.clone(),
+                shutdown.tracker.clone(),
+                shutdown.soft.clone(),
+                shutdown.hard.clone(),
+            ),
+        );
         address
     }
 }
@@ -429,14 +440,17 @@ fn serve_metrics(
     let Some((listener, handle)) = collected else {
         return;
     };
-    shutdown.tracker.spawn(workers::measure(
-        pool.clone(),
-        Arc::clone(clock),
-        billing.is_configured(),
-        quota,
-        handle.clone(),
-        shutdown.soft.clone(),
-    ));
+    shutdown.spawn_vital(
+        "the metrics",
+        workers::measure(
+            pool.clone(),
+            Arc::clone(clock),
+            billing.is_configured(),
+            quota,
+            handle.clone(),
+            shutdown.soft.clone(),
+        ),
+    );
     let router = telemetry::metrics_router(handle);
     http::serve(listener, router, limits, shutdown);
 }

@@ -107,6 +107,8 @@ enum Failure {
     Health(#[from] HealthError),
     #[error(transparent)]
     HealthConfig(ConfigError),
+    #[error("{0}")]
+    Ended(String),
     #[error("the runtime can't be started: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -207,7 +209,11 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
         Err(_) => shutdown.soft.cancel(),
     }
     shutdown.finish().await?;
-    started.map(drop).map_err(Failure::from)
+    started?;
+    match shutdown.failure() {
+        Some(why) => Err(Failure::Ended(why.to_owned())),
+        None => Ok(()),
+    }
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {

@@ -5,9 +5,12 @@ mod attempt;
 pub mod budget;
 mod facts;
 mod gate;
+mod hand_over;
 mod held;
 pub mod idempotency;
 pub mod journal;
+mod keeper;
+mod leaving;
 mod minimal;
 mod pace;
 mod pipeline;
@@ -20,7 +23,8 @@ pub mod submitted;
 mod verify;
 mod write;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use sqlx::PgPool;
 use tokio::sync::Semaphore;
@@ -32,12 +36,14 @@ use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
 use crate::shutdown::Shutdown;
 use crate::types::clock::SharedClock;
+use crate::types::ids::LogId;
+use crate::types::lease::Lease;
 
 use budget::Budget;
 pub use gate::{Blocked, admit};
 use held::Held;
-pub use held::Leases;
 use journal::Journal;
+pub use keeper::{LeaseKeeper, begin};
 pub use pipeline::{Answer, Outcome, Receipt};
 use quota::Quota;
 
@@ -78,8 +84,11 @@ pub struct Sending {
     retries: Arc<Semaphore>,
     /// What this process works on.
     held: Held,
-    leases: Leases,
-    /// Tells the leases when the last copy is gone.
+    /// What it seemed to have in hand and not to work on when it looked last.
+    forgotten: Arc<Mutex<HashSet<LogId>>>,
+    lease: Lease,
+    nobody_sends: CancellationToken,
+    /// Tells when the last copy is gone.
     _sends: Arc<DropGuard>,
     /// Bytes of messages in all.
     budget: Budget,
@@ -100,16 +109,19 @@ impl Sending {
         providers: Arc<MailProviders>,
         mailboxes: Mailboxes,
         journal: Journal,
+        lease: Lease,
         settings: Arc<SendingSettings>,
         budget: Budget,
         quota: Quota,
         shutdown: &Shutdown,
     ) -> Self {
-        let leases = Leases::new(pool.clone(), Arc::clone(&clock));
+        let nobody_sends = CancellationToken::new();
         Self {
-            held: leases.held.clone(),
-            _sends: Arc::new(leases.nobody_sends.clone().drop_guard()),
-            leases,
+            held: Held::default(),
+            forgotten: Arc::default(),
+            _sends: Arc::new(nobody_sends.clone().drop_guard()),
+            nobody_sends,
+            lease,
             pool,
             clock,
             providers,
@@ -124,10 +136,11 @@ impl Sending {
         }
     }
 
-    /// The leases of the messages that this process works on.
+    /// What has to run for the lease of this process as long as anybody sends.
     #[must_use]
-    pub fn leases(&self) -> &Leases {
-        &self.leases
+    pub fn lease_keeper(&self) -> LeaseKeeper {
+        let (lease, nobody_sends) = (self.lease.clone(), self.nobody_sends.clone());
+        LeaseKeeper::new(self.pool.clone(), lease, nobody_sends)
     }
 
     /// Room for the bytes of messages.

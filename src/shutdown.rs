@@ -1,5 +1,9 @@
 //! The end of the process: a signal asks everybody to finish, a deadline ends what doesn't.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+
+use futures_util::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,6 +21,8 @@ pub struct Shutdown {
     pub hard: CancellationToken,
     /// Everything that runs.
     pub tracker: TaskTracker,
+    /// Why the process ends that nobody has asked to.
+    failure: Arc<OnceLock<String>>,
     settings: ShutdownSettings,
 }
 
@@ -28,6 +34,33 @@ impl Shutdown {
             settings,
             ..Self::default()
         }
+    }
+
+    /// Ends the process as one that has failed: it takes nothing new, and finishes what is in hand.
+    pub fn fail(&self, why: String) {
+        tracing::error!("{why}");
+        // The first reason is the one that counts.
+        let _ = self.failure.set(why);
+        self.soft.cancel();
+    }
+
+    /// Why the process ends that nobody has asked to.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// Runs a task on the tracker without which the process is of no use: when it panics, the process ends.
+    pub fn spawn_vital(&self, what: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let shutdown = self.clone();
+        self.tracker.spawn(async move {
+            if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
+                let text = (panic.downcast_ref::<&str>().copied())
+                    .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let text = text.unwrap_or("no text");
+                shutdown.fail(format!("{what} has panicked, and the process ends: {text}"));
+            }
+        });
     }
 
     /// Waits for SIGTERM or SIGINT, or until somebody has cancelled `soft`.

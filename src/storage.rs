@@ -10,6 +10,7 @@ pub mod email_attempts;
 pub mod email_counters;
 pub mod email_logs;
 pub mod end_users;
+pub mod gateways;
 pub mod gathered;
 pub mod idempotency_keys;
 pub mod journal;

@@ -12,6 +12,7 @@ pub mod event_name;
 pub(crate) mod fuzzing;
 pub mod html;
 pub mod ids;
+pub mod lease;
 pub mod limiter;
 pub mod log_status;
 pub mod message;

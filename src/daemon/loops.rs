@@ -17,6 +17,7 @@ use crate::sending::Sending;
 use crate::sending::journal::{Journal, journal};
 use crate::shutdown::Shutdown;
 use crate::types::clock::SharedClock;
+use crate::types::lease::Lease;
 use crate::types::seal::SealKeys;
 use crate::webhooks::Webhooks;
 use crate::workers;
@@ -39,13 +40,12 @@ pub(super) fn start_billing(
         tracker.clone(),
         settings.log_retention_days,
     )?;
-    tracker.spawn(workers::bill(
-        billing.clone(),
-        tracker.clone(),
-        stop.clone(),
-    ));
+    shutdown.spawn_vital(
+        "billing",
+        workers::bill(billing.clone(), tracker.clone(), stop.clone()),
+    );
     let notices = Notices::new(pool.clone(), Arc::clone(clock), relay);
-    tracker.spawn(workers::send_notices(notices, stop.clone()));
+    shutdown.spawn_vital("notices", workers::send_notices(notices, stop.clone()));
     Ok(billing)
 }
 
@@ -64,26 +64,34 @@ pub(super) fn start_webhooks(
         Arc::clone(clock),
         settings,
     )?;
-    tracker.spawn(workers::wake_webhooks(
-        pool.clone(),
-        webhooks.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(webhooks.clone().dispatch(tracker.clone(), stop.clone()));
+    shutdown.spawn_vital(
+        "the ear for webhooks",
+        workers::wake_webhooks(pool.clone(), webhooks.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the dispatcher of webhooks",
+        webhooks.clone().dispatch(tracker.clone(), stop.clone()),
+    );
     Ok(webhooks)
 }
 
-pub(super) fn start_journal(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Journal {
-    let (journal, task) = journal(pool.clone(), Arc::clone(clock));
-    shutdown.tracker.spawn(task.run());
+pub(super) fn start_journal(
+    pool: &PgPool,
+    clock: &SharedClock,
+    lease: &Lease,
+    shutdown: &Shutdown,
+) -> Journal {
+    let (journal, task) = journal(pool.clone(), Arc::clone(clock), lease.clone());
+    shutdown.spawn_vital("the journal", task.run());
     journal
 }
 
 /// The loops of messages that wait for their next attempt.
 pub(super) fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shutdown) {
-    let tracker = &shutdown.tracker;
-    tracker.spawn(workers::hold_messages(sending.leases().clone()));
-    tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
+    let keeping = workers::keep_lease(sending.lease_keeper(), shutdown.clone());
+    shutdown.spawn_vital("the keeper of the lease", keeping);
+    let retrying = workers::retry(sending, providers, shutdown.soft.clone());
+    shutdown.spawn_vital("the queue", retrying);
 }
 
 /// The loops that nobody waits for.
@@ -96,30 +104,32 @@ pub(super) fn look_after(
     shutdown: &Shutdown,
 ) {
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    tracker.spawn(workers::replies(
-        mailboxes.clone(),
-        tracker.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
-    tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
-    tracker.spawn(workers::forget_lapsed_links(
-        mailboxes.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::end_sessions(
-        pool.clone(),
-        accounts.clone(),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::add_up(
-        Reports::new(pool.clone(), Arc::clone(&clock)),
-        stop.clone(),
-    ));
-    tracker.spawn(workers::keep_partitions(
-        pool.clone(),
-        clock,
-        retention_days,
-        stop.clone(),
-    ));
+    shutdown.spawn_vital(
+        "the look for replies",
+        workers::replies(mailboxes.clone(), tracker.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the refresh of idle tokens",
+        workers::refresh_idle(mailboxes.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the removal of deleted apps",
+        workers::remove_traces(mailboxes.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the removal of lapsed connect links",
+        workers::forget_lapsed_links(mailboxes.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the end of sessions",
+        workers::end_sessions(pool.clone(), accounts.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the counters",
+        workers::add_up(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the log's partitions",
+        workers::keep_partitions(pool.clone(), clock, retention_days, stop.clone()),
+    );
 }

@@ -16,6 +16,7 @@ use crate::providers::mail::smtp::connection::{
     Connection, Content, Credential, Endpoint, Envelope, StageError,
 };
 use crate::providers::mail::smtp::reply::Reply;
+use crate::providers::mail::transport::Unasked;
 use crate::providers::mail::verdict::Failure;
 use crate::providers::tls::{self, ClientTlsError};
 use crate::types::message::Message;
@@ -169,7 +170,7 @@ impl Relay {
 impl Submission {
     /// Sends the message.
     pub async fn finish(mut self, message: &Message) -> Relayed {
-        match self.connection.content(message).await {
+        match self.connection.content(message, &Unasked).await {
             Content::Replied(reply) | Content::RefusedEarly(reply) => match reply.code {
                 250 => Relayed::Sent,
                 400.. => Relayed::NotSent(refused(&reply)),

@@ -46,6 +46,9 @@ pub enum DevError {
     /// The folder.
     #[error(transparent)]
     Home(#[from] HomeError),
+    /// It ended by itself.
+    #[error("{0}")]
+    Failed(String),
     /// The database.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
@@ -139,7 +142,11 @@ async fn with_database(
     let run = serve(home, database, files, &provider, settings, clock, &shutdown).await;
     let finished = shutdown.finish().await;
     sandbox_shutdown.finish().await?;
-    run.and(finished.map_err(DevError::from))
+    run.and(finished.map_err(DevError::from))?;
+    match shutdown.failure() {
+        Some(why) => Err(DevError::Failed(why.to_owned())),
+        None => Ok(()),
+    }
 }
 
 async fn serve(

@@ -1,6 +1,7 @@
 //! How long the sandbox takes over mail to `slow@…`.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -13,6 +14,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub struct SlowMail {
     /// How many hold it.
     holders: Arc<watch::Sender<usize>>,
+    /// How much mail waits.
+    waiting: Arc<AtomicUsize>,
 }
 
 impl SlowMail {
@@ -23,7 +26,14 @@ impl SlowMail {
         Hold(self.clone())
     }
 
+    /// Messages that have come whole and aren't taken yet.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     pub(super) async fn pause(&self) {
+        let _waits = Waits::new(&self.waiting);
         let mut holders = self.holders.subscribe();
         if *holders.borrow_and_update() == 0 {
             tokio::time::sleep(PAUSE).await;
@@ -31,6 +41,22 @@ impl SlowMail {
             // The sender is this value's own.
             drop(holders.wait_for(|holders| *holders == 0).await);
         }
+    }
+}
+
+/// One message, until it is dropped.
+struct Waits<'a>(&'a AtomicUsize);
+
+impl<'a> Waits<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Sending;
 use super::verify::Presence;
 use crate::mailboxes::{Mailbox, TokenError};
-use crate::providers::mail::transport::Recipients;
+use crate::providers::mail::transport::{Leave, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 
@@ -25,6 +25,8 @@ pub(super) struct Submission<'a> {
     pub(super) message: &'a Message,
     /// Its Message-ID header, with the angle brackets.
     pub(super) message_id: Option<&'a str>,
+    /// Asked before the last of it leaves.
+    pub(super) leave: &'a dyn Leave,
 }
 
 /// What came of an attempt.
@@ -82,6 +84,7 @@ impl Sending {
             mailbox,
             recipients,
             message,
+            leave,
             ..
         } = submission;
         let Some(provider) = self.providers.get(mailbox.plugin) else {
@@ -96,7 +99,7 @@ impl Sending {
             let started = Instant::now();
             let verdict = provider
                 .transport
-                .submit(&account, recipients, message)
+                .submit(&account, recipients, message, leave)
                 .await;
             metrics::histogram!("mailgate_provider_seconds", "plugin" => mailbox.plugin.as_str())
                 .record(started.elapsed());

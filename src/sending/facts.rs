@@ -58,6 +58,7 @@ impl Facts {
                 attempt,
             },
             answer: None,
+            freed_key: None,
         }
     }
 
@@ -77,6 +78,7 @@ impl Facts {
                 attempt,
             },
             answer: None,
+            freed_key: None,
         }
     }
 

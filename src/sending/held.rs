@@ -1,19 +1,9 @@
-//! The messages that this process works on, so that their leases go on while it lives, and end soon
-//! after it has died.
+//! The messages that this process works on at this moment.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chrono::TimeDelta;
-use sqlx::PgPool;
-use tokio_util::sync::CancellationToken;
-
-use crate::storage::spool;
-use crate::types::clock::SharedClock;
 use crate::types::ids::LogId;
-
-/// How long a message is held without a word from its process.
-pub(super) const LEASE: TimeDelta = TimeDelta::seconds(60);
 
 /// The messages by id, and how often each is held.
 #[derive(Debug, Clone, Default)]
@@ -56,45 +46,5 @@ impl Drop for Hold {
                 by_id.remove(&self.id);
             }
         }
-    }
-}
-
-/// The leases of the messages that this process works on.
-#[derive(Debug, Clone)]
-pub struct Leases {
-    pool: PgPool,
-    clock: SharedClock,
-    pub(super) held: Held,
-    pub(super) nobody_sends: CancellationToken,
-}
-
-impl Leases {
-    pub(super) fn new(pool: PgPool, clock: SharedClock) -> Self {
-        Self {
-            pool,
-            clock,
-            held: Held::default(),
-            nobody_sends: CancellationToken::new(),
-        }
-    }
-
-    /// Cancelled when the last [`Sending`](super::Sending) is gone: nothing is held from then on.
-    #[must_use]
-    pub fn nobody_sends(&self) -> &CancellationToken {
-        &self.nobody_sends
-    }
-
-    /// Says that this process lives, and which messages it works on.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn extend(&self) -> Result<(), sqlx::Error> {
-        let ids = self.held.ids();
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let mut connection = self.pool.acquire().await?;
-        spool::extend_leases(&mut connection, &ids, self.clock.now() + LEASE).await
     }
 }

@@ -5,12 +5,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
 
 use super::pipeline::{Answer, Outcome, Receipt};
 use super::{SendError, Sending};
 use crate::providers::mail::verdict::Failure;
-use crate::storage::email_logs;
 use crate::storage::idempotency_keys::{self, Known};
+use crate::storage::{email_logs, gateways};
 use crate::types::ids::{AppId, LogId};
 use crate::types::log_status::LogStatus;
 use crate::types::plugin::Plugin;
@@ -225,11 +226,7 @@ impl Sending {
                 });
                 // Whoever stored the message may not have heard so, and be about to take it back.
                 let may_go = matches!(outcome, Ok(Outcome::Queued { .. })) && !is_bound;
-                if may_go
-                    && !idempotency_keys::bind(&mut connection, app, &key.key, log)
-                        .await
-                        .map_err(unreadable)?
-                {
+                if may_go && !self.bind(&mut connection, app, key, log).await? {
                     return Ok(None);
                 }
                 outcome
@@ -248,6 +245,36 @@ impl Sending {
                 replayed: true,
             })
         })
+    }
+
+    /// Binds an answer that is about to be told; `false` where its message was taken back. Where that can't be
+    /// known, nothing is told but that it is being worked on, since the message may go out.
+    async fn bind(
+        &self,
+        connection: &mut PgConnection,
+        app: AppId,
+        key: &IdempotencyKey,
+        log: LogId,
+    ) -> Result<bool, SendError> {
+        let id = self.lease.id();
+        let bound = async {
+            Ok(
+                if idempotency_keys::bind(connection, id, app, &key.key, log).await? {
+                    Some(true)
+                } else if gateways::is_living(connection, id).await? {
+                    Some(false)
+                } else {
+                    None
+                },
+            )
+        };
+        bound
+            .await
+            .unwrap_or_else(|error: sqlx::Error| {
+                tracing::error!(app_id = %app, %error, "an idempotency key can't be bound to its answer");
+                None
+            })
+            .ok_or(SendError::InFlight)
     }
 
     /// Forgets keys that are older than a day.

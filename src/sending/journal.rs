@@ -17,14 +17,15 @@ use tokio::time::timeout;
 
 use super::minimal;
 use crate::storage::idempotency_keys::{self, NewKey};
-use crate::storage::journal;
+use crate::storage::journal::{self, Fenced, HasEnded};
 use crate::storage::pool::OwnConnection;
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
 use crate::types::clock::SharedClock;
 use crate::types::event::Emission;
-use crate::types::ids::{AppId, LogId};
+use crate::types::ids::{AppId, GatewayId, LogId};
+use crate::types::lease::Lease;
 use listened::Listened;
 
 /// Entries that wait at most; past it, callers wait for a place.
@@ -38,8 +39,14 @@ const COMMIT: Duration = Duration::from_secs(15);
 
 /// An entry was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the journal can't write to the database")]
-pub struct NotWritten;
+pub enum NotWritten {
+    /// Or nobody knows: the database did not say.
+    #[error("the journal can't write to the database")]
+    Trouble,
+    /// Another process has ended this one, and took up what it had in hand.
+    #[error("this process was ended by another one")]
+    Ended,
+}
 
 /// What came of an opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,10 +66,12 @@ pub struct Ending {
     pub emission: Emission,
     /// What its caller is told: the idempotency key, and the answer under it.
     pub answer: Option<(String, Value)>,
+    /// Nothing was sent, and its caller was told nothing: the idempotency key is free again.
+    pub freed_key: Option<String>,
 }
 
 enum Entry {
-    Open(Box<Opening>, Option<NewKey>),
+    Open(Arc<Opening>, Option<NewKey>),
     Close(Arc<Ending>),
 }
 
@@ -76,7 +85,7 @@ struct Waiting {
 impl Waiting {
     fn minimal(self) -> Self {
         let entry = match self.entry {
-            Entry::Open(opening, key) => Entry::Open(Box::new(minimal::opening(&opening)), key),
+            Entry::Open(opening, key) => Entry::Open(Arc::new(minimal::opening(&opening)), key),
             Entry::Close(ending) => Entry::Close(Arc::new(minimal::ending(&ending))),
         };
         Self {
@@ -98,19 +107,21 @@ pub struct Journal {
 pub struct JournalTask {
     connection: OwnConnection,
     clock: SharedClock,
+    lease: Lease,
     entries: mpsc::Receiver<Waiting>,
     listened: Listened,
 }
 
-/// A journal and the task that has to run for it.
+/// A journal of the process that has a lease, and the task that has to run for it.
 #[must_use]
-pub fn journal(pool: PgPool, clock: SharedClock) -> (Journal, JournalTask) {
+pub fn journal(pool: PgPool, clock: SharedClock, lease: Lease) -> (Journal, JournalTask) {
     let (sender, receiver) = mpsc::channel(WAITING);
     (
         Journal { entries: sender },
         JournalTask {
             connection: OwnConnection::new(pool),
             clock,
+            lease,
             entries: receiver,
             listened: Listened::default(),
         },
@@ -124,8 +135,12 @@ impl Journal {
     /// # Errors
     ///
     /// [`NotWritten`]; the message must not be submitted then.
-    pub async fn open(&self, opening: Opening, key: Option<NewKey>) -> Result<Opened, NotWritten> {
-        self.write(Entry::Open(Box::new(opening), key)).await
+    pub async fn open(
+        &self,
+        opening: Arc<Opening>,
+        key: Option<NewKey>,
+    ) -> Result<Opened, NotWritten> {
+        self.write(Entry::Open(opening, key)).await
     }
 
     /// Says how a message ended. Returns once that is committed.
@@ -146,8 +161,8 @@ impl Journal {
                 answer,
             })
             .await
-            .map_err(|_| NotWritten)?;
-        written.await.unwrap_or(Err(NotWritten))
+            .map_err(|_| NotWritten::Trouble)?;
+        written.await.unwrap_or(Err(NotWritten::Trouble))
     }
 }
 
@@ -193,6 +208,24 @@ impl<'a> Batch<'a> {
                 Some((ending.emission.app, key.as_str(), answer))
             })
             .collect()
+    }
+
+    /// Keys that are free again.
+    fn freed(&self) -> Vec<(AppId, &'a str, LogId)> {
+        (self.endings.iter())
+            .filter_map(|ending| {
+                let key = ending.freed_key.as_deref()?;
+                Some((ending.emission.app, key, ending.closing.id))
+            })
+            .collect()
+    }
+
+    /// Whether all of it is one statement.
+    fn is_plain(&self) -> bool {
+        self.keys.is_empty()
+            && self.stripped.is_empty()
+            && (self.endings.iter())
+                .all(|ending| ending.answer.is_none() && ending.freed_key.is_none())
     }
 
     fn closings(&self) -> Vec<&'a Closing> {
@@ -263,7 +296,8 @@ impl JournalTask {
     async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Vec<Waiting> {
         let count = waiting.len();
         let error = match self.try_commit(&waiting).await {
-            Ok(written) => return written.tell(waiting),
+            Ok(Ok(written)) => return written.tell(waiting),
+            Ok(Err(HasEnded)) => return self.has_ended(waiting),
             Err(error) => error,
         };
         let is_refused = is_refusal(&error);
@@ -289,29 +323,39 @@ impl JournalTask {
     async fn commit_minimal(&mut self, waiting: Vec<Waiting>) -> Vec<Waiting> {
         let minimal: Vec<Waiting> = waiting.into_iter().map(Waiting::minimal).collect();
         match self.try_commit(&minimal).await {
-            Ok(written) => {
+            Ok(Ok(written)) => {
                 metrics::counter!("mailgate_journal_refused_total").increment(1);
                 written.tell(minimal)
             }
+            Ok(Err(HasEnded)) => self.has_ended(minimal),
             Err(error) => not_written(minimal, &error),
         }
     }
 
+    /// Tells all that their messages are in other hands.
+    fn has_ended(&self, waiting: Vec<Waiting>) -> Vec<Waiting> {
+        self.lease.end();
+        for one in waiting {
+            let _ = one.answer.send(Err(NotWritten::Ended));
+        }
+        Vec::new()
+    }
+
     /// Bounded, since a database host that has vanished never answers, and all sending waits here.
-    async fn try_commit(&mut self, waiting: &[Waiting]) -> Result<Written, sqlx::Error> {
+    async fn try_commit(&mut self, waiting: &[Waiting]) -> Fenced<Written> {
         let started = Instant::now();
         let batch = Batch::of(waiting);
-        let now = self.clock.now();
+        let (gateway, now) = (self.lease.id(), self.clock.now());
         let only_sent = self.listened.is_only_sent(&batch);
         let written = timeout(
             COMMIT,
             self.connection
-                .run(async |connection| write(connection, &batch, only_sent, now).await),
+                .run(async |connection| write(connection, gateway, &batch, only_sent, now).await),
         )
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut));
         metrics::histogram!("mailgate_journal_commit_seconds").record(started.elapsed());
-        if let Ok(written) = &written {
+        if let Ok(Ok(written)) = &written {
             self.listened.learn(&batch, &written.left);
         }
         written
@@ -322,25 +366,23 @@ impl JournalTask {
 fn not_written(waiting: Vec<Waiting>, error: &sqlx::Error) -> Vec<Waiting> {
     tracing::error!(%error, count = waiting.len(), "the journal can't be written");
     for one in waiting {
-        let _ = one.answer.send(Err(NotWritten));
+        let _ = one.answer.send(Err(NotWritten::Trouble));
     }
     Vec::new()
 }
 
 async fn write(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     batch: &Batch<'_>,
     only_sent: bool,
     now: DateTime<Utc>,
-) -> Result<Written, sqlx::Error> {
+) -> Fenced<Written> {
     // One statement needs no transaction of its own.
-    if batch.keys.is_empty()
-        && batch.stripped.is_empty()
-        && batch.endings.iter().all(|ending| ending.answer.is_none())
-    {
-        let left = write_messages(connection, &batch.openings, batch, only_sent, now).await?;
+    if batch.is_plain() {
+        let left = write_messages(connection, gateway, &batch.openings, batch, only_sent, now);
         let twins = HashSet::new();
-        return Ok(Written { twins, left });
+        return Ok(left.await?.map(|left| Written { twins, left }));
     }
     let mut transaction = connection.begin().await?;
     let mut twins: HashSet<LogId> = batch.keys.iter().map(|key| key.log).collect();
@@ -355,38 +397,51 @@ async fn write(
     let openings: Vec<&Opening> = (batch.openings.iter().copied())
         .filter(|opening| !twins.contains(&opening.id))
         .collect();
-    let left = write_messages(&mut transaction, &openings, batch, only_sent, now).await?;
+    let left = write_messages(&mut transaction, gateway, &openings, batch, only_sent, now);
+    let left = match left.await? {
+        Ok(left) => left,
+        // What the transaction has done so far goes with it.
+        Err(ended) => return Ok(Err(ended)),
+    };
     idempotency_keys::answer(&mut transaction, &batch.answers(&left)).await?;
+    idempotency_keys::free(&mut transaction, &batch.freed()).await?;
     transaction.commit().await?;
-    Ok(Written { twins, left })
+    Ok(Ok(Written { twins, left }))
 }
 
 /// Answers the endings that are left for the next batch.
 async fn write_messages(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     openings: &[&Opening],
     batch: &Batch<'_>,
     only_sent: bool,
     now: DateTime<Utc>,
-) -> Result<HashSet<LogId>, sqlx::Error> {
+) -> Fenced<HashSet<LogId>> {
     let closings = batch.closings();
     match (openings.is_empty(), closings.is_empty()) {
-        (true, true) => {}
-        (false, true) => journal::open(connection, openings).await?,
+        (true, true) => Ok(Ok(HashSet::new())),
+        (false, true) => {
+            let opened = journal::open(connection, gateway, openings).await?;
+            Ok(opened.map(|()| HashSet::new()))
+        }
         _ if only_sent => {
-            let written = journal::write_sent(connection, openings, &closings).await?;
-            let mut left: HashSet<LogId> = closings.iter().map(|closing| closing.id).collect();
-            for id in written {
-                left.remove(&id);
-            }
-            return Ok(left);
+            let written = journal::write_sent(connection, gateway, openings, &closings).await?;
+            Ok(written.map(|written| {
+                let mut left: HashSet<LogId> = closings.iter().map(|closing| closing.id).collect();
+                for id in written {
+                    left.remove(&id);
+                }
+                left
+            }))
         }
         _ => {
             let events: Vec<NewMessage> = (batch.endings.iter())
                 .map(|ending| NewMessage::of(&ending.emission, now))
                 .collect();
-            journal::write(connection, openings, &closings, &events, now).await?;
+            let written =
+                journal::write(connection, gateway, openings, &closings, &events, now).await?;
+            Ok(written.map(|()| HashSet::new()))
         }
     }
-    Ok(HashSet::new())
 }

@@ -34,6 +34,7 @@ pub(super) fn ending(ending: &Ending) -> Ending {
             ..ending.emission.clone()
         },
         answer: None,
+        freed_key: ending.freed_key.clone(),
     }
 }
 

@@ -1,17 +1,19 @@
 //! The way of a message from open to close.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
 use super::attempt::{Attempted, Submission};
 use super::budget::Share;
 use super::facts::{Facts, report};
-use super::held::LEASE;
+use super::hand_over::LeftOver;
 use super::idempotency::{self, IdempotencyKey};
-use super::journal::Opened;
+use super::journal::{NotWritten, Opened};
 use super::pace::Pace;
 use super::prepared::Prepared;
 use super::settle::Settled;
-use super::write::StoreError;
+use super::write::{Closed, StoreError};
 use super::{SendError, Sending};
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -76,6 +78,7 @@ struct First<'a> {
     receipt: Receipt,
     message: &'a Message,
     key: Option<&'a IdempotencyKey>,
+    opening: Arc<Opening>,
 }
 
 impl Sending {
@@ -146,16 +149,12 @@ impl Sending {
             recipients: recipients.addresses.clone(),
             smtputf8: recipients.smtputf8,
             opened_at: at,
-            lease_until: self.clock.now() + LEASE,
+            key: key.as_ref().map(|key| key.key.clone()),
         };
+        let opening = Arc::new(opening);
         let _hold = self.held.hold(id);
-        let new_key = key.as_ref().map(|key| NewKey {
-            app,
-            key: key.key.clone(),
-            request_digest: key.request_digest.clone(),
-            log: id,
-        });
-        match self.journal.open(opening, new_key).await {
+        let new_key = key.as_ref().map(|key| new_key(app, id, key));
+        match self.journal.open(Arc::clone(&opening), new_key).await {
             Ok(Opened::Here) => {}
             Ok(Opened::Twin) => {
                 let Some(key) = key else {
@@ -165,10 +164,11 @@ impl Sending {
                 let answer = self.answer_to(app, &key).await?;
                 return answer.ok_or(SendError::NotTaken);
             }
-            Err(_) => {
+            Err(NotWritten::Trouble) => {
                 self.withdraw(id, app, key.as_ref());
                 return Err(SendError::NotTaken);
             }
+            Err(NotWritten::Ended) => return Err(SendError::NotTaken),
         }
         let first = First {
             receipt: Receipt {
@@ -180,6 +180,7 @@ impl Sending {
             facts,
             message: &message,
             key: key.as_ref(),
+            opening,
         };
         let outcome = match self.pace(mailbox).await {
             Pace::Go => {
@@ -188,6 +189,7 @@ impl Sending {
                     recipients: &recipients,
                     message: &message,
                     message_id: message_id.as_deref(),
+                    leave: &self.lease,
                 };
                 self.try_first(first, submission).await
             }
@@ -226,6 +228,7 @@ impl Sending {
                 });
                 let mut ending = first.facts.sent(message_id, Some(attempt));
                 ending.answer = first.answer(&outcome);
+                // What the provider said stands, whoever has the message in hand by now.
                 self.close(ending).await;
                 Ok(outcome)
             }
@@ -237,8 +240,11 @@ impl Sending {
                     may_have_arrived,
                 };
                 ending.answer = first.answer(&outcome);
-                self.close(ending).await;
-                Ok(outcome)
+                match self.close(ending).await {
+                    // Whoever has it in hand may find that it has arrived.
+                    Closed::Ended if may_have_arrived => Err(SendError::Unknown),
+                    _ => Ok(outcome),
+                }
             }
             Settled::Again {
                 failure,
@@ -284,13 +290,31 @@ impl Sending {
         };
         let answer = first.answer(&outcome);
         let stored = self
-            .store(&first.facts, &deferral, Some(first.message), answer)
+            .store(&first.facts, &deferral, Some(first.message), answer.clone())
             .await;
-        let Err(error) = stored else {
-            return Ok(outcome);
+        let error = match stored {
+            Ok(()) => return Ok(outcome),
+            Err(StoreError::Ended) if outcome_unknown => return Err(SendError::Unknown),
+            Err(StoreError::Ended) => {
+                let left = LeftOver {
+                    facts: &first.facts,
+                    opening: &first.opening,
+                    key: first.key.map(|key| new_key(first.facts.app, id, key)),
+                    message: first.message,
+                };
+                return match self.hand_over(left, &deferral, answer).await {
+                    Ok(()) => Ok(outcome),
+                    Err(error) => {
+                        tracing::error!(log_id = %id, %error, "a message that was not sent can't be handed over: its sender is told to keep it");
+                        Err(SendError::NotTaken)
+                    }
+                };
+            }
+            Err(error) => error,
         };
         self.withdraw(id, first.facts.app, first.key);
         match error {
+            StoreError::Ended => Err(SendError::NotTaken),
             StoreError::QuotaFull => {
                 metrics::counter!("mailgate_waiting_refused_total").increment(1);
                 Err(SendError::QuotaFull)
@@ -300,6 +324,15 @@ impl Sending {
                 Err(SendError::NotTaken)
             }
         }
+    }
+}
+
+fn new_key(app: AppId, log: LogId, key: &IdempotencyKey) -> NewKey {
+    NewKey {
+        app,
+        key: key.key.clone(),
+        request_digest: key.request_digest.clone(),
+        log,
     }
 }
 

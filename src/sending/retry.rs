@@ -1,6 +1,7 @@
 //! Later attempts: messages that are due, and messages whose process died.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,7 +11,8 @@ use super::attempt::{Attempted, Submission};
 use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
-use super::held::LEASE;
+use super::journal::Ending;
+use super::leaving::StoredLeaves;
 use super::pace::Pace;
 use super::settle::{Settled, UNVERIFIABLE};
 use super::verify::Presence;
@@ -18,7 +20,8 @@ use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::spool::{Attempt, Claimed, Deferral};
-use crate::storage::{apps, spool};
+use crate::storage::{apps, gateways, spool};
+use crate::types::ids::LogId;
 use crate::types::message::Message;
 
 /// Stored messages that one process tries at once.
@@ -26,6 +29,9 @@ pub(super) const PLACES: usize = 32;
 
 /// Abandoned messages that are looked at together.
 const ROUND: i64 = 64;
+
+/// How long a message rests whose mailbox can't be looked into at the moment.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How long a message waits again whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -51,8 +57,6 @@ enum Tried {
     Blocked(Blocked),
     /// Nothing was sent: the mailbox has sent as much as it may.
     Paced(DateTime<Utc>, &'static str),
-    /// Nothing was sent: others have taken the message over.
-    TakenOver,
     /// Nothing was sent: the process is about to end.
     GivenBack,
 }
@@ -86,7 +90,7 @@ impl Sending {
         let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, now, now + LEASE, &held, limit).await?
+            spool::claim_due(&mut connection, self.lease.id(), now, &held, limit).await?
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {
@@ -99,18 +103,69 @@ impl Sending {
         Ok(count)
     }
 
-    /// Brings messages to an end, or back into the queue, whose process died while it worked on them.
+    /// Takes up messages whose process has ended: brings them to an end, or back into the queue. Answers how
+    /// many there were.
     ///
     /// # Errors
     ///
     /// What the database said.
-    pub async fn recover_abandoned(&self) -> Result<usize, sqlx::Error> {
-        let now = self.clock.now();
-        let held = self.held.ids();
-        let abandoned = {
+    pub async fn take_over(&self) -> Result<usize, sqlx::Error> {
+        let gateway = self.lease.id();
+        let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_abandoned(&mut connection, now, now + LEASE, &held, ROUND).await?
+            let ended = gateways::ended(&mut connection).await?;
+            if ended.is_empty() {
+                return Ok(0);
+            }
+            let claimed = spool::claim_of_ended(&mut connection, gateway, &ended, ROUND).await?;
+            if claimed.is_empty() {
+                gateways::forget(&mut connection, &ended).await?;
+            }
+            claimed
         };
+        self.take_up_left(claimed).await
+    }
+
+    /// As [`Sending::take_over`], with messages that nobody has in hand.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn recover_lapsed(&self) -> Result<usize, sqlx::Error> {
+        let claimed = {
+            let mut connection = self.pool.acquire().await?;
+            spool::claim_lapsed(&mut connection, self.lease.id(), ROUND).await?
+        };
+        self.take_up_left(claimed).await
+    }
+
+    /// As [`Sending::take_over`], with messages that this process has in hand and twice was seen not to work
+    /// on: the task that did has panicked.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn recover_forgotten(&self) -> Result<usize, sqlx::Error> {
+        let before = self.held.ids();
+        let mut claimed = {
+            let mut connection = self.pool.acquire().await?;
+            spool::in_hand_beside(&mut connection, self.lease.id(), &before).await?
+        };
+        let held: HashSet<LogId> = self.held.ids().into_iter().collect();
+        claimed.retain(|claimed| !held.contains(&claimed.id));
+        let seen = claimed.iter().map(|claimed| claimed.id).collect();
+        let seen_before = {
+            let mut forgotten = self
+                .forgotten
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *forgotten, seen)
+        };
+        claimed.retain(|claimed| seen_before.contains(&claimed.id));
+        self.take_up_left(claimed).await
+    }
+
+    async fn take_up_left(&self, abandoned: Vec<Claimed>) -> Result<usize, sqlx::Error> {
         let count = abandoned.len();
         // All of them from now on, since some wait long for a place.
         let holds: Vec<_> = (abandoned.iter())
@@ -121,7 +176,9 @@ impl Sending {
                 let mut connection = self.pool.acquire().await?;
                 let stored = spool::has_chunks(&mut connection, claimed.id).await?;
                 if stored {
-                    spool::put_back(&mut connection, claimed.id, claimed.due_at, now).await?;
+                    let (gateway, now) = (self.lease.id(), self.clock.now());
+                    spool::put_back(&mut connection, gateway, claimed.id, claimed.due_at, now)
+                        .await?;
                 }
                 stored
             };
@@ -153,14 +210,31 @@ impl Sending {
         let facts = Facts::of(&claimed);
         let ending = match presence {
             Presence::Sent => facts.sent(None, None),
-            Presence::Absent => facts.failed(NOT_SENT.to_owned(), None),
-            // Its lease brings it back.
-            Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => return,
+            Presence::Absent => Ending {
+                freed_key: claimed.key,
+                ..facts.failed(NOT_SENT.to_owned(), None)
+            },
+            Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => {
+                self.look_again(claimed.id).await;
+                return;
+            }
             Presence::NotNow | Presence::NotFound | Presence::Unknowable => {
                 facts.failed(format!("{UNVERIFIABLE} ({CUT_OFF})"), None)
             }
         };
         self.close(ending).await;
+    }
+
+    /// Lets go of a message that is to be looked at again.
+    async fn look_again(&self, id: LogId) {
+        let let_go = async {
+            let mut connection = self.pool.acquire().await?;
+            spool::look_again(&mut connection, self.lease.id(), id, LOOK_AGAIN).await
+        };
+        if let Err(error) = let_go.await {
+            // It is found among what this process has in hand and does not work on.
+            tracing::warn!(log_id = %id, %error, "a message can't be let go of");
+        }
     }
 
     async fn retry(&self, claimed: Claimed) {
@@ -174,9 +248,6 @@ impl Sending {
                     milliseconds: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
                 };
                 self.end_attempt(&claimed, attempted, attempt).await;
-            }
-            Ok(Tried::TakenOver) => {
-                tracing::warn!(log_id = %claimed.id, "a stored message was taken over while it was being prepared");
             }
             Ok(Tried::GivenBack) => self.give_back(&claimed).await,
             Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until).await,
@@ -206,19 +277,19 @@ impl Sending {
             addresses: claimed.recipients.clone(),
             smtputf8: claimed.smtputf8,
         };
-        let is_ours = {
-            let mut connection = self.pool.acquire().await?;
-            spool::mark_submitting(&mut connection, claimed.id, claimed.due_at).await?
+        let leave = StoredLeaves {
+            pool: self.pool.clone(),
+            lease: self.lease.clone(),
+            id: claimed.id,
+            due_at: claimed.due_at,
         };
-        if !is_ours {
-            return Ok(Tried::TakenOver);
-        }
         let attempted = self
             .attempt(Submission {
                 mailbox: &mailbox,
                 recipients: &recipients,
                 message: &message,
                 message_id: claimed.message_id.as_deref(),
+                leave: &leave,
             })
             .await;
         Ok(Tried::Attempted(attempted))
@@ -273,11 +344,11 @@ impl Sending {
     async fn give_back(&self, claimed: &Claimed) {
         let given_back = async {
             let mut connection = self.pool.acquire().await?;
-            let now = self.clock.now();
-            spool::put_back(&mut connection, claimed.id, claimed.due_at, now).await
+            let (gateway, now) = (self.lease.id(), self.clock.now());
+            spool::put_back(&mut connection, gateway, claimed.id, claimed.due_at, now).await
         };
         if let Err(error) = given_back.await {
-            // Its lease brings it back.
+            // Whoever ends this process's row finds it.
             tracing::warn!(log_id = %claimed.id, %error, "a stored message can't be given back");
         }
     }

@@ -4,20 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use sqlx::{Postgres, Transaction};
+use sqlx::PgConnection;
 
 use super::Sending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
-use super::journal::Ending;
+use super::journal::{Ending, NotWritten};
 use super::minimal;
 use crate::storage::email_counters;
 use crate::storage::email_logs;
+use crate::storage::gateways;
 use crate::storage::idempotency_keys;
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
-use crate::types::ids::{AppId, LogId};
+use crate::types::ids::{AppId, GatewayId, LogId};
+use crate::types::log_status::LogStatus;
 use crate::types::message::Message;
 
 /// Attempts to write what became of a message while its caller waits.
@@ -29,19 +31,31 @@ pub(super) enum StoreError {
     /// Its app's quota is used up.
     #[error("as much of the app's mail as may wait does so already")]
     QuotaFull,
+    /// This process was ended by another one, which has taken the message over.
+    #[error("this process was ended by another one")]
+    Ended,
     /// What the database said.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+}
+
+/// What came of writing the end of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Closed {
+    /// It is written, or will be.
+    Here,
+    /// It is not: this process was ended, and another one brings the message to its end.
+    Ended,
 }
 
 impl Sending {
     /// Writes the end of a message. What the provider answered stands whatever the database says, so
     /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
     /// is written or the process ends.
-    pub(super) async fn close(&self, ending: Ending) {
+    pub(super) async fn close(&self, ending: Ending) -> Closed {
         let ending = Arc::new(ending);
-        if self.try_close(&ending, WRITE_ATTEMPTS).await {
-            return;
+        if let Some(closed) = self.try_close(&ending, WRITE_ATTEMPTS).await {
+            return closed;
         }
         tracing::error!(
             log_id = %ending.closing.id,
@@ -56,7 +70,7 @@ impl Sending {
                 written = sending.try_close(&ending, u32::MAX) => written,
                 () = sending.stop.cancelled() => sending.try_close(&ending, 1).await,
             };
-            if !written {
+            if written.is_none() {
                 tracing::error!(
                     log_id = %ending.closing.id,
                     status = ending.closing.status.as_str(),
@@ -64,18 +78,31 @@ impl Sending {
                 );
             }
         });
+        Closed::Here
     }
 
-    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> bool {
+    /// `None` when it is not written. What a provider has taken is a fact, which is written even when this
+    /// process was ended.
+    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> Option<Closed> {
         for attempt in 0..attempts {
             if attempt > 0 {
                 tokio::time::sleep(pause_before(attempt)).await;
             }
-            if self.journal.close(Arc::clone(ending)).await.is_ok() {
-                return true;
+            match self.journal.close(Arc::clone(ending)).await {
+                Ok(()) => return Some(Closed::Here),
+                Err(NotWritten::Ended) if ending.closing.status != LogStatus::Sent => {
+                    return Some(Closed::Ended);
+                }
+                Err(NotWritten::Ended) => match self.stand_by(ending).await {
+                    Ok(()) => return Some(Closed::Here),
+                    Err(error) => {
+                        tracing::error!(log_id = %ending.closing.id, %error, "a message that was sent can't be said to be so yet");
+                    }
+                },
+                Err(NotWritten::Trouble) => {}
             }
         }
-        false
+        None
     }
 
     /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
@@ -112,12 +139,16 @@ impl Sending {
         for attempt in 1..u32::MAX {
             match self.try_store(facts, deferral, None, None).await {
                 Ok(()) => return,
+                Err(StoreError::Ended) => {
+                    tracing::warn!(log_id = %deferral.id, "a stored message is in other hands, and not put back");
+                    return;
+                }
                 Err(StoreError::Database(sqlx::Error::RowNotFound)) => {
                     tracing::info!(log_id = %deferral.id, "a stored message is gone, and not put back");
                     return;
                 }
                 Err(error) if self.stop.is_cancelled() => {
-                    // The row's lease brings it back.
+                    // Whoever ends this process's row finds it.
                     tracing::error!(log_id = %deferral.id, %error, "a stored message was not put back");
                     return;
                 }
@@ -141,16 +172,22 @@ impl Sending {
         message: Option<&Message>,
         answer: Option<(String, Value)>,
     ) -> Result<(), StoreError> {
-        let transaction = self.pool.begin().await?;
-        let stored = self.store_in(transaction, facts, deferral, message, answer);
+        let gateway = self.lease.id();
+        let stored = async {
+            let mut transaction = self.pool.begin().await?;
+            self.store_in(&mut transaction, gateway, facts, deferral, message, answer)
+                .await?;
+            Ok(transaction.commit().await?)
+        };
         match stored.await {
             Err(StoreError::Database(error)) if is_refusal(&error) => {
                 tracing::warn!(log_id = %deferral.id, %error, "a message is stored without what strangers wrote in it");
                 let mut transaction = self.pool.begin().await?;
                 spool::strip(&mut transaction, &[deferral.id]).await?;
                 let (facts, deferral) = (minimal::facts(facts), minimal::deferral(deferral));
-                self.store_in(transaction, &facts, &deferral, message, None)
+                self.store_in(&mut transaction, gateway, &facts, &deferral, message, None)
                     .await?;
+                transaction.commit().await?;
                 metrics::counter!("mailgate_journal_refused_total").increment(1);
                 Ok(())
             }
@@ -158,44 +195,51 @@ impl Sending {
         }
     }
 
-    async fn store_in(
+    /// All of it within the caller's transaction, for a process in whose hands the message is.
+    pub(super) async fn store_in(
         &self,
-        mut transaction: Transaction<'_, Postgres>,
+        transaction: &mut PgConnection,
+        gateway: GatewayId,
         facts: &Facts,
         deferral: &Deferral,
         message: Option<&Message>,
         answer: Option<(String, Value)>,
     ) -> Result<(), StoreError> {
-        let Some(deferred) = spool::defer(&mut transaction, deferral).await? else {
-            let logged = email_logs::ending(&mut transaction, deferral.id).await?;
+        let Some(deferred) = spool::defer(transaction, gateway, deferral).await? else {
+            if !gateways::is_living(transaction, gateway).await? {
+                self.lease.end();
+                return Err(StoreError::Ended);
+            }
+            // Nobody else has had it in hand, so it was this that has been written before.
+            let logged = email_logs::ending(transaction, deferral.id).await?;
             return Ok(logged.map(drop).ok_or(sqlx::Error::RowNotFound)?);
         };
         let is_limited = message.is_some() && !deferral.outcome_unknown;
         // Before it is written, which would cost more than the question.
-        if is_limited && !self.quota.may_hold(&mut transaction, facts.app).await? {
+        if is_limited && !self.quota.may_hold(transaction, facts.app).await? {
             return Err(StoreError::QuotaFull);
         }
         if let Some(message) = message {
             for (position, chunk) in (0..).zip(message.chunks()) {
-                spool::add_chunk(&mut transaction, deferral.id, position, chunk).await?;
+                spool::add_chunk(transaction, deferral.id, position, chunk).await?;
             }
         }
         if deferral.attempt.is_some() {
             let emission = facts.emission(facts.deferred(deferral));
-            webhook_messages::emit(&mut transaction, &[emission], self.clock.now()).await?;
+            webhook_messages::emit(transaction, &[emission], self.clock.now()).await?;
         }
         if let Some((key, answer)) = answer {
             let answers = [(facts.app, key.as_str(), &answer)];
-            idempotency_keys::answer(&mut transaction, &answers).await?;
+            idempotency_keys::answer(transaction, &answers).await?;
         }
         if deferred.is_first {
-            email_counters::count_deferred(&mut transaction, &deferred, 1).await?;
+            email_counters::count_deferred(transaction, &deferred, 1).await?;
         }
         // Last of all, so that the app's other messages wait for the commit alone.
-        if is_limited && !(self.quota.surely_holds(&mut transaction, facts.app)).await? {
+        if is_limited && !(self.quota.surely_holds(transaction, facts.app)).await? {
             return Err(StoreError::QuotaFull);
         }
-        Ok(transaction.commit().await?)
+        Ok(())
     }
 
     /// Takes back what may have been written of a message whose sender was told to keep it: a commit
@@ -238,7 +282,7 @@ impl Sending {
         key: Option<&str>,
     ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
-        let Some(deferred) = spool::withdraw(&mut transaction, id).await? else {
+        let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
             return Ok(!spool::is_there(&mut transaction, id).await?);
         };
         if let Some(key) = key

@@ -8,6 +8,7 @@ pub use rows::{Details, LogRow, details, list};
 
 use sqlx::PgConnection;
 
+use super::spool::Closing;
 use crate::types::ids::LogId;
 
 /// How the log says a message ended.
@@ -42,4 +43,68 @@ pub async fn ending(
     )
     .fetch_optional(connection)
     .await
+}
+
+/// Says that a message was sent that counted as failed: its log row, its last attempt and the counters;
+/// `false` where the log doesn't say that it failed.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bool, sqlx::Error> {
+    let attempt = sent.attempt;
+    let corrected = sqlx::query_scalar!(
+        r#"WITH corrected AS (
+             UPDATE email_logs
+             SET status = 'sent', error_message = NULL, message_id = coalesce($2, message_id)
+             WHERE id = $1 AND status = 'failed_perm'
+             RETURNING id, app_id, plugin, sent_at
+         ), attempted AS (
+             INSERT INTO email_attempts (log_id, number, at, duration_ms, status)
+             SELECT id, $3, $4, $5, 'sent' FROM corrected
+             WHERE $3::integer > 1
+             ON CONFLICT (log_id, number) DO UPDATE
+             SET at = EXCLUDED.at, duration_ms = EXCLUDED.duration_ms, status = EXCLUDED.status,
+                 error_message = NULL
+         ), counted AS (
+             INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
+             SELECT app_id, date_trunc('hour', sent_at, 'UTC'), plugin, change.status, change.messages
+             FROM corrected, (VALUES ('sent', 1), ('failed_perm', -1)) AS change (status, messages)
+         )
+         SELECT EXISTS (SELECT FROM corrected) AS "corrected!""#,
+        sent.id.0,
+        sent.message_id,
+        attempt.map(|attempt| attempt.number),
+        attempt.map(|attempt| attempt.at),
+        attempt.map(|attempt| attempt.milliseconds),
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(corrected)
+}
+
+/// Takes back that a message has failed which is to be sent after all; `false` where the log doesn't say so, or
+/// there was an attempt since. Its row says that it waits once it is stored.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
+    let reopened = sqlx::query_scalar!(
+        r#"WITH reopened AS (
+             UPDATE email_logs SET status = 'failed_temp'
+             WHERE id = $1 AND status = 'failed_perm'
+                   AND NOT EXISTS (SELECT FROM email_attempts WHERE log_id = $1)
+             RETURNING app_id, plugin, sent_at
+         ), counted AS (
+             INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
+             SELECT app_id, date_trunc('hour', sent_at, 'UTC'), plugin, 'failed_perm', -1
+             FROM reopened
+         )
+         SELECT EXISTS (SELECT FROM reopened) AS "reopened!""#,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(reopened)
 }

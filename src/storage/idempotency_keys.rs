@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, LogId};
+use crate::types::ids::{AppId, GatewayId, LogId};
 
 /// A key that a message comes with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,6 +97,62 @@ pub async fn answer(
     Ok(())
 }
 
+/// As [`answer`], of one message: a key that stands for another one by now is left alone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn answer_of(
+    connection: &mut PgConnection,
+    log: LogId,
+    app: AppId,
+    key: &str,
+    told: &Value,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE idempotency_keys SET answer = $4
+         WHERE app_id = $1 AND key = $2 AND log_id = $3",
+        app.0,
+        key,
+        log.0,
+        told,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Sets keys free whose messages have ended without an answer.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn free(
+    connection: &mut PgConnection,
+    freed: &[(AppId, &str, LogId)],
+) -> Result<(), sqlx::Error> {
+    if freed.is_empty() {
+        return Ok(());
+    }
+    let apps: Vec<Uuid> = freed.iter().map(|(app, ..)| app.0).collect();
+    let keys: Vec<&str> = freed.iter().map(|(_, key, _)| *key).collect();
+    let logs: Vec<Uuid> = freed.iter().map(|(.., log)| log.0).collect();
+    // One whose message is in the spool has not ended after all.
+    sqlx::query!(
+        "DELETE FROM idempotency_keys
+         USING unnest($1::uuid[], $2::text[], $3::uuid[]) AS freed (app_id, key, log_id)
+         WHERE idempotency_keys.app_id = freed.app_id AND idempotency_keys.key = freed.key
+               AND idempotency_keys.log_id = freed.log_id AND answer IS NULL
+               AND NOT EXISTS (SELECT FROM spool WHERE spool.id = freed.log_id)",
+        &apps,
+        &keys as &[&str],
+        &logs,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Sets a key free again whose message was never taken; `false` where somebody who asked again was told its
 /// answer ([`bind`]), which stands then.
 ///
@@ -140,23 +196,30 @@ pub fn is_bound(answer: &Value) -> bool {
 }
 
 /// Says that the answer under a key is being told to somebody who asked again: whoever stored its message and
-/// has not heard of it may not take it back any more. `false` where that has happened already.
+/// has not heard of it may not take it back any more. `false` where that has happened already, or this process
+/// has ended.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn bind(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     app: AppId,
     key: &str,
     log: LogId,
 ) -> Result<bool, sqlx::Error> {
     let bound = sqlx::query!(
-        r#"UPDATE idempotency_keys SET answer = answer || '{"bound": true}'
+        r#"WITH fence AS MATERIALIZED (
+               SELECT id FROM gateways WHERE id = $4 AND ended_at IS NULL FOR KEY SHARE
+           )
+           UPDATE idempotency_keys SET answer = answer || '{"bound": true}'
+           FROM fence
            WHERE app_id = $1 AND key = $2 AND log_id = $3 AND answer IS NOT NULL"#,
         app.0,
         key,
         log.0,
+        gateway.0,
     )
     .execute(connection)
     .await?;

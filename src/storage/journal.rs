@@ -9,7 +9,7 @@ use sqlx::types::Uuid;
 
 use super::spool::{Attempt, Closing, Opening};
 use super::webhook_messages::NewMessage;
-use crate::types::ids::LogId;
+use crate::types::ids::{GatewayId, LogId};
 
 /// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
 /// holds a line end.
@@ -32,7 +32,7 @@ struct Openings<'a> {
     recipients: Vec<String>,
     smtputf8: Vec<bool>,
     opened: Vec<DateTime<Utc>>,
-    leases: Vec<DateTime<Utc>>,
+    keys: Vec<Option<&'a str>>,
 }
 
 impl<'a> Openings<'a> {
@@ -56,7 +56,7 @@ impl<'a> Openings<'a> {
             recipients: column(openings, |opening| opening.recipients.join(SEPARATOR)),
             smtputf8: column(openings, |opening| opening.smtputf8),
             opened: column(openings, |opening| opening.opened_at),
-            leases: column(openings, |opening| opening.lease_until),
+            keys: column(openings, |opening| opening.key.as_deref()),
         }
     }
 }
@@ -98,24 +98,26 @@ impl<'a> Closings<'a> {
 
 /// A statement that writes openings, and what comes behind them.
 macro_rules! with_openings {
-    ($opening:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
+    ($opening:ident, $gateway:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
         sqlx::query_scalar!(
-            "WITH opened AS (
+            "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $17 AND ended_at IS NULL FOR KEY SHARE
+         ), opened AS (
              INSERT INTO spool
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
-                  opened_at, state, lease_until)
-             SELECT id, app_id, credential_id, from_address, to_address,
+                  opened_at, state, gateway_id, idempotency_key)
+             SELECT opening.id, app_id, credential_id, from_address, to_address,
                     string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
                     subject, plugin, message_id, size_bytes, has_attachments,
-                    string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', lease_until
-             FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+                    string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', fence.id, key
+             FROM fence, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
                          $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
                          $12::boolean[], $13::text[], $14::boolean[], $15::timestamptz[],
-                         $16::timestamptz[])
+                         $16::text[])
                   AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
                               bcc_addresses, subject, plugin, message_id, size_bytes,
-                              has_attachments, recipients, smtputf8, opened_at, lease_until)
+                              has_attachments, recipients, smtputf8, opened_at, key)
          " + $behind,
             &$opening.ids,
             &$opening.apps,
@@ -132,10 +134,22 @@ macro_rules! with_openings {
             &$opening.recipients,
             &$opening.smtputf8,
             &$opening.opened,
-            &$opening.leases
+            &$opening.keys as &[Option<&str>],
+            $gateway.0
             $(, $argument)*
         )
     };
+}
+
+/// The process that writes has ended: nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HasEnded;
+
+/// What came of a statement that writes only while its process has not ended.
+pub type Fenced<T> = Result<Result<T, HasEnded>, sqlx::Error>;
+
+fn fenced<T>(is_living: bool, value: T) -> Result<T, HasEnded> {
+    if is_living { Ok(value) } else { Err(HasEnded) }
 }
 
 /// Writes openings.
@@ -143,12 +157,20 @@ macro_rules! with_openings {
 /// # Errors
 ///
 /// What the database said; nothing is written then.
-pub async fn open(connection: &mut PgConnection, openings: &[&Opening]) -> Result<(), sqlx::Error> {
+pub async fn open(
+    connection: &mut PgConnection,
+    gateway: GatewayId,
+    openings: &[&Opening],
+) -> Fenced<()> {
     let opening = Openings::of(openings);
-    with_openings!(opening, ") SELECT 1 WHERE false")
-        .fetch_optional(connection)
-        .await?;
-    Ok(())
+    let is_living = with_openings!(
+        opening,
+        gateway,
+        r#") SELECT EXISTS (SELECT FROM fence) AS "is_living!""#
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(fenced(is_living, ()))
 }
 
 /// Writes openings, and the endings of messages that were sent at their first attempt. Those of them that
@@ -160,9 +182,10 @@ pub async fn open(connection: &mut PgConnection, openings: &[&Opening]) -> Resul
 /// What the database said; nothing is written then.
 pub async fn write_sent(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     openings: &[&Opening],
     closings: &[&Closing],
-) -> Result<Vec<LogId>, sqlx::Error> {
+) -> Fenced<Vec<LogId>> {
     let opening = Openings::of(openings);
     let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
     let message_ids: Vec<Option<&str>> = (closings.iter())
@@ -170,11 +193,12 @@ pub async fn write_sent(
         .collect();
     let written = with_openings!(
         opening,
-        "), closing AS (
-             SELECT * FROM unnest($17::uuid[], $18::text[]) AS closing (id, given_message_id)
+        gateway,
+        r#"), closing AS (
+             SELECT * FROM unnest($18::uuid[], $19::text[]) AS closing (id, given_message_id)
          ), taken AS (
-             DELETE FROM spool USING closing
-             WHERE spool.id = closing.id AND NOT is_logged
+             DELETE FROM spool USING closing, fence
+             WHERE spool.id = closing.id AND gateway_id = fence.id AND NOT is_logged
                    AND NOT EXISTS (SELECT FROM apps
                                    WHERE apps.id = spool.app_id AND webhook_url <> '')
                    AND NOT EXISTS (SELECT FROM webhook_configs AS config
@@ -196,13 +220,20 @@ pub async fn write_sent(
              FROM taken
              GROUP BY app_id, hour, plugin
          )
-         SELECT id FROM taken",
+         SELECT id AS "id?" FROM taken
+         UNION ALL
+         SELECT NULL WHERE NOT EXISTS (SELECT FROM fence)"#,
         &ids,
         &message_ids as &[Option<&str>],
     )
     .fetch_all(connection)
     .await?;
-    Ok(written.into_iter().map(LogId).collect())
+    // One row without an id says that there is no fence any more.
+    let is_living = written.iter().all(Option::is_some);
+    Ok(fenced(
+        is_living,
+        written.into_iter().flatten().map(LogId).collect(),
+    ))
 }
 
 /// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
@@ -214,11 +245,12 @@ pub async fn write_sent(
 /// What the database said; nothing is written then.
 pub async fn write(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     openings: &[&Opening],
     closings: &[&Closing],
     events: &[NewMessage],
     now: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
+) -> Fenced<()> {
     let (opening, closing) = (Openings::of(openings), Closings::of(closings));
     let event_ids: Vec<Uuid> = events.iter().map(|event| event.id.0).collect();
     let event_logs: Vec<Option<Uuid>> = events
@@ -227,15 +259,17 @@ pub async fn write(
         .collect();
     let event_names: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
     let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
-    with_openings!(
+    let is_living = with_openings!(
         opening,
-        "), closing AS (
-             SELECT * FROM unnest($17::uuid[], $18::text[], $19::text[], $20::text[],
-                                  $21::integer[], $22::timestamptz[], $23::bigint[])
+        gateway,
+        r#"), closing AS (
+             SELECT * FROM unnest($18::uuid[], $19::text[], $20::text[], $21::text[],
+                                  $22::integer[], $23::timestamptz[], $24::bigint[])
                  AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
                              duration_ms)
          ), taken AS (
-             DELETE FROM spool USING closing WHERE spool.id = closing.id
+             DELETE FROM spool USING closing, fence
+             WHERE spool.id = closing.id AND gateway_id = fence.id
              RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id,
                        closing.attempt, closing.attempted_at, closing.duration_ms
          ), attempted AS (
@@ -271,7 +305,7 @@ pub async fn write(
              GROUP BY app_id, hour, plugin, status
          ), heard AS MATERIALIZED (
              SELECT message.*, taken.app_id, endpoints.*
-             FROM unnest($24::uuid[], $25::uuid[], $26::text[], $27::text[])
+             FROM unnest($25::uuid[], $26::uuid[], $27::text[], $28::text[])
                       AS message (id, log_id, event, body)
                   JOIN taken ON taken.id = log_id
                   JOIN LATERAL (
@@ -290,15 +324,17 @@ pub async fn write(
                   ) AS endpoints ON true
          ), told AS (
              INSERT INTO webhook_messages (app_id, id, event, log_id, body, created_at)
-             SELECT app_id, id, event, log_id, body, $28 FROM heard
+             SELECT app_id, id, event, log_id, body, $29 FROM heard
          ), queued AS (
              INSERT INTO webhook_queue
                  (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, due_at)
-             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $28
+             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $29
              FROM heard, unnest(endpoint_ids, urls, secrets)
                              AS endpoint (endpoint_id, url, secret_sealed)
          )
-         SELECT pg_notify('webhooks', '')::text WHERE EXISTS (SELECT FROM heard)",
+         SELECT EXISTS (SELECT FROM fence)
+                AND (SELECT count(pg_notify('webhooks', '')::text)
+                     FROM (SELECT FROM heard LIMIT 1) AS first) >= 0 AS "is_living!""#,
         &closing.ids,
         &closing.statuses as &[&str],
         &closing.errors as &[Option<&str>],
@@ -312,7 +348,7 @@ pub async fn write(
         &bodies as &[&str],
         now,
     )
-    .fetch_optional(connection)
+    .fetch_one(connection)
     .await?;
-    Ok(())
+    Ok(fenced(is_living, ()))
 }

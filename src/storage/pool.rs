@@ -22,7 +22,7 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 /// How long a statement waits for a lock that somebody else has, and a transaction may lie idle before the
 /// database ends it: its process has gone, or hangs.
 const LOCK_SECONDS: u64 = 5;
-const IDLE_IN_TRANSACTION_SECONDS: u64 = 60;
+const IDLE_IN_TRANSACTION_SECONDS: u64 = 10;
 
 /// How long maintenance may take that changes tables or goes through much of them.
 const MAINTENANCE_SECONDS: u64 = 3_600;
@@ -188,12 +188,18 @@ pub struct OwnConnection {
     /// And when it was used last.
     open: Option<(Instant, PgConnection)>,
     setup: &'static str,
+    /// It is never the pool's own, not even at first.
+    is_beside: bool,
 }
 
 /// As [`PLANNED_ONCE`], and a commit doesn't wait for the disk.
 const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                          SET enable_hashjoin = off; SET enable_mergejoin = off;
                          SET synchronous_commit = off";
+
+/// As [`PLANNED_ONCE`], and nothing is waited for.
+const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
+                      SET lock_timeout = '2s'";
 
 impl OwnConnection {
     /// Connects when it is first used.
@@ -203,6 +209,17 @@ impl OwnConnection {
             pool,
             open: None,
             setup: PLANNED_ONCE,
+            is_beside: false,
+        }
+    }
+
+    /// As [`OwnConnection::new`], for what must not wait for a place in the pool, nor for long.
+    #[must_use]
+    pub fn beside(pool: PgPool) -> Self {
+        Self {
+            setup: PROMPT,
+            is_beside: true,
+            ..Self::new(pool)
         }
     }
 
@@ -243,7 +260,11 @@ impl OwnConnection {
         {
             return Ok(connection);
         }
-        let mut connection = self.pool.acquire().await?.detach();
+        let mut connection = if self.is_beside {
+            self.pool.connect_options().connect().await?
+        } else {
+            self.pool.acquire().await?.detach()
+        };
         connection.execute(self.setup).await?;
         Ok(connection)
     }

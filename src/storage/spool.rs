@@ -5,11 +5,13 @@ pub mod backlog;
 mod settle;
 pub mod usage;
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, CredentialId, LogId};
+use crate::types::ids::{AppId, CredentialId, GatewayId, LogId};
 use crate::types::plugin::Plugin;
 
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
@@ -47,8 +49,8 @@ pub struct Opening {
     pub smtputf8: bool,
     /// The first attempt's moment: the id's own time.
     pub opened_at: DateTime<Utc>,
-    /// The message counts as abandoned past it.
-    pub lease_until: DateTime<Utc>,
+    /// The caller's idempotency key.
+    pub key: Option<String>,
 }
 
 /// A spool row that a worker has claimed.
@@ -85,6 +87,8 @@ pub struct Claimed {
     /// For when it was due; each deferral changes it, so that a claim that others have taken over is
     /// known by it. `None` before the first.
     pub due_at: Option<DateTime<Utc>>,
+    /// The caller's idempotency key.
+    pub key: Option<String>,
 }
 
 /// A claimed row as it lies there.
@@ -104,6 +108,7 @@ struct ClaimedRow {
     opened_at: DateTime<Utc>,
     size_bytes: i64,
     next_attempt_at: Option<DateTime<Utc>>,
+    idempotency_key: Option<String>,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -129,6 +134,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             opened_at: row.opened_at,
             size_bytes: row.size_bytes,
             due_at: row.next_attempt_at,
+            key: row.idempotency_key,
         })
     }
 }
@@ -175,36 +181,39 @@ pub async fn chunk(
     .await
 }
 
-/// Claims up to `limit` deferred messages that are due, oldest first, for whoever calls until
-/// `lease_until`, but for those that the caller works on already. A claimed row is `open`: its holder's
-/// death is noticed like any other's.
+/// Claims up to `limit` deferred messages that are due, oldest first, for a living process, but for those
+/// that it works on already. A claimed row is `open`: its holder's death is noticed like any other's.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn claim_due(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     now: DateTime<Utc>,
-    lease_until: DateTime<Utc>,
     held: &[LogId],
     limit: i64,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
     let rows = sqlx::query_as!(
         ClaimedRow,
-        "UPDATE spool SET state = 'open', lease_until = $2
-         WHERE id IN (
+        "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
+         )
+         UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
+         FROM fence
+         WHERE spool.id IN (
              SELECT id FROM spool
              WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
              ORDER BY next_attempt_at
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
-                   smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at",
+         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
+                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
+                   size_bytes, next_attempt_at, idempotency_key",
         now,
-        lease_until,
+        gateway.0,
         limit,
         &held,
     )
@@ -213,36 +222,98 @@ pub async fn claim_due(
     rows.into_iter().map(Claimed::try_from).collect()
 }
 
-/// Claims up to `limit` messages whose holder has died, for whoever calls until `lease_until`, but for
-/// those that the caller works on itself.
+/// Claims up to `limit` messages of processes that have ended, for one that lives.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn claim_abandoned(
+pub async fn claim_of_ended(
     connection: &mut PgConnection,
-    now: DateTime<Utc>,
-    lease_until: DateTime<Utc>,
-    held: &[LogId],
+    gateway: GatewayId,
+    ended: &[GatewayId],
     limit: i64,
+) -> Result<Vec<Claimed>, sqlx::Error> {
+    let ended: Vec<Uuid> = ended.iter().map(|id| id.0).collect();
+    let rows = sqlx::query_as!(
+        ClaimedRow,
+        "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
+         )
+         UPDATE spool SET gateway_id = fence.id
+         FROM fence
+         WHERE spool.id IN (
+             SELECT id FROM spool
+             WHERE state = 'open' AND lease_until IS NULL AND gateway_id = ANY($2)
+             LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
+                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
+                   size_bytes, next_attempt_at, idempotency_key",
+        gateway.0,
+        &ended,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Claimed::try_from).collect()
+}
+
+/// Claims up to `limit` open messages that nobody has in hand and whose lease has lapsed, for a living
+/// process: those that were put off by [`look_again`], and those of the release before.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_lapsed(
+    connection: &mut PgConnection,
+    gateway: GatewayId,
+    limit: i64,
+) -> Result<Vec<Claimed>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        ClaimedRow,
+        "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
+         )
+         UPDATE spool SET gateway_id = fence.id, lease_until = NULL
+         FROM fence
+         WHERE spool.id IN (
+             SELECT id FROM spool
+             WHERE state = 'open' AND lease_until < now()
+             ORDER BY lease_until
+             LIMIT $2
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
+                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
+                   size_bytes, next_attempt_at, idempotency_key",
+        gateway.0,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(Claimed::try_from).collect()
+}
+
+/// What a process has in hand, but for these messages.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn in_hand_beside(
+    connection: &mut PgConnection,
+    gateway: GatewayId,
+    held: &[LogId],
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
     let rows = sqlx::query_as!(
         ClaimedRow,
-        "UPDATE spool SET lease_until = $2
-         WHERE id IN (
-             SELECT id FROM spool
-             WHERE state = 'open' AND lease_until < $1 AND id <> ALL($4)
-             ORDER BY lease_until
-             LIMIT $3
-             FOR UPDATE SKIP LOCKED
-         )
-         RETURNING id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
-                   smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at",
-        now,
-        lease_until,
-        limit,
+        "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
+                smtputf8, attempts, message_id, outcome_unknown, opened_at, size_bytes,
+                next_attempt_at, idempotency_key
+         FROM spool
+         WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",
+        gateway.0,
         &held,
     )
     .fetch_all(connection)
@@ -250,22 +321,79 @@ pub async fn claim_abandoned(
     rows.into_iter().map(Claimed::try_from).collect()
 }
 
-/// Says that a claimed message is about to be submitted: whatever becomes of its process, it may be at
-/// the provider from now on. `false` when others have taken it over, because its lease has lapsed.
+/// Lets go of an open message, which is to be looked at again by anybody after `wait`.
 ///
 /// # Errors
 ///
-/// What the database said; the message must not be submitted then.
-pub async fn mark_submitting(
+/// What the database said.
+pub async fn look_again(
     connection: &mut PgConnection,
+    gateway: GatewayId,
+    id: LogId,
+    wait: Duration,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
+         )
+         UPDATE spool
+         SET gateway_id = NULL, lease_until = now() + make_interval(secs => $3)
+         FROM fence
+         WHERE spool.id = $2 AND state = 'open' AND gateway_id = fence.id",
+        gateway.0,
+        id.0,
+        wait.as_secs_f64(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Puts a message into the hands of a process, whoever has had it; `false` where it is not there.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn hand_to(
+    connection: &mut PgConnection,
+    gateway: GatewayId,
+    id: LogId,
+) -> Result<bool, sqlx::Error> {
+    let handed = sqlx::query!(
+        "UPDATE spool
+         SET state = 'open', gateway_id = $1, lease_until = NULL, next_attempt_at = NULL
+         WHERE id = $2",
+        gateway.0,
+        id.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(handed.rows_affected() > 0)
+}
+
+/// Says that the last of a claimed message is about to leave: whatever becomes of its process, it may be at
+/// the provider from now on. `false` when others have taken it over.
+///
+/// # Errors
+///
+/// What the database said; the message must not leave then.
+pub async fn mark_leaving(
+    connection: &mut PgConnection,
+    gateway: GatewayId,
     id: LogId,
     due_at: Option<DateTime<Utc>>,
 ) -> Result<bool, sqlx::Error> {
     let marked = sqlx::query!(
-        "UPDATE spool SET outcome_unknown = true
-         WHERE id = $1 AND state = 'open' AND next_attempt_at IS NOT DISTINCT FROM $2",
+        "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $3 AND ended_at IS NULL FOR KEY SHARE
+         )
+         UPDATE spool SET outcome_unknown = true
+         FROM fence
+         WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
+               AND next_attempt_at IS NOT DISTINCT FROM $2",
         id.0,
         due_at,
+        gateway.0,
     )
     .execute(connection)
     .await?;
@@ -291,49 +419,31 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
     Ok(())
 }
 
-/// Puts a message whose process died back into the queue, at once; nothing of it is changed but that.
+/// Puts a message back into the queue, at once; nothing of it is changed but that.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn put_back(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     id: LogId,
     due_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE spool SET state = 'deferred', next_attempt_at = $3, lease_until = NULL
-         WHERE id = $1 AND state = 'open' AND next_attempt_at IS NOT DISTINCT FROM $2",
+        "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $4 AND ended_at IS NULL FOR KEY SHARE
+         )
+         UPDATE spool
+         SET state = 'deferred', next_attempt_at = $3, lease_until = NULL, gateway_id = NULL
+         FROM fence
+         WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
+               AND next_attempt_at IS NOT DISTINCT FROM $2",
         id.0,
         due_at,
         now,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
-/// Goes on holding messages that are being worked on.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn extend_leases(
-    connection: &mut PgConnection,
-    ids: &[LogId],
-    until: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
-    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    // Whoever has a row ends the message or puts it back, with others beside it: waiting for them in
-    // another order than theirs would be a circle.
-    sqlx::query!(
-        "WITH held AS (
-             SELECT id FROM spool WHERE id = ANY($1) AND state = 'open' FOR UPDATE SKIP LOCKED
-         )
-         UPDATE spool SET lease_until = $2 FROM held WHERE spool.id = held.id",
-        &ids,
-        until,
+        gateway.0,
     )
     .execute(connection)
     .await?;

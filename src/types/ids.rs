@@ -116,6 +116,11 @@ prefixed_id!(
     LogId,
     "log"
 );
+prefixed_id!(
+    /// One life of a gateway process.
+    GatewayId,
+    "gw"
+);
 
 prefixed_id!(
     /// A webhook configuration.

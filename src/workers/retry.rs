@@ -8,41 +8,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::providers::mail::MailProviders;
-use crate::sending::{Leases, Sending};
+use crate::sending::Sending;
 
-/// How often it looks for due messages while there are none.
+/// How often it looks for due messages while there are none, and for what processes left that have ended.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often it says that it lives, and looks for what dead processes left.
+/// How often it looks for what nobody has in hand, and does the rest.
 const RECOVER: Duration = Duration::from_secs(15);
-
-/// How long nobody's messages are taken up after the database could not be asked: their processes could not
-/// say that they live meanwhile, and say it within [`RECOVER`] now.
-const AFTER_TROUBLE: Duration = Duration::from_secs(30);
-
-/// Says that this process lives as long as anybody sends, however long the other work takes, and the end.
-pub async fn hold(leases: Leases) {
-    while pause(RECOVER, leases.nobody_sends()).await {
-        if let Err(error) = leases.extend().await {
-            tracing::error!(%error, "the messages in hand can't be held on to");
-        }
-    }
-}
 
 /// Runs until `stop`.
 pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: CancellationToken) {
-    let mut recovered_at = None;
-    let mut trouble_at: Option<Instant> = None;
+    let (mut taken_over_at, mut recovered_at): (Option<Instant>, Option<Instant>) = (None, None);
     loop {
-        if recovered_at.is_none_or(|at: Instant| at.elapsed() > RECOVER) {
+        if taken_over_at.is_none_or(|at| at.elapsed() >= POLL) {
+            recover(&sending, Left::Ended).await;
+            taken_over_at = Some(Instant::now());
+        }
+        if recovered_at.is_none_or(|at| at.elapsed() > RECOVER) {
             providers.drop_idle_connections();
-            // Before anybody looks: a clock that was set takes no message from a process that lives.
-            if let Err(error) = sending.leases().extend().await {
-                tracing::error!(%error, "the messages in hand can't be held on to");
-                trouble_at = Some(Instant::now());
-            }
-            if trouble_at.is_none_or(|at| at.elapsed() > AFTER_TROUBLE) {
-                trouble_at = recover(&sending).await.err().map(|()| Instant::now());
+            recover(&sending, Left::Nobody).await;
+            if let Err(error) = sending.recover_forgotten().await {
+                tracing::error!(%error, "messages in hand can't be looked for");
             }
             if let Err(error) = sending.forget_keys().await {
                 tracing::error!(%error, "old idempotency keys can't be forgotten");
@@ -57,10 +43,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             // There may be more, and places are given back one by one.
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => {
-                tracing::error!(%error, "due messages can't be looked for");
-                trouble_at = Some(Instant::now());
-            }
+            Err(error) => tracing::error!(%error, "due messages can't be looked for"),
         }
         if !pause(POLL, &stop).await {
             return;
@@ -68,15 +51,28 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
     }
 }
 
+/// Whose messages are looked for.
+#[derive(Debug, Clone, Copy)]
+enum Left {
+    /// Of processes that have ended.
+    Ended,
+    /// Nobody's.
+    Nobody,
+}
+
 /// All there are: a process that died may have left many.
-async fn recover(sending: &Sending) -> Result<(), ()> {
+async fn recover(sending: &Sending, left: Left) {
     loop {
-        match sending.recover_abandoned().await {
-            Ok(0) => return Ok(()),
+        let recovered = match left {
+            Left::Ended => sending.take_over().await,
+            Left::Nobody => sending.recover_lapsed().await,
+        };
+        match recovered {
+            Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(%error, "abandoned messages can't be looked for");
-                return Err(());
+                tracing::error!(%error, ?left, "abandoned messages can't be looked for");
+                return;
             }
         }
     }

@@ -13,6 +13,7 @@ mod certificate_reload;
 mod command_line;
 mod connecting;
 mod crash;
+mod fences;
 mod gmail_api;
 mod graph;
 mod http_listener;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
-use mailgate::providers::mail::transport::{Account, MailTransport, Recipients};
+use mailgate::providers::mail::transport::{Account, MailTransport, Recipients, Unasked};
 use mailgate::providers::mail::verdict::Verdict;
 use mailgate::types::clock::{SharedClock, SystemClock};
 use mailgate::types::ids::CredentialId;
@@ -31,7 +31,7 @@ impl Client for BareClient {
         let ready = &self.0;
         let verdict = ready
             .transport
-            .submit(&ready.account, &ready.recipients, &ready.message)
+            .submit(&ready.account, &ready.recipients, &ready.message, &Unasked)
             .await;
         match verdict {
             Verdict::Sent { .. } => Ok(()),

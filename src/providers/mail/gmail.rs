@@ -23,7 +23,7 @@ use crate::providers::mail::addressed::addressed;
 use crate::providers::mail::own_message_id::own_message_id;
 use crate::providers::mail::places::Places;
 use crate::providers::mail::smtp::SmtpTransport;
-use crate::providers::mail::transport::{Account, MailTransport, Recipients};
+use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::clock::SharedClock;
 use crate::types::message::Message;
@@ -99,6 +99,7 @@ impl GmailApi {
         account: &Account,
         recipients: &Recipients,
         message: &Message,
+        leave: &dyn Leave,
     ) -> Verdict {
         let is_readable = inbox::may_read_headers(&account.scopes);
         let own_id = own_message_id(message);
@@ -115,7 +116,7 @@ impl GmailApi {
         if let Some(smtp) = self.smtp.as_ref().filter(|_| has_blind_copies)
             && account.scopes.iter().any(|scope| scope == FULL_SCOPE)
         {
-            return smtp.submit(account, recipients, message).await;
+            return smtp.submit(account, recipients, message, leave).await;
         }
         let message = addressed;
         if message.size() > LARGEST {
@@ -144,6 +145,9 @@ impl GmailApi {
                 Content::plain(&message),
             )
         };
+        if let Err(why) = leave.ask().await {
+            return Verdict::temporary(Failure::own(why));
+        }
         let answered = self
             .request(account, Method::POST, path)
             .timeout(self.data)
@@ -222,8 +226,10 @@ impl MailTransport for GmailApi {
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
+        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message).boxed()
+        self.submit_once(account, recipients, message, leave)
+            .boxed()
     }
 
     fn tells_message_id(&self, scopes: &[String]) -> bool {

@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout};
 use super::addressed::addressed;
 use super::own_message_id::own_message_id;
 use super::places::Places;
-use super::transport::{Account, MailTransport, Recipients};
+use super::transport::{Account, Leave, MailTransport, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};
 use crate::types::message::Message;
@@ -85,6 +85,7 @@ impl Graph {
         account: &Account,
         recipients: &Recipients,
         message: &Message,
+        leave: &dyn Leave,
     ) -> Verdict {
         let message = match addressed(recipients, message) {
             Ok(message) => message,
@@ -99,7 +100,10 @@ impl Graph {
         };
         let until = Instant::now() + self.data;
         if grants(&account.scopes, "Mail.ReadWrite") {
-            self.by_draft(account, recipients, &message, until).await
+            self.by_draft(account, recipients, &message, until, leave)
+                .await
+        } else if let Err(why) = leave.ask().await {
+            Verdict::temporary(Failure::own(why))
         } else {
             self.by_send_mail(account, &message, until).await
         }
@@ -142,6 +146,7 @@ impl Graph {
         recipients: &Recipients,
         message: &Message,
         until: Instant,
+        leave: &dyn Leave,
     ) -> Verdict {
         // Something is left for the sending itself.
         let preparation = Patience {
@@ -159,6 +164,10 @@ impl Graph {
             Ok(prepared) => prepared,
             Err(verdict) => return verdict,
         };
+        if let Err(why) = leave.ask().await {
+            self.remove(account, &prepared.id).await;
+            return Verdict::temporary(Failure::own(why));
+        }
         let patience = Patience {
             each: self.data,
             until,
@@ -289,8 +298,10 @@ impl MailTransport for Graph {
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
+        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message).boxed()
+        self.submit_once(account, recipients, message, leave)
+            .boxed()
     }
 
     /// What is sent at once gets no name that anybody is told.

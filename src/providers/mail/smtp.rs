@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, ProviderKind, SendingSettings};
 use crate::providers::mail::places::Places;
-use crate::providers::mail::transport::{Account, MailTransport, Recipients};
+use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 
@@ -93,6 +93,7 @@ impl SmtpTransport {
         account: &Account,
         recipients: &Recipients,
         message: &Message,
+        leave: &dyn Leave,
     ) -> Verdict {
         let prepare = async {
             let place = self.places.take(account.credential).await;
@@ -105,7 +106,10 @@ impl SmtpTransport {
             )));
         };
         match prepared {
-            Ok((connection, envelope)) => self.finish(connection, envelope, account, message).await,
+            Ok((connection, envelope)) => {
+                self.finish(connection, envelope, account, message, leave)
+                    .await
+            }
             Err(verdict) => verdict,
         }
     }
@@ -152,10 +156,11 @@ impl SmtpTransport {
         envelope: Envelope,
         account: &Account,
         message: &Message,
+        leave: &dyn Leave,
     ) -> Verdict {
         let (reply, reusable) = match envelope {
             Envelope::Refused { reply, reusable } => (reply, reusable),
-            Envelope::Accepted => match connection.content(message).await {
+            Envelope::Accepted => match connection.content(message, leave).await {
                 Content::Replied(reply) => (reply, true),
                 Content::RefusedEarly(reply) => (reply, false),
                 Content::NotSent(error) => {
@@ -185,8 +190,10 @@ impl MailTransport for SmtpTransport {
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
+        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict> {
-        self.submit_once(account, recipients, message).boxed()
+        self.submit_once(account, recipients, message, leave)
+            .boxed()
     }
 
     fn tells_message_id(&self, _scopes: &[String]) -> bool {

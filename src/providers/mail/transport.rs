@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 
@@ -34,15 +35,33 @@ pub struct Recipients {
     pub smtputf8: bool,
 }
 
+/// Asked right before the last of a message leaves: from then on the provider may have it.
+pub trait Leave: Debug + Send + Sync {
+    /// Why it must not leave, where it must not.
+    fn ask(&self) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// A message that nobody else may be sending.
+#[derive(Debug, Clone, Copy)]
+pub struct Unasked;
+
+impl Leave for Unasked {
+    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+        std::future::ready(Ok(())).boxed()
+    }
+}
+
 /// A way of sending through a provider.
 pub trait MailTransport: Debug + Send + Sync {
     /// Submits a message once. Waits for a place where the mailbox has as many submissions under way
-    /// as it may have. Each stage of it is bounded.
+    /// as it may have. Each stage of it is bounded. `leave` is asked before the provider may have the message;
+    /// where it says no, the verdict is a temporary failure.
     fn submit<'a>(
         &'a self,
         account: &'a Account,
         recipients: &'a Recipients,
         message: &'a Message,
+        leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict>;
 
     /// Whether the Message-ID is known under which a message goes out: it stays what it was, or what was granted

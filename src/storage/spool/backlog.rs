@@ -27,7 +27,7 @@ pub struct Backlog {
 pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
-                      SELECT FROM spool WHERE state = 'open' AND lease_until > '-infinity' LIMIT 100000
+                      SELECT FROM spool WHERE state = 'open' LIMIT 100000
                   ) AS sample) AS "open!",
                   (SELECT count(*) FROM (
                       SELECT FROM spool WHERE state = 'deferred' AND next_attempt_at > '-infinity' LIMIT 100000

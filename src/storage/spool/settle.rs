@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::{AppId, LogId};
+use crate::types::ids::{AppId, GatewayId, LogId};
 use crate::types::log_status::LogStatus;
 use crate::types::plugin::Plugin;
 
@@ -54,24 +54,28 @@ pub struct Deferral {
 
 /// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
 /// follow by [`super::add_chunk`], the first time. `None` when the message is no longer the caller's:
-/// this was written before, or others have taken it over.
+/// this was written before, or its process has ended.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn defer(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     deferral: &Deferral,
 ) -> Result<Option<Deferred>, sqlx::Error> {
     let attempt = deferral.attempt;
     let row = sqlx::query!(
-        r#"WITH kept AS (
+        r#"WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE id = $10 AND ended_at IS NULL FOR KEY SHARE
+         ), kept AS (
              UPDATE spool
              SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
-                 outcome_unknown = $5, is_logged = true
-             FROM (SELECT id, is_logged AS was_logged FROM spool
-                   WHERE id = $1 AND state = 'open' AND next_attempt_at IS NOT DISTINCT FROM $9
-                   FOR UPDATE) AS before
+                 gateway_id = NULL, outcome_unknown = $5, is_logged = true
+             FROM (SELECT spool.id, is_logged AS was_logged FROM fence, spool
+                   WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
+                         AND next_attempt_at IS NOT DISTINCT FROM $9
+                   FOR UPDATE OF spool) AS before
              WHERE spool.id = before.id
              RETURNING spool.*, was_logged
          ), attempted AS (
@@ -102,6 +106,7 @@ pub async fn defer(
         attempt.map(|attempt| attempt.at),
         attempt.map(|attempt| attempt.milliseconds),
         deferral.due_at,
+        gateway.0,
     )
     .fetch_optional(connection)
     .await?;
@@ -140,11 +145,13 @@ pub struct Deferred {
 /// What the database said.
 pub async fn withdraw(
     connection: &mut PgConnection,
+    gateway: GatewayId,
     id: LogId,
 ) -> Result<Option<Deferred>, sqlx::Error> {
     let row = sqlx::query!(
         "WITH taken AS (
-             DELETE FROM spool WHERE id = $1 AND (state = 'deferred' OR NOT is_logged)
+             DELETE FROM spool
+             WHERE id = $1 AND (state = 'deferred' OR NOT is_logged AND gateway_id = $2)
              RETURNING id, app_id, plugin, opened_at, is_logged
          ), unlogged AS (
              DELETE FROM email_logs USING taken WHERE email_logs.id = taken.id
@@ -153,6 +160,7 @@ pub async fn withdraw(
          )
          SELECT app_id, plugin, opened_at, is_logged FROM taken",
         id.0,
+        gateway.0,
     )
     .fetch_optional(connection)
     .await?;

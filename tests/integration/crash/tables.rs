@@ -81,7 +81,7 @@ pub async fn read(database: &mut PgConnection) -> Tables {
         .await
         .unwrap();
     let spool: Vec<SpoolRow> = sqlx::query_as(
-        "SELECT spool.*, lease_until IS NOT NULL AS is_held, pieces, last_piece, content
+        "SELECT spool.*, gateway_id IS NOT NULL OR lease_until IS NOT NULL AS is_held, pieces, last_piece, content
          FROM spool, LATERAL (
              SELECT count(*) AS pieces, max(position) AS last_piece,
                     string_agg(content, ''::bytea ORDER BY position) AS content

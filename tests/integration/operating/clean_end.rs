@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
 use tokio::net::{TcpListener, TcpStream};
+use uuid::Uuid;
 
 use crate::command_line::process::{END, http_client};
 use crate::command_line::serve::{authenticated, replica};
@@ -100,14 +100,14 @@ async fn the_deadline_is_kept_and_what_was_under_way_is_still_known() {
     assert_eq!(
         gateway.spooled().await,
         1,
-        "its lease brings it to another replica"
+        "whoever ends its process's row takes it over"
     );
     gateway.stop().await;
 }
 
-/// A stored message as it lies in the spool: state, lease, whether it may be at the provider.
-async fn stored(gateway: &Gateway) -> (String, Option<DateTime<Utc>>, bool) {
-    sqlx::query_as("SELECT state, lease_until, outcome_unknown FROM spool")
+/// A stored message as it lies in the spool: state, who has it in hand, whether it may be at the provider.
+async fn stored(gateway: &Gateway) -> (String, Option<Uuid>, bool) {
+    sqlx::query_as("SELECT state, gateway_id, outcome_unknown FROM spool")
         .fetch_one(&mut gateway.database().await)
         .await
         .unwrap()
@@ -140,9 +140,9 @@ async fn a_stored_message_that_waits_for_its_turn_is_given_back_at_once() {
         })
         .await;
     serve.terminate().await;
-    let (state, lease, outcome_unknown) = stored(&gateway).await;
+    let (state, holder, outcome_unknown) = stored(&gateway).await;
     assert_eq!(
-        (state.as_str(), lease, outcome_unknown),
+        (state.as_str(), holder, outcome_unknown),
         ("deferred", None, false)
     );
     let is_due: bool = sqlx::query_scalar("SELECT next_attempt_at <= now() FROM spool")
@@ -175,14 +175,21 @@ async fn what_is_under_way_stays_held_to_the_end() {
     serve.signal("TERM").await;
     serve.logged("finishing what is in hand").await;
     // As if the end had taken most of the lease already: nobody else may take the message over.
-    let near = Utc::now() + chrono::TimeDelta::seconds(30);
-    sqlx::query("UPDATE spool SET lease_until = $1")
-        .bind(near)
+    let holder = stored(&gateway).await.1.expect("it is in hand");
+    sqlx::query("UPDATE gateways SET lease_until = now() WHERE id = $1")
+        .bind(holder)
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
     patience::until("longer lease", async || {
-        stored(&gateway).await.1.is_none_or(|until| until > near)
+        let confirmed: bool = sqlx::query_scalar(
+            "SELECT lease_until > now() AND ended_at IS NULL FROM gateways WHERE id = $1",
+        )
+        .bind(holder)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+        confirmed
     })
     .await;
     serve.signal("TERM").await;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use chrono::{TimeDelta, Utc};
 use mailgate::types::plugin::Plugin;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::balancer::Balancer;
 use super::fleet::{Fleet, HOSTS};
@@ -22,11 +23,8 @@ use crate::support::receiver::Receiver;
 /// Messages that one of twelve clients begins at most.
 const MOST: u32 = 400;
 
-const POLL: Duration = Duration::from_millis(100);
-
-/// How long a message, or a webhook, is held without a word from its process, and how often a process that lives says one.
+/// How long a webhook is held without a word from its process.
 const LEASE: TimeDelta = TimeDelta::seconds(60);
-const SAID: TimeDelta = TimeDelta::seconds(17);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
@@ -56,9 +54,10 @@ async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
         ..account.clone()
     };
     let slow = slow(direct, account);
-    is_in_hand(&gateway).await;
+    let dead = in_whose_hands(&gateway).await;
     let killed_at = Utc::now();
     fleet.replicas[0].kill().await;
+    let lapsed = left_by(&gateway, dead).await;
     drop(hold);
     sends_on(&ledger).await;
     // Only the third one is left meanwhile.
@@ -67,7 +66,12 @@ async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
     fleet.replicas[1].restart().await;
     balancer.sees(1, "UP").await;
     sends_on(&ledger).await;
-    let lapsed = lapse(&gateway, killed_at).await;
+    lapse_webhooks(&gateway, killed_at).await;
+    gateway
+        .eventually("what it had is taken over", async |gateway| {
+            left_by(gateway, dead).await == 0
+        })
+        .await;
     fleet.replicas[0].restart().await;
     balancer.sees(0, "UP").await;
 
@@ -125,42 +129,33 @@ fn slow(direct: Account, balanced: Account) -> JoinHandle<(Message, Told)> {
     })
 }
 
-/// Waits until the message of [`slow`] is in the spool.
-async fn is_in_hand(gateway: &Gateway) {
-    gateway
-        .eventually("the message is in hand", async |gateway| {
-            let there: bool = sqlx::query_scalar(
-                "SELECT EXISTS (SELECT FROM spool WHERE subject LIKE 'in-hand-%')",
-            )
-            .fetch_one(&mut gateway.database().await)
+/// Waits until the message of [`slow`] is in the spool; answers which process has it.
+async fn in_whose_hands(gateway: &Gateway) -> Uuid {
+    patience::found("message in hand", async || {
+        sqlx::query_scalar("SELECT gateway_id FROM spool WHERE subject LIKE 'in-hand-%'")
+            .fetch_optional(&mut gateway.database().await)
             .await
-            .unwrap();
-            there
-        })
-        .await;
+            .unwrap()
+    })
+    .await
 }
 
-/// Waits until every gateway that lives has said what it holds, then lets the leases of the others lapse, on messages
-/// and on webhooks, which would do so by themselves within the minute. Answers how many messages there were.
-async fn lapse(gateway: &Gateway, killed_at: chrono::DateTime<Utc>) -> u64 {
-    while Utc::now() < killed_at + SAID {
-        tokio::time::sleep(POLL).await;
-    }
-    let mut database = gateway.database().await;
+/// Messages that a process has in hand.
+async fn left_by(gateway: &Gateway, dead: Uuid) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM spool WHERE gateway_id = $1")
+        .bind(dead)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+}
+
+/// Lets the leases of the dead one's webhooks lapse, which would do so by themselves.
+async fn lapse_webhooks(gateway: &Gateway, killed_at: chrono::DateTime<Utc>) {
     sqlx::query("UPDATE webhook_queue SET due_at = now() WHERE state = 'leased' AND due_at <= $1")
         .bind(killed_at + LEASE)
-        .execute(&mut database)
+        .execute(&mut gateway.database().await)
         .await
         .unwrap();
-    let lapsed = sqlx::query(
-        "UPDATE spool SET lease_until = now() - interval '1 second'
-         WHERE state = 'open' AND lease_until <= $1",
-    )
-    .bind(killed_at + LEASE)
-    .execute(&mut database)
-    .await
-    .unwrap();
-    lapsed.rows_affected()
 }
 
 /// Waits until further messages have been answered as sent.

@@ -9,7 +9,7 @@ use mailgate::reports::{AppReference, Filter, Period, Reports};
 use mailgate::storage::spool::{self, Attempt, Closing, Deferral, Opening};
 use mailgate::storage::{email_counters, journal, partitions};
 use mailgate::types::clock::{Clock, MovedClock, SharedClock};
-use mailgate::types::ids::{AppId, CredentialId, LogId, SubscriberId};
+use mailgate::types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate::types::log_status::LogStatus;
 use mailgate::types::plugin::Plugin;
 use mailgate::workers;
@@ -121,6 +121,8 @@ struct World {
     now: DateTime<Utc>,
     /// Days before it are dropped.
     kept_since: DateTime<Utc>,
+    /// In whose hands the messages are.
+    serving: GatewayId,
     runner: TestRunner,
 }
 
@@ -142,7 +144,8 @@ impl World {
         let mut transaction = self.gateway.daemon.pool.begin().await.unwrap();
         let openings: Vec<Opening> = samples.iter().map(|sample| self.opening(sample)).collect();
         let opened: Vec<&Opening> = openings.iter().collect();
-        journal::open(&mut transaction, &opened).await.unwrap();
+        let opening = journal::open(&mut transaction, self.serving, &opened);
+        assert_eq!(opening.await.unwrap(), Ok(()));
         let all: Vec<(LogId, Fate)> = openings
             .iter()
             .zip(samples)
@@ -158,13 +161,11 @@ impl World {
             .collect();
         let (sent, failed): (Vec<&Closing>, Vec<&Closing>) =
             (closings.iter()).partition(|closing| closing.status == LogStatus::Sent);
-        let written = journal::write_sent(&mut transaction, &[], &sent)
-            .await
-            .unwrap();
-        assert_eq!(written.len(), sent.len());
-        journal::write(&mut transaction, &[], &failed, &[], self.now)
-            .await
-            .unwrap();
+        let written = journal::write_sent(&mut transaction, self.serving, &[], &sent);
+        assert_eq!(written.await.unwrap().unwrap().len(), sent.len());
+        let written =
+            journal::write(&mut transaction, self.serving, &[], &failed, &[], self.now).await;
+        assert_eq!(written.unwrap(), Ok(()));
         for (id, _) in all
             .iter()
             .filter(|(_, fate)| matches!(fate, Fate::Retried(_)))
@@ -178,8 +179,8 @@ impl World {
                 attempt: None,
                 due_at: None,
             };
-            let deferred = spool::defer(&mut transaction, &deferral).await.unwrap();
-            let deferred = deferred.unwrap();
+            let deferred = spool::defer(&mut transaction, self.serving, &deferral).await;
+            let deferred = deferred.unwrap().unwrap();
             email_counters::count_deferred(&mut transaction, &deferred, 1)
                 .await
                 .unwrap();
@@ -206,7 +207,7 @@ impl World {
             recipients: vec!["bob@example.com".to_owned()],
             smtputf8: false,
             opened_at: at,
-            lease_until: self.now + TimeDelta::days(500),
+            key: None,
         }
     }
 
@@ -221,9 +222,8 @@ impl World {
             .collect();
         let mut connection = self.gateway.database().await;
         let closings: Vec<&Closing> = closings.iter().collect();
-        journal::write(&mut connection, &[], &closings, &[], self.now)
-            .await
-            .unwrap();
+        let written = journal::write(&mut connection, self.serving, &[], &closings, &[], self.now);
+        assert_eq!(written.await.unwrap(), Ok(()));
     }
 
     /// Asks random questions, and answers them by counting.
@@ -343,12 +343,19 @@ async fn world(seed: u64) -> World {
     let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let serving = GatewayId::at(now);
+    sqlx::query("INSERT INTO gateways VALUES ($1, now(), now() + interval '1 hour')")
+        .bind(serving.0)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
     World {
         reports: Reports::new(gateway.daemon.pool.clone(), clock),
         gateway,
         apps,
         now,
         kept_since: DateTime::UNIX_EPOCH,
+        serving,
         runner: TestRunner::new_with_rng(
             Config::default(),
             TestRng::from_seed(RngAlgorithm::ChaCha, &bytes),

@@ -59,6 +59,8 @@ pub(in crate::providers) enum StageError {
     NoMechanism(String),
     #[error("{} {}", .0.code, .0.lines.join(" "))]
     Refused(Reply),
+    #[error("{0}")]
+    Withheld(String),
 }
 
 /// An end without a good-bye has no words of its own but the TLS library's advice to programmers.

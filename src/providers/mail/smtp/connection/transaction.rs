@@ -7,6 +7,7 @@ use tokio::time::timeout;
 
 use super::super::reply::Reply;
 use super::{Connection, StageError};
+use crate::providers::mail::transport::Leave;
 use crate::types::message::Message;
 
 /// How long a reply is waited for that may explain why a write failed.
@@ -132,15 +133,21 @@ impl Connection {
         Envelope::Refused { reply, reusable }
     }
 
-    /// The message, dots stuffed, and the reply to it: one time-out for both.
-    pub(in crate::providers) async fn content(&mut self, message: &Message) -> Content {
+    /// The message, dots stuffed, and the reply to it: one time-out for both. `leave` is asked before its end
+    /// leaves.
+    pub(in crate::providers) async fn content(
+        &mut self,
+        message: &Message,
+        leave: &dyn Leave,
+    ) -> Content {
         let limit = self.data;
         let started = Instant::now();
         let mut end_is_leaving = false;
-        let written = timeout(limit, self.write_content(message, &mut end_is_leaving)).await;
-        let error = match written {
+        let writing = self.write_content(message, leave, &mut end_is_leaving);
+        let error = match timeout(limit, writing).await {
             Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(StageError::Broken(error)),
+            Ok(Err(error @ StageError::Withheld(_))) => return Content::NotSent(error),
+            Ok(Err(error)) => Some(error),
             Err(_) => Some(StageError::TimedOut(limit)),
         };
         if let Some(error) = error {
@@ -160,25 +167,34 @@ impl Connection {
     async fn write_content(
         &mut self,
         message: &Message,
+        leave: &dyn Leave,
         end_is_leaving: &mut bool,
-    ) -> std::io::Result<()> {
+    ) -> Result<(), StageError> {
         let mut stuffed = Vec::with_capacity(WRITE_BYTES.min(message.size() + 64));
-        let mut at_line_start = true;
+        let (mut at_line_start, mut is_long) = (true, false);
         for chunk in message.chunks() {
             at_line_start = stuff_dots(chunk, at_line_start, &mut stuffed);
             if stuffed.len() >= WRITE_BYTES {
                 self.stream.write_all(&stuffed).await?;
                 stuffed.clear();
+                is_long = true;
             }
+        }
+        // Whatever the provider takes its time for has left before, so that the end follows its permission.
+        if is_long {
+            self.stream.write_all(&stuffed).await?;
+            self.stream.flush().await?;
+            stuffed.clear();
         }
         stuffed.extend_from_slice(if at_line_start {
             b".\r\n"
         } else {
             b"\r\n.\r\n"
         });
+        leave.ask().await.map_err(StageError::Withheld)?;
         *end_is_leaving = true;
         self.stream.write_all(&stuffed).await?;
-        self.stream.flush().await
+        Ok(self.stream.flush().await?)
     }
 }
 

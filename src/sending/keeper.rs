@@ -1,0 +1,115 @@
+//! Keeps the lease of this process, over a connection of its own, and ends the leases of others that have
+//! lapsed.
+
+use std::time::{Duration, Instant};
+
+use sqlx::PgPool;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::storage::gateways;
+use crate::storage::pool::OwnConnection;
+use crate::types::ids::GatewayId;
+use crate::types::lease::Lease;
+
+/// How long the database may take to confirm: past it the question is asked anew, over another connection.
+const CONFIRMED: Duration = Duration::from_secs(3);
+
+/// How long a lease must have been confirmed without a break before those of others are ended: after a
+/// database that was away for all, each has the time to say that it lives.
+const STEADY: Duration = Duration::from_secs(6);
+
+/// Begins to serve: a row of this process's own.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
+    let asked = Instant::now();
+    let mut connection = pool.acquire().await?;
+    gateways::begin(&mut connection, id).await?;
+    Ok(Lease::new(id, asked))
+}
+
+/// Keeps a lease.
+#[derive(Debug)]
+pub struct LeaseKeeper {
+    connection: OwnConnection,
+    lease: Lease,
+    nobody_sends: CancellationToken,
+    /// Since when each confirmation has come.
+    steady_since: Option<Instant>,
+}
+
+impl LeaseKeeper {
+    pub(super) fn new(pool: PgPool, lease: Lease, nobody_sends: CancellationToken) -> Self {
+        Self {
+            connection: OwnConnection::beside(pool),
+            lease,
+            nobody_sends,
+            steady_since: None,
+        }
+    }
+
+    /// The lease.
+    #[must_use]
+    pub fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Cancelled when the last [`Sending`](super::Sending) is gone: nothing is in hand from then on.
+    #[must_use]
+    pub fn nobody_sends(&self) -> &CancellationToken {
+        &self.nobody_sends
+    }
+
+    /// Has the lease confirmed, or learns that it has ended; then ends those of others that have lapsed.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
+        let id = self.lease.id();
+        let asked = Instant::now();
+        let may_end = self.steady_since.is_some_and(|at| at.elapsed() >= STEADY);
+        let asking = self.connection.run(async |connection| {
+            let living = gateways::confirm(connection, id).await?;
+            let ended = match living {
+                Some(_) if may_end => gateways::end_lapsed(connection).await?,
+                _ => Vec::new(),
+            };
+            Ok((living, ended))
+        });
+        let answer = timeout(CONFIRMED, asking).await;
+        let (living, ended) = match answer.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+            Ok(answer) => answer,
+            Err(error) => {
+                self.steady_since = None;
+                return Err(error);
+            }
+        };
+        match living {
+            Some(living) => self.lease.confirm(asked, living),
+            None => self.lease.end(),
+        }
+        self.steady_since.get_or_insert(asked);
+        for gateway in ended {
+            tracing::warn!(gateway_id = %gateway, "a gateway has not been heard of for the length of its lease: what it had in hand is taken over");
+        }
+        Ok(())
+    }
+
+    /// Says that nothing is in hand any more: what is left all the same is taken up by others at once.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn end(&mut self) -> Result<(), sqlx::Error> {
+        let id = self.lease.id();
+        let ending = self
+            .connection
+            .run(async |connection| gateways::end(connection, id).await);
+        let ended = timeout(CONFIRMED, ending).await;
+        ended.unwrap_or(Err(sqlx::Error::PoolTimedOut))
+    }
+}

@@ -1,0 +1,66 @@
+//! What is asked before the last of a message leaves: whether this process may still send it.
+
+use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use sqlx::PgPool;
+
+use crate::providers::mail::transport::Leave;
+use crate::storage::spool;
+use crate::types::ids::LogId;
+use crate::types::lease::Lease;
+
+/// Why a message stays.
+const NOT_CONFIRMED: &str =
+    "the gateway could not be sure that nobody else has the message in hand, and did not send it";
+
+/// Of a message that only this process has.
+impl Leave for Lease {
+    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+        let answer = if self.is_fresh() {
+            Ok(())
+        } else {
+            tracing::warn!(
+                "a message was not sent: this process's lease was not confirmed of late"
+            );
+            Err(NOT_CONFIRMED.to_owned())
+        };
+        std::future::ready(answer).boxed()
+    }
+}
+
+/// Of a stored message, which any process may send whose row says that it has not left yet.
+#[derive(Debug)]
+pub(super) struct StoredLeaves {
+    pub(super) pool: PgPool,
+    pub(super) lease: Lease,
+    pub(super) id: LogId,
+    pub(super) due_at: Option<DateTime<Utc>>,
+}
+
+impl StoredLeaves {
+    async fn mark(&self) -> Result<(), String> {
+        let marked = async {
+            let mut connection = self.pool.acquire().await?;
+            let gateway = self.lease.id();
+            spool::mark_leaving(&mut connection, gateway, self.id, self.due_at).await
+        };
+        match marked.await {
+            Ok(true) => Leave::ask(&self.lease).await,
+            Ok(false) => {
+                tracing::warn!(log_id = %self.id, "a stored message was taken over before it left");
+                Err(NOT_CONFIRMED.to_owned())
+            }
+            Err(error) => {
+                tracing::warn!(log_id = %self.id, %error, "a stored message stays: that it leaves can't be noted");
+                Err("the gateway's database can't be written".to_owned())
+            }
+        }
+    }
+}
+
+impl Leave for StoredLeaves {
+    fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
+        self.mark().boxed()
+    }
+}

@@ -1,0 +1,149 @@
+//! The table `gateways`: processes that serve, each with a lease by the database's clock. Whatever a process
+//! writes of messages it writes only while its row has not ended: each such statement locks the row
+//! `FOR KEY SHARE`, which the row's end waits for, and its lease's confirmations don't.
+
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::GatewayId;
+use crate::types::lease::LEASE;
+
+/// A process begins to serve.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO gateways (id, started_at, lease_until)
+         VALUES ($1, now(), now() + make_interval(secs => $2))",
+        id.0,
+        LEASE.as_secs_f64(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Confirms a lease from now on; answers how many processes live, or `None` when this one was ended.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn confirm(
+    connection: &mut PgConnection,
+    id: GatewayId,
+) -> Result<Option<usize>, sqlx::Error> {
+    let living = sqlx::query_scalar!(
+        r#"WITH confirmed AS (
+               UPDATE gateways SET lease_until = now() + make_interval(secs => $2)
+               WHERE id = $1 AND ended_at IS NULL
+               RETURNING id
+           )
+           SELECT (SELECT count(*) FROM gateways
+                   WHERE ended_at IS NULL AND (lease_until > now() OR gateways.id = confirmed.id))
+                  AS "living!"
+           FROM confirmed"#,
+        id.0,
+        LEASE.as_secs_f64(),
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(living.map(|living| usize::try_from(living).unwrap_or(usize::MAX)))
+}
+
+/// Ends a process's own row: others may take up at once what it has left.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE gateways SET ended_at = now() WHERE id = $1 AND ended_at IS NULL",
+        id.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Ends the rows whose leases have lapsed, but for those whose process is writing at this moment; answers
+/// which.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn end_lapsed(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx::Error> {
+    let ended = sqlx::query_scalar!(
+        "UPDATE gateways SET ended_at = now()
+         WHERE id IN (
+             SELECT id FROM gateways
+             WHERE ended_at IS NULL AND lease_until < now()
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id",
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ended.into_iter().map(GatewayId).collect())
+}
+
+/// Rows that have ended, and may have left something.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn ended(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx::Error> {
+    let ended = sqlx::query_scalar!("SELECT id FROM gateways WHERE ended_at IS NOT NULL")
+        .fetch_all(connection)
+        .await?;
+    Ok(ended.into_iter().map(GatewayId).collect())
+}
+
+/// Removes rows that have ended and have nothing in hand any more.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(connection: &mut PgConnection, ended: &[GatewayId]) -> Result<(), sqlx::Error> {
+    let ended: Vec<Uuid> = ended.iter().map(|id| id.0).collect();
+    // Open rows without a lease of their own are those in somebody's hands: a range of an index.
+    sqlx::query!(
+        "DELETE FROM gateways
+         WHERE id = ANY($1) AND ended_at IS NOT NULL
+               AND id NOT IN (SELECT gateway_id FROM spool
+                              WHERE state = 'open' AND lease_until IS NULL
+                                    AND gateway_id IS NOT NULL)",
+        &ended,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes a row within the transaction that has begun it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn remove(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM gateways WHERE id = $1", id.0)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Whether a row has not ended; holds its end up until the caller's transaction is over.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn is_living(connection: &mut PgConnection, id: GatewayId) -> Result<bool, sqlx::Error> {
+    let living = sqlx::query_scalar!(
+        "SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(living.is_some())
+}

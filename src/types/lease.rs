@@ -1,0 +1,118 @@
+//! A process's right to work on messages: a lease that the database confirms, by its own clock. The process
+//! measures from when it asked, by a clock that nobody sets, so it never believes in its lease for longer
+//! than the database does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::ids::GatewayId;
+
+/// How long a process is believed to live without a word from it.
+pub const LEASE: Duration = Duration::from_secs(12);
+
+/// Past this time without a confirmation a process says nothing more to a provider.
+const FRESH: Duration = Duration::from_secs(LEASE.as_secs() / 3);
+
+/// The lease of one process.
+#[derive(Debug, Clone)]
+pub struct Lease {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    id: GatewayId,
+    /// When the question left that the database has confirmed last.
+    confirmed: Mutex<Instant>,
+    living: AtomicUsize,
+    ended: CancellationToken,
+}
+
+impl Lease {
+    /// A lease that the database has given out when it was asked at `asked`.
+    #[must_use]
+    pub fn new(id: GatewayId, asked: Instant) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                id,
+                confirmed: Mutex::new(asked),
+                living: AtomicUsize::new(1),
+                ended: CancellationToken::new(),
+            }),
+        }
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn id(&self) -> GatewayId {
+        self.inner.id
+    }
+
+    /// The database has confirmed it when it was asked at `asked`, and knows so many living processes.
+    pub fn confirm(&self, asked: Instant, living: usize) {
+        *self.confirmed() = asked;
+        self.inner.living.store(living.max(1), Ordering::Relaxed);
+    }
+
+    /// Whether the database has confirmed it within the last third of its length.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        !self.has_ended() && self.confirmed().elapsed() < FRESH
+    }
+
+    /// Living processes, this one among them, when the lease was confirmed last.
+    #[must_use]
+    pub fn living(&self) -> usize {
+        self.inner.living.load(Ordering::Relaxed)
+    }
+
+    /// Another process has ended it: there is no way back.
+    pub fn end(&self) {
+        self.inner.ended.cancel();
+    }
+
+    /// Whether another process has ended it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inner.ended.is_cancelled()
+    }
+
+    /// Waits until another process has ended it.
+    pub async fn ended(&self) {
+        self.inner.ended.cancelled().await;
+    }
+
+    fn confirmed(&self) -> MutexGuard<'_, Instant> {
+        self.inner
+            .confirmed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_believed_in_for_a_third_of_it() {
+        let now = Instant::now();
+        let lease = Lease::new(GatewayId(uuid::Uuid::nil()), now);
+        assert!(lease.is_fresh());
+        let Some(before) = now.checked_sub(FRESH) else {
+            return;
+        };
+        lease.confirm(before, 3);
+        assert!(!lease.is_fresh());
+        assert_eq!(lease.living(), 3);
+        lease.confirm(Instant::now(), 0);
+        assert!(lease.is_fresh());
+        assert_eq!(lease.living(), 1);
+        lease.end();
+        lease.confirm(Instant::now(), 1);
+        assert!(!lease.is_fresh() && lease.has_ended());
+    }
+}

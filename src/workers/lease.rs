@@ -1,0 +1,30 @@
+//! Keeps the lease of this process as long as anybody sends, however long the other work takes.
+
+use std::time::Duration;
+
+use crate::sending::LeaseKeeper;
+use crate::shutdown::Shutdown;
+
+/// How often the lease is confirmed: a dozen times within its length.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Runs until nobody sends any more, or another process has ended this one, which is the end of it then.
+pub async fn run(mut keeper: LeaseKeeper, shutdown: Shutdown) {
+    let nobody_sends = keeper.nobody_sends().clone();
+    while !keeper.lease().has_ended() {
+        if let Err(error) = keeper.confirm().await {
+            tracing::error!(%error, "the lease of this process can't be confirmed; it sends nothing meanwhile");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = keeper.lease().ended() => {}
+            () = nobody_sends.cancelled() => {
+                if let Err(error) = keeper.end().await {
+                    tracing::warn!(%error, "the end of this process can't be noted; its lease lapses");
+                }
+                return;
+            }
+        }
+    }
+    shutdown.fail("another gateway has ended this one, which was not heard of for the length of its lease, and has taken up what it had in hand".to_owned());
+}
