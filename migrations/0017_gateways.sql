@@ -17,3 +17,7 @@ ALTER TABLE spool
     ADD COLUMN gateway_id uuid,
     -- The key that its caller gave, so that whoever finds that nothing was sent sets it free.
     ADD COLUMN idempotency_key text;
+
+-- The lease of whoever is at it, which was told by due_at and the replicas' clocks alone.
+ALTER TABLE billing_notices ADD COLUMN lease_until timestamptz;
+ALTER TABLE payprov_events ADD COLUMN lease_until timestamptz;

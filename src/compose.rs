@@ -210,7 +210,9 @@ impl Part {
 }
 
 /// The sender's own domain, as receivers expect it; an internationalized one has no place there.
-fn message_id_domain(from: &EmailAddress) -> &str {
+/// What stands behind the at sign of a Message-ID that the gateway gives.
+#[must_use]
+pub fn message_id_domain(from: &EmailAddress) -> &str {
     if from.is_ascii() && !from.domain().starts_with('[') {
         from.domain()
     } else {

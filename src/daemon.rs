@@ -281,7 +281,7 @@ pub async fn start_on(
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
-    keep_sending(sending, providers, shutdown);
+    keep_sending(sending, providers, &accounts, shutdown);
     let days = settings.log_retention_days;
     look_after(&accounts, &mailboxes, &pool, clock, days, shutdown);
 

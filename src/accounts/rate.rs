@@ -1,6 +1,7 @@
-//! How often one key may call, at both doors.
+//! How often one key may call, at both doors: over all gateways, so each counts up to its share.
 
 use std::num::NonZeroU32;
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use governor::Quota;
@@ -13,9 +14,19 @@ use crate::types::limiter::KeyedLimiter;
 /// Calls by key.
 #[derive(Debug)]
 pub(super) struct Rates {
-    limiter: KeyedLimiter<Uuid>,
-    burst: u32,
+    /// What all gateways together let through.
     per_second: u32,
+    burst: u32,
+    share: RwLock<Share>,
+}
+
+/// What this gateway lets through.
+#[derive(Debug)]
+struct Share {
+    living: usize,
+    per_second: NonZeroU32,
+    burst: NonZeroU32,
+    limiter: KeyedLimiter<Uuid>,
 }
 
 /// What the limiter says of a call.
@@ -33,32 +44,80 @@ pub struct RateDecision {
 
 impl Rates {
     pub(super) fn new(per_second: u32, burst: u32) -> Self {
-        let per_second = NonZeroU32::new(per_second).unwrap_or(NonZeroU32::MIN);
-        let burst = NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN);
         Self {
+            per_second,
+            burst,
+            share: RwLock::new(Share::new(per_second, burst, 1)),
+        }
+    }
+
+    /// Begins to count anew where another number of gateways share what is let through.
+    fn share_among(&self, living: usize) {
+        let is_new = {
+            let share = self.share.read().unwrap_or_else(PoisonError::into_inner);
+            share.living != living
+        };
+        if is_new {
+            let new = Share::new(self.per_second, self.burst, living);
+            *self.share.write().unwrap_or_else(PoisonError::into_inner) = new;
+        }
+    }
+}
+
+impl Share {
+    fn new(per_second: u32, burst: u32, living: usize) -> Self {
+        let among = u32::try_from(living.max(1)).unwrap_or(u32::MAX);
+        let part = |all: u32| NonZeroU32::new(all / among).unwrap_or(NonZeroU32::MIN);
+        let (per_second, burst) = (part(per_second), part(burst));
+        Self {
+            living,
+            per_second,
+            burst,
             limiter: KeyedLimiter::new(
                 Quota::per_second(per_second).allow_burst(burst),
                 // Whoever calls has a key, so there are no more than apps and subscribers.
                 usize::MAX,
                 DefaultClock::default(),
             ),
-            burst: burst.get(),
-            per_second: per_second.get(),
         }
     }
 }
 
 impl Accounts {
+    /// So many gateways share from now on how often each key may call.
+    pub fn share_among(&self, living: usize) {
+        self.rates.share_among(living);
+    }
+
     /// Counts a call of a key that belongs to `owner` (a subscriber or an app).
     #[must_use]
     pub fn count_call(&self, owner: Uuid) -> RateDecision {
-        let rates = &self.rates;
-        let counted = rates.limiter.count(&owner);
+        let share = self.rates.share.read();
+        let share = share.unwrap_or_else(PoisonError::into_inner);
+        let counted = share.limiter.count(&owner);
         RateDecision {
-            burst: rates.burst,
-            per_second: rates.per_second,
+            burst: share.burst.get(),
+            per_second: share.per_second.get(),
             remaining: counted.unwrap_or(0),
             retry_after: counted.err(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gateways_share_what_is_let_through() {
+        let rates = Rates::new(50, 100);
+        for (living, per_second, burst) in [(1, 50, 100), (3, 16, 33), (200, 1, 1), (1, 50, 100)] {
+            rates.share_among(living);
+            let owner = Uuid::nil();
+            let share = rates.share.read().unwrap_or_else(PoisonError::into_inner);
+            assert_eq!(share.per_second.get(), per_second);
+            let let_through = (0..100).filter(|_| share.limiter.count(&owner).is_ok());
+            assert!(let_through.count() >= burst, "{living}");
         }
     }
 }

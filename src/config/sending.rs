@@ -20,6 +20,8 @@ pub struct SendingSettings {
     pub unverifiable: Unverifiable,
     /// Time to the next attempt, after each temporary failure.
     pub retry: Vec<Duration>,
+    /// How long a message may wait in all; past it, it has failed.
+    pub maximum_age: Duration,
     /// For TCP and TLS to the provider.
     pub connect: Duration,
     /// For each reply of the provider.
@@ -40,6 +42,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<SendingSettings> {
     );
     Some(SendingSettings {
         retry: reader.list_of_seconds("sending.retry_seconds"),
+        maximum_age: Duration::from_secs(reader.number(
+            "sending.maximum_age_seconds",
+            60,
+            365 * 86_400,
+        )),
         connect: reader.seconds("sending.connect_seconds"),
         command: reader.seconds("sending.command_seconds"),
         data: reader.seconds("sending.data_seconds"),

@@ -87,8 +87,18 @@ pub(super) fn start_journal(
 }
 
 /// The loops of messages that wait for their next attempt.
-pub(super) fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shutdown: &Shutdown) {
-    let keeping = workers::keep_lease(sending.lease_keeper(), shutdown.clone());
+pub(super) fn keep_sending(
+    sending: Sending,
+    providers: Arc<MailProviders>,
+    accounts: &Accounts,
+    shutdown: &Shutdown,
+) {
+    let (shared, accounts) = (Arc::clone(&providers), accounts.clone());
+    let living = move |living| {
+        shared.share_among(living);
+        accounts.share_among(living);
+    };
+    let keeping = workers::keep_lease(sending.lease_keeper(), living, shutdown.clone());
     shutdown.spawn_vital("the keeper of the lease", keeping);
     let retrying = workers::retry(sending, providers, shutdown.soft.clone());
     shutdown.spawn_vital("the queue", retrying);

@@ -144,13 +144,11 @@ impl Mailboxes {
                 .providers
                 .get(mailbox.plugin)
                 .ok_or(TokenError::PluginOff(mailbox.plugin))?;
-            let now = self.clock.now();
             let patience = provider.oauth.limit() * 2 + LEASE_BEYOND_ANSWERS;
-            let lease = TimeDelta::from_std(patience).unwrap_or_default();
             let claimed = {
                 let mut connection = self.pool.acquire().await?;
                 let generation = mailbox.token_generation;
-                mailboxes::claim_refresh(&mut connection, id, generation, now, now + lease).await?
+                mailboxes::claim_refresh(&mut connection, id, generation, patience).await?
             };
             if claimed && let Some(account) = self.refresh(&mailbox, provider).await? {
                 return Ok(account);

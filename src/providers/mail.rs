@@ -121,6 +121,13 @@ impl MailProviders {
             .filter_map(|plugin| self.get(plugin))
     }
 
+    /// So many gateways share from now on what each mailbox may have under way.
+    pub fn share_among(&self, living: usize) {
+        for provider in self.by_plugin.values() {
+            provider.transport.share_among(living);
+        }
+    }
+
     /// Closes connections that nobody has used for a while.
     pub fn drop_idle_connections(&self) {
         for provider in self.by_plugin.values() {

@@ -7,6 +7,7 @@ use super::verify::Presence;
 use crate::mailboxes::{Mailbox, TokenError};
 use crate::providers::mail::transport::{Leave, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::types::ids::LogId;
 use crate::types::message::Message;
 
 /// Pauses before the looks at a message whose outcome is unknown: providers were seen to answer 504
@@ -20,6 +21,8 @@ const LOOKS: [Duration; 3] = [
 /// A message, and where it goes out from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Submission<'a> {
+    /// In the log.
+    pub(super) id: LogId,
     pub(super) mailbox: &'a Mailbox,
     pub(super) recipients: &'a Recipients,
     pub(super) message: &'a Message,
@@ -61,7 +64,7 @@ impl Sending {
         for pause in LOOKS {
             tokio::time::sleep(pause).await;
             presence = self
-                .look_up(submission.mailbox, submission.message_id)
+                .look_up(submission.mailbox, submission.id, submission.message_id)
                 .await;
             match presence {
                 Presence::Sent => {

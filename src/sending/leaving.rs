@@ -1,5 +1,7 @@
 //! What is asked before the last of a message leaves: whether this process may still send it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -11,7 +13,7 @@ use crate::types::ids::LogId;
 use crate::types::lease::Lease;
 
 /// Why a message stays.
-const NOT_CONFIRMED: &str =
+pub(super) const NOT_CONFIRMED: &str =
     "the gateway could not be sure that nobody else has the message in hand, and did not send it";
 
 /// Of a message that only this process has.
@@ -36,9 +38,16 @@ pub(super) struct StoredLeaves {
     pub(super) lease: Lease,
     pub(super) id: LogId,
     pub(super) due_at: Option<DateTime<Utc>>,
+    /// It was not let go, for reasons of ours.
+    pub(super) withheld: AtomicBool,
 }
 
 impl StoredLeaves {
+    /// Whether it was not let go: that is no attempt, and uses up none of its retries.
+    pub(super) fn was_withheld(&self) -> bool {
+        self.withheld.load(Ordering::Relaxed)
+    }
+
     async fn mark(&self) -> Result<(), String> {
         let marked = async {
             let mut connection = self.pool.acquire().await?;
@@ -61,6 +70,11 @@ impl StoredLeaves {
 
 impl Leave for StoredLeaves {
     fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
-        self.mark().boxed()
+        async {
+            let answer = self.mark().await;
+            self.withheld.store(answer.is_err(), Ordering::Relaxed);
+            answer
+        }
+        .boxed()
     }
 }

@@ -185,6 +185,7 @@ impl Sending {
         let outcome = match self.pace(mailbox).await {
             Pace::Go => {
                 let submission = Submission {
+                    id,
                     mailbox,
                     recipients: &recipients,
                     message: &message,
@@ -218,7 +219,7 @@ impl Sending {
             milliseconds: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
         };
         let may_have_arrived = matches!(attempted, Attempted::Told(Verdict::Unknown(_)));
-        let settled = self.settle(attempted, 1);
+        let settled = self.settle(attempted, 1, at);
         report(&settled, &first.facts, took);
         match settled {
             Settled::Sent { message_id } => {

@@ -1,6 +1,7 @@
 //! Later attempts: messages that are due, and messages whose process died.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::journal::Ending;
-use super::leaving::StoredLeaves;
+use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::pace::Pace;
 use super::settle::{Settled, UNVERIFIABLE};
 use super::verify::Presence;
@@ -36,6 +37,10 @@ const LOOK_AGAIN: Duration = Duration::from_mins(1);
 /// How long a message waits again whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
 
+/// How long a message waits that this process would not let go of: its database was away, or its lease not
+/// confirmed.
+const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
+
 /// How long a message waits again that the database did not give out.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 
@@ -45,6 +50,9 @@ const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 /// What is told of a message whose submission was cut off.
 const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
+
+/// What is told of a message that was never sent because of what it waited for.
+const TOO_OLD: &str = "The message has waited for as long as a message may";
 
 /// What is told of a message that died with its process, and is not among the sent ones.
 const NOT_SENT: &str =
@@ -200,7 +208,10 @@ impl Sending {
     /// be sent again.
     async fn end_unanswered(&self, claimed: Claimed) {
         let presence = match self.mailboxes.active(claimed.credential).await {
-            Ok(Some(mailbox)) => self.look_up(&mailbox, claimed.message_id.as_deref()).await,
+            Ok(Some(mailbox)) => {
+                let message_id = claimed.message_id.as_deref();
+                self.look_up(&mailbox, claimed.id, message_id).await
+            }
             Ok(None) => Presence::Unknowable,
             Err(error) => {
                 tracing::error!(log_id = %claimed.id, %error, "a mailbox can't be read");
@@ -282,9 +293,11 @@ impl Sending {
             lease: self.lease.clone(),
             id: claimed.id,
             due_at: claimed.due_at,
+            withheld: AtomicBool::new(false),
         };
         let attempted = self
             .attempt(Submission {
+                id: claimed.id,
                 mailbox: &mailbox,
                 recipients: &recipients,
                 message: &message,
@@ -292,6 +305,12 @@ impl Sending {
                 leave: &leave,
             })
             .await;
+        if let (Attempted::Told(Verdict::Temporary { .. }), true) =
+            (&attempted, leave.was_withheld())
+        {
+            let until = self.clock.now() + WITHHELD_WAIT;
+            return Ok(Tried::Paced(until, NOT_CONFIRMED));
+        }
         Ok(Tried::Attempted(attempted))
     }
 
@@ -300,6 +319,7 @@ impl Sending {
         let done = |tried| Ok(TakenUp::Done(tried));
         let told = |verdict| done(Tried::Attempted(Attempted::Told(verdict)));
         let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
+        let is_too_old = self.clock.now() >= self.longest(claimed.opened_at);
         let status = {
             let mut connection = self.pool.acquire().await?;
             apps::subscription_status(&mut connection, claimed.app).await?
@@ -309,6 +329,9 @@ impl Sending {
         };
         match admit(status) {
             Ok(()) => {}
+            Err(blocked @ Blocked::Suspended(_)) if is_too_old => {
+                return failed(&format!("{TOO_OLD}: {blocked}"));
+            }
             Err(blocked @ Blocked::Suspended(_)) => return done(Tried::Blocked(blocked)),
             Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
         }
@@ -317,7 +340,7 @@ impl Sending {
         };
         let message_id = claimed.message_id.as_deref();
         if claimed.outcome_unknown {
-            match self.look_up(&mailbox, message_id).await {
+            match self.look_up(&mailbox, claimed.id, message_id).await {
                 Presence::Sent => return told(Verdict::sent()),
                 Presence::Absent => {}
                 Presence::NotNow => {
@@ -330,6 +353,9 @@ impl Sending {
             }
         }
         if let Pace::Later { at, why } = self.pace(&mailbox).await {
+            if is_too_old {
+                return failed(&format!("{TOO_OLD}: {why}"));
+            }
             return done(Tried::Paced(at, why));
         }
         let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
@@ -354,7 +380,7 @@ impl Sending {
     }
 
     async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {
-        let settled = self.settle(attempted, attempt.number);
+        let settled = self.settle(attempted, attempt.number, claimed.opened_at);
         let facts = Facts::of(claimed);
         let took = Duration::from_millis(u64::try_from(attempt.milliseconds).unwrap_or_default());
         report(&settled, &facts, took);
@@ -387,11 +413,16 @@ impl Sending {
 
     /// Puts a message back whose attempt did not take place.
     async fn put_back(&self, claimed: &Claimed, why: &str, until: DateTime<Utc>) {
+        let longest = self.longest(claimed.opened_at);
         let deferral = Deferral {
             id: claimed.id,
             attempts: claimed.attempts,
             error_message: why.to_owned(),
-            next_attempt_at: until,
+            next_attempt_at: if longest > self.clock.now() {
+                until.min(longest)
+            } else {
+                until
+            },
             outcome_unknown: claimed.outcome_unknown,
             attempt: None,
             due_at: claimed.due_at,

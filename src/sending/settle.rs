@@ -30,8 +30,13 @@ pub(super) enum Settled {
 }
 
 impl Sending {
-    /// What an attempt means for a message whose `attempts`th it was.
-    pub(super) fn settle(&self, attempted: Attempted, attempts: i32) -> Settled {
+    /// What an attempt means for a message whose `attempts`th it was, and which was taken at `opened_at`.
+    pub(super) fn settle(
+        &self,
+        attempted: Attempted,
+        attempts: i32,
+        opened_at: DateTime<Utc>,
+    ) -> Settled {
         let (failure, retry_after, outcome_unknown) = match attempted {
             Attempted::Told(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
             Attempted::Told(Verdict::Permanent(failure) | Verdict::TokenRefused(failure)) => {
@@ -49,7 +54,8 @@ impl Sending {
         };
         let scheduled = usize::try_from(attempts)
             .ok()
-            .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?));
+            .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?))
+            .filter(|_| self.clock.now() < self.longest(opened_at));
         match scheduled {
             None if outcome_unknown => Settled::Failed(unverifiable(&failure)),
             None => Settled::Failed(failure),
@@ -63,6 +69,16 @@ impl Sending {
                 }
             }
         }
+    }
+}
+
+impl Sending {
+    /// Until when a message may wait that was taken at this moment.
+    pub(super) fn longest(&self, opened_at: DateTime<Utc>) -> DateTime<Utc> {
+        let age = TimeDelta::from_std(self.settings.maximum_age).unwrap_or(TimeDelta::MAX);
+        opened_at
+            .checked_add_signed(age)
+            .unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 }
 

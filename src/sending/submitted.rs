@@ -1,6 +1,6 @@
 //! Takes a message as an SMTP client submitted it: who it is from, what its log row says, and the
-//! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, and one
-//! Received header in front.
+//! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, one Received
+//! header in front, and a Message-ID where the client gave none.
 
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -17,6 +17,7 @@ use self::fields::{Field, NoField, fields};
 use self::sender::sole_address;
 use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
+use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::LogId;
@@ -141,16 +142,15 @@ impl Submitted {
                 .collect(),
             has_attachments: has_attachments(headers, &content, &others),
         };
-        let message_id = parsed.message_id().map(|id| format!("<{id}>"));
-        // It couldn't be looked up by what is stored of it.
-        if message_id
-            .as_ref()
-            .is_some_and(|id| id.len() > message_id::LONGEST)
-        {
-            return Err(SubmittedError::MessageId);
-        }
-        let message_id = message_id.map(|id| message_id::bounded(&id));
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
+        let message_id = match own_message_id(&fields)? {
+            Some(own) => Some(own).filter(|own| !own.is_empty()),
+            None => {
+                let own = format!("<{id}@{}>", message_id_domain(&from));
+                pieces.push(Bytes::from(format!("Message-ID: {own}\r\n")));
+                Some(own)
+            }
+        };
         pieces.extend(without_private_headers(headers, &content));
         pieces.extend(others);
         Ok(Self {
@@ -214,6 +214,29 @@ fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, SubmittedError> {
         (Some(only), None) => sole_address(only.value).ok_or(SubmittedError::From),
         _ => Err(SubmittedError::From),
     }
+}
+
+/// The Message-ID as it stands there; several stand one behind the other, since nobody knows which of them a
+/// provider goes by. `None` where there is none: the message gets one (RFC 6409 §8.3).
+fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, SubmittedError> {
+    let all: Vec<String> = (fields.iter())
+        .filter(|field| field.name.eq_ignore_ascii_case(b"message-id"))
+        .map(|field| {
+            String::from_utf8_lossy(field.value)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let id = all.join(" ");
+    // It couldn't be looked up by what is stored of it.
+    if id.len() > message_id::LONGEST {
+        return Err(SubmittedError::MessageId);
+    }
+    Ok(Some(message_id::bounded(&id)))
 }
 
 fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {

@@ -7,6 +7,9 @@ use super::Sending;
 use crate::mailboxes::{AskError, Mailbox};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
+use crate::storage::email_logs;
+use crate::types::ids::LogId;
+use crate::types::message_id::is_well_formed;
 
 /// How long a provider may take for one answer about its sent mail.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -27,9 +30,35 @@ pub(super) enum Presence {
 }
 
 impl Sending {
-    /// Looks for a message in the sent mail of its mailbox.
-    pub(super) async fn look_up(&self, mailbox: &Mailbox, message_id: Option<&str>) -> Presence {
+    /// Whether what was found under a Message-ID can only be this message.
+    async fn whose(&self, mailbox: &Mailbox, id: LogId, message_id: &str) -> Presence {
+        let asked = async {
+            let mut connection = self.pool.acquire().await?;
+            email_logs::has_twin(&mut connection, mailbox.id, message_id, id).await
+        };
+        match asked.await {
+            Ok(false) => Presence::Sent,
+            Ok(true) => {
+                tracing::warn!(log_id = %id, "another message of the mailbox has the same Message-ID: which of them was found can't be told");
+                Presence::Unknowable
+            }
+            Err(error) => {
+                tracing::warn!(log_id = %id, %error, "other messages of a mailbox can't be looked for");
+                Presence::NotNow
+            }
+        }
+    }
+
+    /// Looks for a message in the sent mail of its mailbox. Nothing follows from a Message-ID that is not one,
+    /// and whether it is this message that is there only where no other one has the same.
+    pub(super) async fn look_up(
+        &self,
+        mailbox: &Mailbox,
+        id: LogId,
+        message_id: Option<&str>,
+    ) -> Presence {
         let reader = self.mailboxes.reader(mailbox.plugin, &mailbox.scopes);
+        let message_id = message_id.filter(|id| is_well_formed(id));
         let (Some(reader), Some(message_id)) = (reader, message_id) else {
             return Presence::Unknowable;
         };
@@ -39,7 +68,7 @@ impl Sending {
                 .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")))
         };
         let error = match self.mailboxes.ask_reader(mailbox, question).await {
-            Ok(true) => return Presence::Sent,
+            Ok(true) => return self.whose(mailbox, id, message_id).await,
             Ok(false) if reader.keeps_sent_mail() => return Presence::Absent,
             Ok(false) => return Presence::NotFound,
             Err(error) => error,

@@ -161,7 +161,7 @@ pub async fn enqueue_missing(
     Ok(enqueued.rows_affected())
 }
 
-/// Takes up some work that is due, until `lease_until`.
+/// Takes up some work that is due, for as long as it is from `now` to `lease_until`: by the database's clock.
 ///
 /// # Errors
 ///
@@ -174,10 +174,11 @@ pub async fn claim(
 ) -> Result<Vec<Job>, sqlx::Error> {
     let rows = sqlx::query_as!(
         Row,
-        "UPDATE billing_jobs SET lease_until = $2, attempts = attempts + 1
+        "UPDATE billing_jobs
+         SET lease_until = now() + ($2::timestamptz - $1::timestamptz), attempts = attempts + 1
          WHERE (subscriber_id, kind) IN (
              SELECT subscriber_id, kind FROM billing_jobs
-             WHERE due_at <= $1 AND (lease_until IS NULL OR lease_until <= $1)
+             WHERE due_at <= $1 AND (lease_until IS NULL OR lease_until <= now())
              ORDER BY due_at LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
@@ -205,8 +206,9 @@ pub async fn claim_one(
 ) -> Result<Option<Job>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
-        "UPDATE billing_jobs SET lease_until = $4, attempts = attempts + 1
-         WHERE subscriber_id = $1 AND kind = $2 AND (lease_until IS NULL OR lease_until <= $3)
+        "UPDATE billing_jobs
+         SET lease_until = now() + ($4::timestamptz - $3::timestamptz), attempts = attempts + 1
+         WHERE subscriber_id = $1 AND kind = $2 AND (lease_until IS NULL OR lease_until <= now())
          RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity",
         subscriber.0,
         kind.as_str(),

@@ -9,7 +9,7 @@ pub use rows::{Details, LogRow, details, list};
 use sqlx::PgConnection;
 
 use super::spool::Closing;
-use crate::types::ids::LogId;
+use crate::types::ids::{CredentialId, LogId};
 
 /// How the log says a message ended.
 #[derive(Debug, Clone)]
@@ -107,4 +107,29 @@ pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sq
     .fetch_one(connection)
     .await?;
     Ok(reopened)
+}
+
+/// Whether another message of a mailbox has the same Message-ID, whatever has become of it.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn has_twin(
+    connection: &mut PgConnection,
+    mailbox: CredentialId,
+    message_id: &str,
+    id: LogId,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM email_logs
+                          WHERE credential_id = $1 AND message_id = $2 AND id <> $3)
+                  OR EXISTS (SELECT FROM spool
+                             WHERE credential_id = $1 AND message_id = $2 AND id <> $3)
+                  AS "has_twin!""#,
+        mailbox.0,
+        message_id,
+        id.0,
+    )
+    .fetch_one(connection)
+    .await
 }

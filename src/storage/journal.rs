@@ -237,7 +237,8 @@ pub async fn write_sent(
 }
 
 /// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
-/// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told.
+/// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told. The log
+/// of a day that has aged away is not written.
 /// Of a message that is no longer in the spool nothing is written: it had ended before.
 ///
 /// # Errors
@@ -277,6 +278,7 @@ pub async fn write(
              SELECT id, attempt, attempted_at, duration_ms, status, error_message
              FROM taken
              WHERE attempt IS NOT NULL AND (attempt > 1 OR status <> 'sent')
+                   AND opened_at >= (SELECT kept_since FROM log_retention)
              ON CONFLICT DO NOTHING
          ), logged AS (
              INSERT INTO email_logs
@@ -288,6 +290,7 @@ pub async fn write(
                     coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at,
                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM taken
+             WHERE opened_at >= (SELECT kept_since FROM log_retention)
              ON CONFLICT (id) DO UPDATE
              SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
                  message_id = EXCLUDED.message_id

@@ -72,7 +72,8 @@ pub async fn insert(
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Takes up some events that wait, until `lease_until`, those that are due longest first.
+/// Takes up some events that wait, those that are due longest first, for as long as it is from `now` to
+/// `lease_until`: by the database's clock.
 ///
 /// # Errors
 ///
@@ -85,9 +86,13 @@ pub async fn claim(
 ) -> Result<Vec<StoredEvent>, sqlx::Error> {
     sqlx::query_as!(
         StoredEvent,
-        "UPDATE payprov_events SET due_at = $2, attempts = attempts + 1
+        "UPDATE payprov_events
+         SET due_at = $2, lease_until = now() + ($2::timestamptz - $1::timestamptz),
+             attempts = attempts + 1
          WHERE id IN (
-             SELECT id FROM payprov_events WHERE state = 'waiting' AND due_at <= $1
+             SELECT id FROM payprov_events
+             WHERE state = 'waiting' AND due_at <= $1
+                   AND (lease_until IS NULL OR lease_until <= now())
              ORDER BY due_at LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
@@ -131,7 +136,8 @@ pub async fn postpone(
     due_at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE payprov_events SET due_at = $2 WHERE id = $1 AND state = 'waiting'",
+        "UPDATE payprov_events SET due_at = $2, lease_until = NULL
+         WHERE id = $1 AND state = 'waiting'",
         id,
         due_at,
     )

@@ -2,6 +2,7 @@
 //! them, a batch in one statement, is in [`super::journal`].
 
 pub mod backlog;
+mod claim;
 mod settle;
 pub mod usage;
 
@@ -14,6 +15,7 @@ use sqlx::types::Uuid;
 use crate::types::ids::{AppId, CredentialId, GatewayId, LogId};
 use crate::types::plugin::Plugin;
 
+pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
 /// A message that comes into the gateway's hands.
@@ -51,92 +53,6 @@ pub struct Opening {
     pub opened_at: DateTime<Utc>,
     /// The caller's idempotency key.
     pub key: Option<String>,
-}
-
-/// A spool row that a worker has claimed.
-#[derive(Debug, Clone)]
-pub struct Claimed {
-    /// The message.
-    pub id: LogId,
-    /// The app that sends it.
-    pub app: AppId,
-    /// The mailbox it goes out from.
-    pub credential: CredentialId,
-    /// The provider.
-    pub plugin: Plugin,
-    /// The mailbox's address.
-    pub from_address: String,
-    /// As the log shows it.
-    pub to_address: String,
-    /// As the log shows it.
-    pub subject: String,
-    /// The envelope.
-    pub recipients: Vec<String>,
-    /// The envelope needs SMTPUTF8.
-    pub smtputf8: bool,
-    /// Attempts that have failed so far.
-    pub attempts: i32,
-    /// The Message-ID header.
-    pub message_id: Option<String>,
-    /// It may be at the provider already.
-    pub outcome_unknown: bool,
-    /// When the gateway took it.
-    pub opened_at: DateTime<Utc>,
-    /// Size of the message in bytes.
-    pub size_bytes: i64,
-    /// For when it was due; each deferral changes it, so that a claim that others have taken over is
-    /// known by it. `None` before the first.
-    pub due_at: Option<DateTime<Utc>>,
-    /// The caller's idempotency key.
-    pub key: Option<String>,
-}
-
-/// A claimed row as it lies there.
-struct ClaimedRow {
-    id: Uuid,
-    app_id: Uuid,
-    credential_id: Uuid,
-    plugin: String,
-    from_address: String,
-    to_address: String,
-    subject: String,
-    recipients: Vec<String>,
-    smtputf8: bool,
-    attempts: i32,
-    message_id: Option<String>,
-    outcome_unknown: bool,
-    opened_at: DateTime<Utc>,
-    size_bytes: i64,
-    next_attempt_at: Option<DateTime<Utc>>,
-    idempotency_key: Option<String>,
-}
-
-impl TryFrom<ClaimedRow> for Claimed {
-    type Error = sqlx::Error;
-
-    fn try_from(row: ClaimedRow) -> Result<Self, sqlx::Error> {
-        Ok(Self {
-            id: LogId(row.id),
-            app: AppId(row.app_id),
-            credential: CredentialId(row.credential_id),
-            plugin: row
-                .plugin
-                .parse()
-                .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
-            from_address: row.from_address,
-            to_address: row.to_address,
-            subject: row.subject,
-            recipients: row.recipients,
-            smtputf8: row.smtputf8,
-            attempts: row.attempts,
-            message_id: row.message_id,
-            outcome_unknown: row.outcome_unknown,
-            opened_at: row.opened_at,
-            size_bytes: row.size_bytes,
-            due_at: row.next_attempt_at,
-            key: row.idempotency_key,
-        })
-    }
 }
 
 /// Stores one piece of a deferred message; one that is there stays.
@@ -179,146 +95,6 @@ pub async fn chunk(
     )
     .fetch_optional(connection)
     .await
-}
-
-/// Claims up to `limit` deferred messages that are due, oldest first, for a living process, but for those
-/// that it works on already. A claimed row is `open`: its holder's death is noticed like any other's.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn claim_due(
-    connection: &mut PgConnection,
-    gateway: GatewayId,
-    now: DateTime<Utc>,
-    held: &[LogId],
-    limit: i64,
-) -> Result<Vec<Claimed>, sqlx::Error> {
-    let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "WITH fence AS MATERIALIZED (
-             SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
-         )
-         UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
-         FROM fence
-         WHERE spool.id IN (
-             SELECT id FROM spool
-             WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
-             ORDER BY next_attempt_at
-             LIMIT $3
-             FOR UPDATE SKIP LOCKED
-         )
-         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
-        now,
-        gateway.0,
-        limit,
-        &held,
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
-}
-
-/// Claims up to `limit` messages of processes that have ended, for one that lives.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn claim_of_ended(
-    connection: &mut PgConnection,
-    gateway: GatewayId,
-    ended: &[GatewayId],
-    limit: i64,
-) -> Result<Vec<Claimed>, sqlx::Error> {
-    let ended: Vec<Uuid> = ended.iter().map(|id| id.0).collect();
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "WITH fence AS MATERIALIZED (
-             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
-         )
-         UPDATE spool SET gateway_id = fence.id
-         FROM fence
-         WHERE spool.id IN (
-             SELECT id FROM spool
-             WHERE state = 'open' AND lease_until IS NULL AND gateway_id = ANY($2)
-             LIMIT $3
-             FOR UPDATE SKIP LOCKED
-         )
-         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
-        gateway.0,
-        &ended,
-        limit,
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
-}
-
-/// Claims up to `limit` open messages that nobody has in hand and whose lease has lapsed, for a living
-/// process: those that were put off by [`look_again`], and those of the release before.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn claim_lapsed(
-    connection: &mut PgConnection,
-    gateway: GatewayId,
-    limit: i64,
-) -> Result<Vec<Claimed>, sqlx::Error> {
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "WITH fence AS MATERIALIZED (
-             SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
-         )
-         UPDATE spool SET gateway_id = fence.id, lease_until = NULL
-         FROM fence
-         WHERE spool.id IN (
-             SELECT id FROM spool
-             WHERE state = 'open' AND lease_until < now()
-             ORDER BY lease_until
-             LIMIT $2
-             FOR UPDATE SKIP LOCKED
-         )
-         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
-        gateway.0,
-        limit,
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
-}
-
-/// What a process has in hand, but for these messages.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn in_hand_beside(
-    connection: &mut PgConnection,
-    gateway: GatewayId,
-    held: &[LogId],
-) -> Result<Vec<Claimed>, sqlx::Error> {
-    let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
-    let rows = sqlx::query_as!(
-        ClaimedRow,
-        "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
-                smtputf8, attempts, message_id, outcome_unknown, opened_at, size_bytes,
-                next_attempt_at, idempotency_key
-         FROM spool
-         WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",
-        gateway.0,
-        &held,
-    )
-    .fetch_all(connection)
-    .await?;
-    rows.into_iter().map(Claimed::try_from).collect()
 }
 
 /// Lets go of an open message, which is to be looked at again by anybody after `wait`.
@@ -448,18 +224,6 @@ pub async fn put_back(
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// The oldest message that is in the gateway's hands: its log row is still to be written or to change.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn oldest(connection: &mut PgConnection) -> Result<Option<LogId>, sqlx::Error> {
-    let id = sqlx::query_scalar!("SELECT id FROM spool ORDER BY id LIMIT 1")
-        .fetch_optional(connection)
-        .await?;
-    Ok(id.map(LogId))
 }
 
 /// Whether a message is in the gateway's hands.

@@ -4,6 +4,8 @@
 
 pub mod backlog;
 
+use std::time::{Duration, Instant};
+
 use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::types::Uuid;
@@ -61,8 +63,10 @@ pub struct Claimed {
     pub secret_sealed: Vec<u8>,
     /// Attempts that were recorded.
     pub attempts: i32,
-    /// Until when it is this process's; also what it is recognized by.
+    /// Until when it is this process's, by the database's clock; what it is recognized by.
     pub lease: DateTime<Utc>,
+    /// The same by this process's, or somewhat earlier.
+    pub until: Instant,
 }
 
 /// Endpoints that have something ready, in the order of their ids, those behind `after` only.
@@ -97,7 +101,7 @@ pub async fn ready_endpoints(
     Ok(endpoints.into_iter().map(EndpointId).collect())
 }
 
-/// Leases what is ready, up to a number for each endpoint, the oldest first.
+/// Leases what is ready for `lease`, up to a number for each endpoint, the oldest first.
 ///
 /// # Errors
 ///
@@ -105,9 +109,10 @@ pub async fn ready_endpoints(
 pub async fn claim(
     connection: &mut PgConnection,
     places: &[(EndpointId, i64)],
-    lease: DateTime<Utc>,
+    lease: Duration,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let endpoints: Vec<Uuid> = places.iter().map(|(endpoint, _)| endpoint.0).collect();
+    let until = Instant::now() + lease;
     let numbers: Vec<i64> = places.iter().map(|(_, number)| *number).collect();
     let rows = sqlx::query!(
         r#"WITH picked AS (
@@ -120,12 +125,14 @@ pub async fn claim(
                         FOR UPDATE SKIP LOCKED
                     ) AS row
            ), claimed AS (
-               UPDATE webhook_queue AS queue SET state = 'leased', due_at = $3
+               UPDATE webhook_queue AS queue 
+               SET state = 'leased', due_at = now() + make_interval(secs => $3)
                WHERE queue.ctid = ANY (ARRAY(SELECT ctid FROM picked))
                RETURNING queue.*
            )
            SELECT message_id AS "message_id!", endpoint_id AS "endpoint_id!",
                   claimed.app_id AS "app_id!", log_id, event AS "event!", attempts AS "attempts!",
+                  due_at AS "lease!",
                   coalesce(config.url, nullif(apps.webhook_url, ''), claimed.url) AS "url!",
                   CASE WHEN config.id IS NOT NULL THEN config.secret_sealed
                        WHEN apps.webhook_url <> '' THEN apps.webhook_secret_sealed
@@ -136,7 +143,7 @@ pub async fn claim(
            ORDER BY message_id"#,
         &endpoints,
         &numbers,
-        lease,
+        lease.as_secs_f64(),
     )
     .fetch_all(connection)
     .await?;
@@ -151,13 +158,14 @@ pub async fn claim(
             url: row.url,
             secret_sealed: row.secret_sealed,
             attempts: row.attempts,
-            lease,
+            lease: row.lease,
+            until,
         })
         .collect())
 }
 
-/// Makes ready what is due: retries whose time has come, and what was leased by somebody who has not said
-/// anything since. Answers how many there were, `limit` at most.
+/// Makes ready what is due: retries whose time has come by `now`, and what was leased by somebody who has not
+/// said anything since, by the database's clock. Answers how many there were, `limit` at most.
 ///
 /// # Errors
 ///
@@ -171,7 +179,8 @@ pub async fn make_ready(
         "UPDATE webhook_queue SET state = 'ready'
          WHERE ctid = ANY (ARRAY(
              SELECT ctid FROM webhook_queue
-             WHERE state <> 'ready' AND due_at <= $1
+             WHERE state <> 'ready' AND due_at <= greatest($1, now())
+                   AND due_at <= CASE state WHEN 'leased' THEN now() ELSE $1 END
              ORDER BY due_at LIMIT $2
              FOR UPDATE SKIP LOCKED
          ))",

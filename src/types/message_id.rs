@@ -25,6 +25,23 @@ pub fn bounded(id: &str) -> String {
     digest
 }
 
+/// Whether this is one `msg-id` of RFC 5322 §3.6.4, so that a provider which keeps it finds it again as it is,
+/// and one that does not find it has not got it.
+#[must_use]
+pub fn is_well_formed(id: &str) -> bool {
+    let Some(inner) = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')) else {
+        return false;
+    };
+    let is_plain = |part: &str| {
+        !part.is_empty()
+            && (part.bytes()).all(|byte| byte.is_ascii_graphic() && !b"<>@\"\\,;".contains(&byte))
+    };
+    id.len() <= LONGEST
+        && inner
+            .split_once('@')
+            .is_some_and(|(left, right)| is_plain(left) && is_plain(right))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +55,27 @@ mod tests {
         assert_eq!(bounded("<a\0\r\n@b>"), "<a@b>");
         let longest = format!("<{}>", "x".repeat(LONGEST - 2));
         assert_eq!(bounded(&longest), longest);
+    }
+
+    #[test]
+    fn what_a_provider_finds_again() {
+        for (id, expected) in [
+            ("<a.b+c=1@mail.example>", true),
+            ("<x@[127.0.0.1]>", true),
+            ("abc", false),
+            ("<abc>", false),
+            ("a@b", false),
+            ("<a@b> <c@d>", false),
+            ("<a@b>,<c@d>", false),
+            ("<a@b@c>", false),
+            ("<@b>", false),
+            ("<a@>", false),
+            ("<a b@c>", false),
+            ("<\u{fc}@b>", false),
+            ("", false),
+        ] {
+            assert_eq!(is_well_formed(id), expected, "{id:?}");
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Claimer {
         mut self,
         places: Vec<(EndpointId, i64)>,
     ) -> (Self, Result<Seen, sqlx::Error>) {
-        let lease = self.webhooks.clock.now() + self.webhooks.lease();
+        let lease = self.webhooks.lease();
         let claiming = self.connection.run(async |connection| {
             let claimed = webhook_queue::claim(connection, &places, lease).await?;
             let bodies = bodies(connection, &claimed).await?;

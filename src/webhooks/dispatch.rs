@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -40,7 +40,7 @@ const KEYS: usize = 10_000;
 
 /// How much longer than an exchange a lease must last when it begins: the recorder needs time too, and
 /// clocks differ.
-const MARGIN: TimeDelta = TimeDelta::seconds(15);
+const MARGIN: Duration = Duration::from_secs(15);
 
 /// A leased delivery with all that it needs.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub(super) struct Ready {
 }
 
 impl Leased for Ready {
-    fn lease(&self) -> DateTime<Utc> {
-        self.claimed.lease
+    fn until(&self) -> Instant {
+        self.claimed.until
     }
 }
 
@@ -116,12 +116,12 @@ impl Webhooks {
     }
 
     /// How long a lease must last when its exchange begins.
-    fn shortest_lease(&self) -> TimeDelta {
-        TimeDelta::from_std(self.settings.exchange).unwrap_or(TimeDelta::minutes(5)) + MARGIN
+    fn shortest_lease(&self) -> Duration {
+        self.settings.exchange + MARGIN
     }
 
     /// How long leases last: deliveries wait for a place on them too.
-    pub(super) fn lease(&self) -> TimeDelta {
+    pub(super) fn lease(&self) -> Duration {
         self.shortest_lease() * 2
     }
 }
@@ -250,7 +250,7 @@ impl Dispatcher {
 
     /// What has to be done now and then.
     fn look_after(&mut self) {
-        let until = self.webhooks.clock.now() + self.webhooks.shortest_lease();
+        let until = Instant::now() + self.webhooks.shortest_lease();
         let short = self.lanes.take_short(until);
         if !short.is_empty() {
             self.tracker.spawn(self.webhooks.clone().release(short));

@@ -4,9 +4,7 @@
 //! holds little of what all share. Lanes are served in turn.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
-
-use chrono::{DateTime, Utc};
+use std::time::{Duration, Instant};
 
 use crate::types::ids::EndpointId;
 
@@ -28,7 +26,7 @@ const UNKNOWN: Duration = AHEAD;
 /// Something that waits in a lane.
 pub(super) trait Leased {
     /// Until when it is ours.
-    fn lease(&self) -> DateTime<Utc>;
+    fn until(&self) -> Instant;
 }
 
 #[derive(Debug)]
@@ -196,15 +194,15 @@ impl<T: Leased> Lanes<T> {
     }
 
     /// Takes out what waits on a lease that ends before `until`.
-    pub(super) fn take_short(&mut self, until: DateTime<Utc>) -> Vec<T> {
+    pub(super) fn take_short(&mut self, until: Instant) -> Vec<T> {
+        self.take_while(|delivery| delivery.until() < until)
+    }
+
+    fn take_while(&mut self, is_taken: impl Fn(&T) -> bool) -> Vec<T> {
         let mut short = Vec::new();
         for lane in self.by_endpoint.values_mut() {
             // The oldest lease is in front.
-            while lane
-                .waiting
-                .front()
-                .is_some_and(|delivery| delivery.lease() < until)
-            {
+            while lane.waiting.front().is_some_and(&is_taken) {
                 short.extend(lane.waiting.pop_front());
             }
         }
@@ -214,7 +212,7 @@ impl<T: Leased> Lanes<T> {
 
     /// Takes out all that waits.
     pub(super) fn take_waiting(&mut self) -> Vec<T> {
-        self.take_short(DateTime::<Utc>::MAX_UTC)
+        self.take_while(|_| true)
     }
 
     /// Forgets empty lanes, once there are many.
@@ -240,10 +238,10 @@ mod tests {
     use uuid::Uuid;
 
     #[derive(Debug, Clone, Copy, PartialEq)]
-    struct Delivery(EndpointId, DateTime<Utc>);
+    struct Delivery(EndpointId, Instant);
 
     impl Leased for Delivery {
-        fn lease(&self) -> DateTime<Utc> {
+        fn until(&self) -> Instant {
             self.1
         }
     }
@@ -256,10 +254,7 @@ mod tests {
 
     fn filled(lanes: &mut Lanes<Delivery>, number: u128, deliveries: usize) {
         for _ in 0..deliveries {
-            lanes.push(
-                endpoint(number),
-                Delivery(endpoint(number), DateTime::UNIX_EPOCH),
-            );
+            lanes.push(endpoint(number), Delivery(endpoint(number), Instant::now()));
         }
     }
 
@@ -321,7 +316,8 @@ mod tests {
     #[test]
     fn short_leases_are_given_back() {
         let mut lanes = Lanes::new(1, 1);
-        let at = |seconds| DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
         for seconds in [10, 20, 30] {
             lanes.push(endpoint(1), Delivery(endpoint(1), at(seconds)));
         }

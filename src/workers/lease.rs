@@ -8,12 +8,22 @@ use crate::shutdown::Shutdown;
 /// How often the lease is confirmed: a dozen times within its length.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Runs until nobody sends any more, or another process has ended this one, which is the end of it then.
-pub async fn run(mut keeper: LeaseKeeper, shutdown: Shutdown) {
+/// Runs until nobody sends any more, or another process has ended this one, which is the end of it then. Says how
+/// many gateways live when that has changed.
+pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdown: Shutdown) {
+    let mut known = 1;
     let nobody_sends = keeper.nobody_sends().clone();
     while !keeper.lease().has_ended() {
         if let Err(error) = keeper.confirm().await {
             tracing::error!(%error, "the lease of this process can't be confirmed; it sends nothing meanwhile");
+        }
+        if keeper.lease().living() != known {
+            known = keeper.lease().living();
+            tracing::info!(
+                gateways = known,
+                "the number of living gateways has changed"
+            );
+            living(known);
         }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}

@@ -11,10 +11,10 @@ use super::pause;
 use crate::storage::partitions::{self, Right, midnight};
 use crate::storage::pool::maintenance;
 use crate::storage::{
-    audit_entries, email_counters, log_retention, spool, webhook_counters, webhook_queue,
+    audit_entries, email_counters, log_retention, webhook_counters, webhook_queue,
 };
 use crate::types::clock::SharedClock;
-use crate::types::ids::{LogId, WebhookMessageId};
+use crate::types::ids::WebhookMessageId;
 
 /// Days for which partitions stand ready: a gateway that can't make them has two weeks to be mended.
 const AHEAD: usize = 14;
@@ -103,8 +103,8 @@ async fn make_missing(
     Ok(())
 }
 
-/// Drops what is too old, but for days whose messages are still waiting: in the spool, or as webhooks in the
-/// queue, where the schedule keeps them for a day or two.
+/// Drops what is too old, but for days whose webhooks are still waiting in the queue, where the schedule keeps them
+/// for a day or two. A message that still waits in the spool is brought to its end without a log row.
 async fn drop_old(
     connection: &mut PgConnection,
     today: NaiveDate,
@@ -113,16 +113,9 @@ async fn drop_old(
     let Some(oldest) = today.checked_sub_days(Days::new(retention_days.into())) else {
         return Ok(());
     };
-    let spooled = spool::oldest(connection).await?;
     let queued = webhook_queue::oldest(connection).await?;
-    let oldest = [
-        spooled.and_then(LogId::moment),
-        queued.and_then(WebhookMessageId::moment),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|waiting| waiting.date_naive())
-    .fold(oldest, NaiveDate::min);
+    let queued = queued.and_then(WebhookMessageId::moment);
+    let oldest = queued.map_or(oldest, |waiting| oldest.min(waiting.date_naive()));
     // First of all, so that nobody counts what goes.
     log_retention::keep_since(connection, midnight(oldest)).await?;
     let dropped = partitions::drop_before(connection, oldest).await?;

@@ -3,7 +3,10 @@
 
 mod clocks;
 mod held_line;
+mod leases;
+mod panics;
 mod stopped;
+mod verified;
 
 use serde_json::{Value, json};
 

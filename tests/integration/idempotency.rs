@@ -163,3 +163,22 @@ async fn a_submitted_message_has_its_key_in_a_header_that_does_not_leave() {
     assert!(!arrived.contains("order 17"), "{arrived}");
     gateway.stop().await;
 }
+
+/// Whoever stored the message may be about to take it back, and may be not: nothing is known.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queued_answer_that_cannot_be_bound_says_that_it_is_being_worked_on() {
+    let gateway = Gateway::start().await;
+    let first = send(&gateway, "order 17", "tempfail@example.com").await;
+    assert_eq!(first.status, 202, "{}", first.body);
+    let mut holder = gateway.database().await;
+    for statement in ["BEGIN", "SELECT FROM idempotency_keys FOR UPDATE"] {
+        sqlx::query(statement).execute(&mut holder).await.unwrap();
+    }
+    let again = send(&gateway, "order 17", "tempfail@example.com").await;
+    assert_eq!(again.status, 409, "{}", again.body);
+    assert_eq!(again.body["code"], "idempotency_key_in_flight");
+    drop(holder);
+    let known = send(&gateway, "order 17", "tempfail@example.com").await;
+    assert!(known.status == 202 && known.is_replayed(), "{}", known.body);
+    gateway.stop().await;
+}

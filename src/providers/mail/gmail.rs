@@ -236,6 +236,13 @@ impl MailTransport for GmailApi {
         inbox::may_read_headers(scopes)
     }
 
+    fn share_among(&self, living: usize) {
+        self.places.share_among(living);
+        if let Some(smtp) = &self.smtp {
+            smtp.share_among(living);
+        }
+    }
+
     fn drop_idle_connections(&self) {
         self.places.drop_unused();
         if let Some(smtp) = &self.smtp {

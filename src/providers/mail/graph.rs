@@ -309,6 +309,10 @@ impl MailTransport for Graph {
         grants(scopes, "Mail.ReadWrite")
     }
 
+    fn share_among(&self, living: usize) {
+        self.places.share_among(living);
+    }
+
     fn drop_idle_connections(&self) {
         self.places.drop_unused();
     }

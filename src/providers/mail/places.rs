@@ -1,6 +1,8 @@
-//! How many submissions one mailbox may have under way.
+//! How many submissions one mailbox may have under way: the provider counts them over all gateways, so each has
+//! its share of the places.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -12,6 +14,8 @@ use crate::types::ids::CredentialId;
 pub struct Places {
     by_mailbox: Mutex<HashMap<CredentialId, Arc<Semaphore>>>,
     per_mailbox: usize,
+    /// Gateways that share them.
+    living: AtomicUsize,
 }
 
 /// A submission's place, free again once this is dropped.
@@ -27,7 +31,19 @@ impl Places {
         Self {
             by_mailbox: Mutex::default(),
             per_mailbox,
+            living: AtomicUsize::new(1),
         }
+    }
+
+    /// So many gateways share the places from now on; each has one at least.
+    pub fn share_among(&self, living: usize) {
+        self.living.store(living.max(1), Ordering::Relaxed);
+    }
+
+    /// Of all places so many go with one submission, so that as many fit as the share has.
+    fn weight(&self) -> u32 {
+        let share = (self.per_mailbox / self.living.load(Ordering::Relaxed)).max(1);
+        u32::try_from(self.per_mailbox / share).unwrap_or(u32::MAX)
     }
 
     /// A place, once there is one. The caller bounds the wait.
@@ -39,7 +55,7 @@ impl Places {
         );
         Place {
             // Nobody closes them, so one comes.
-            _permit: places.acquire_owned().await.ok(),
+            _permit: places.acquire_many_owned(self.weight()).await.ok(),
         }
     }
 
@@ -77,6 +93,30 @@ mod tests {
         assert!(places.take(bob).now_or_never().is_some());
         drop(first);
         assert!(places.take(ada).now_or_never().is_some());
+    }
+
+    #[test]
+    fn gateways_share_the_places() {
+        for (per_mailbox, living, share) in [
+            (4, 1, 4),
+            (4, 2, 2),
+            (4, 3, 1),
+            (4, 9, 1),
+            (1, 3, 1),
+            (5, 2, 2),
+            (10, 3, 3),
+            (23, 3, 7),
+        ] {
+            let places = Places::new(per_mailbox);
+            places.share_among(living);
+            let taken: Vec<_> =
+                std::iter::from_fn(|| places.take(mailbox(1)).now_or_never()).collect();
+            assert_eq!(taken.len(), share, "{per_mailbox} among {living}");
+            drop(taken);
+            places.share_among(1);
+            let taken = std::iter::from_fn(|| places.take(mailbox(1)).now_or_never());
+            assert_eq!(taken.collect::<Vec<_>>().len(), per_mailbox);
+        }
     }
 
     #[test]

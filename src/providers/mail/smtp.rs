@@ -200,6 +200,10 @@ impl MailTransport for SmtpTransport {
         self.keeps_message_ids
     }
 
+    fn share_among(&self, living: usize) {
+        self.places.share_among(living);
+    }
+
     fn drop_idle_connections(&self) {
         self.idle.drop_expired();
         self.places.drop_unused();

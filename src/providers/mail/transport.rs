@@ -68,6 +68,9 @@ pub trait MailTransport: Debug + Send + Sync {
     /// lets us read what the provider made of it.
     fn tells_message_id(&self, scopes: &[String]) -> bool;
 
+    /// So many gateways share from now on what each mailbox may have under way.
+    fn share_among(&self, _living: usize) {}
+
     /// Closes connections that nobody has used for a while.
     fn drop_idle_connections(&self) {}
 }

@@ -28,7 +28,7 @@ fn sent(submitted: Submitted) -> String {
 
 #[test]
 fn goes_out_byte_for_byte_behind_one_received_header() {
-    let content = "Subject:  odd   spacing\r\nFrom: Ada <ada@example.com>\r\nX-A: b\r\n\tc \r\n\r\nBody \r\n.\r\n\r\n";
+    let content = "Subject:  odd   spacing\r\nMessage-ID: <x@y>\r\nFrom: Ada <ada@example.com>\r\nX-A: b\r\n\tc \r\n\r\nBody \r\n.\r\n\r\n";
     let sent = sent(read(content, &["bob@example.org"]).unwrap());
     let (received, rest) = sent.split_at(sent.len() - content.len());
     assert_eq!(rest, content);
@@ -129,7 +129,29 @@ fn the_log_is_told_who_got_it() {
         .unwrap()
         .into_prepared();
     assert_eq!(bare.summary.to_address, "one@example.org");
-    assert_eq!(bare.message_id, None);
+    // Its own id names it, and stands in front of it.
+    let given = format!("<{}@example.com>", bare.id);
+    assert_eq!(bare.message_id.as_ref(), Some(&given));
+    let content: Vec<u8> = bare.message.chunks().flatten().copied().collect();
+    let content = String::from_utf8(content).unwrap();
+    let expected = format!("\r\nMessage-ID: {given}\r\nFrom: a@example.com\r\n\r\n");
+    assert!(content.ends_with(&expected), "{content}");
+}
+
+#[test]
+fn a_message_id_is_kept_as_it_stands_there() {
+    for (header, expected) in [
+        ("Message-ID: <x@y>", "<x@y>"),
+        ("Message-Id:\r\n  <x@y> ", "<x@y>"),
+        ("message-id: abc", "abc"),
+        ("Message-ID: a@b", "a@b"),
+        ("Message-ID: <a@b>\r\nMessage-ID: <c@d>", "<a@b> <c@d>"),
+        ("Message-ID: <a@b> (of mine)", "<a@b> (of mine)"),
+    ] {
+        let content = format!("From: a@example.com\r\n{header}\r\n\r\n");
+        let prepared = read(&content, &["x@example.org"]).unwrap().into_prepared();
+        assert_eq!(prepared.message_id.as_deref(), Some(expected), "{header}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Notices on their way: claimed with a lease, which is the `due_at` that the claim sets. Whoever finds
-//! another one there has been overtaken, and changes nothing.
+//! Notices on their way: claimed with a lease by the database's clock. The claim is known by the `due_at` that
+//! it sets: whoever finds another one there has been overtaken, and changes nothing.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -28,7 +28,7 @@ pub struct Due {
     pub created_at: DateTime<Utc>,
     /// Somebody was sending it, and never said what came of it.
     pub left_before: bool,
-    /// The claim's end.
+    /// What the claim is known by.
     pub lease_until: DateTime<Utc>,
 }
 
@@ -58,7 +58,8 @@ impl Outcome {
     }
 }
 
-/// Claims up to `limit` notices that are due at `now`, the oldest first.
+/// Claims up to `limit` notices that are due at `now`, the oldest first, for as long as it is from `now` to
+/// `lease_until`.
 ///
 /// # Errors
 ///
@@ -73,10 +74,13 @@ pub async fn claim(
         "WITH due AS (
              SELECT id FROM billing_notices
              WHERE due_at IS NOT NULL AND due_at <= $1
+                   AND (lease_until IS NULL OR lease_until <= now())
              ORDER BY due_at LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         UPDATE billing_notices AS notice SET due_at = $2, attempts = notice.attempts + 1
+         UPDATE billing_notices AS notice
+         SET due_at = $2, lease_until = now() + ($2::timestamptz - $1::timestamptz),
+             attempts = notice.attempts + 1
          FROM due, subscribers AS subscriber
          WHERE notice.id = due.id AND subscriber.id = notice.subscriber_id
          RETURNING notice.id, notice.subscriber_id, subscriber.label, subscriber.email,
@@ -133,7 +137,8 @@ pub async fn postpone(
     due_at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE billing_notices SET due_at = $3, leaving_at = NULL WHERE id = $1 AND due_at = $2",
+        "UPDATE billing_notices SET due_at = $3, lease_until = NULL, leaving_at = NULL
+         WHERE id = $1 AND due_at = $2",
         due.id,
         due.lease_until,
         due_at,
@@ -156,7 +161,7 @@ pub async fn settle(
 ) -> Result<(), sqlx::Error> {
     let sent_at = (outcome == Outcome::Sent).then_some(now);
     sqlx::query!(
-        "UPDATE billing_notices SET due_at = NULL, outcome = $3, sent_at = $4
+        "UPDATE billing_notices SET due_at = NULL, lease_until = NULL, outcome = $3, sent_at = $4
          WHERE id = $1 AND due_at = $2",
         due.id,
         due.lease_until,

@@ -1,11 +1,13 @@
 //! A mailbox's tokens, and who may refresh them.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use crate::types::ids::CredentialId;
 
-/// Takes the right to refresh a mailbox's token until `lease_until`. `false` when somebody else holds
+/// Takes the right to refresh a mailbox's token for `lease`, by the database's clock. `false` when somebody else holds
 /// it, or the token is no longer of `generation`, or the mailbox no longer active.
 ///
 /// # Errors
@@ -15,17 +17,15 @@ pub async fn claim_refresh(
     connection: &mut PgConnection,
     id: CredentialId,
     generation: i64,
-    now: DateTime<Utc>,
-    lease_until: DateTime<Utc>,
+    lease: Duration,
 ) -> Result<bool, sqlx::Error> {
     let claimed = sqlx::query!(
-        "UPDATE mailboxes SET refresh_lease_until = $4
+        "UPDATE mailboxes SET refresh_lease_until = now() + make_interval(secs => $3)
          WHERE id = $1 AND token_generation = $2 AND status = 'active'
-           AND (refresh_lease_until IS NULL OR refresh_lease_until < $3)",
+           AND (refresh_lease_until IS NULL OR refresh_lease_until < now())",
         id.0,
         generation,
-        now,
-        lease_until,
+        lease.as_secs_f64(),
     )
     .execute(connection)
     .await?;

@@ -83,6 +83,7 @@ pub async fn defer(
              SELECT id, $6, $7, $8, 'failed_temp', $3
              FROM kept
              WHERE $6::integer IS NOT NULL
+                   AND opened_at >= (SELECT kept_since FROM log_retention)
              ON CONFLICT DO NOTHING
          ), logged AS (
              INSERT INTO email_logs
@@ -94,6 +95,7 @@ pub async fn defer(
                     has_attachments, opened_at,
                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM kept
+             WHERE opened_at >= (SELECT kept_since FROM log_retention)
              ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message
          )
          SELECT app_id, plugin, opened_at, was_logged AS "was_logged!" FROM kept"#,

@@ -265,7 +265,8 @@ pub async fn claim_due_looks(
     Ok(ids.into_iter().map(SubscriberId).collect())
 }
 
-/// Takes the right to reactivate a subscription until `lease_until`; `false` when somebody else has it.
+/// Takes the right to reactivate a subscription for as long as it is from `now` to `lease_until`, by the
+/// database's clock; `false` when somebody else has it.
 ///
 /// # Errors
 ///
@@ -277,8 +278,10 @@ pub async fn claim_reactivation(
     lease_until: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let claimed = sqlx::query!(
-        "UPDATE subscribers SET reactivation_lease_until = $3
-         WHERE id = $1 AND (reactivation_lease_until IS NULL OR reactivation_lease_until <= $2)",
+        "UPDATE subscribers
+         SET reactivation_lease_until = now() + ($3::timestamptz - $2::timestamptz)
+         WHERE id = $1
+               AND (reactivation_lease_until IS NULL OR reactivation_lease_until <= now())",
         id.0,
         now,
         lease_until,

@@ -74,7 +74,7 @@ async fn a_user_connects_a_mailbox_and_mail_leaves_from_it() {
     assert_eq!(rows(&gateway, &gateway.app).await[1], of_grace);
     let credential: uuid::Uuid = sqlx::query_scalar(
         "SELECT id FROM mailboxes
-         WHERE user_key <> $1 AND replies_due_at = connected_at
+         WHERE user_key <> $1 AND replies_due_at >= connected_at
            AND refresh_due_at > connected_at + interval '1 day'",
     )
     .bind(gateway.mailbox.user_key.0)

@@ -8,7 +8,7 @@ use super::{large, submit};
 use crate::support::gateway::Gateway;
 use crate::support::gmail_stand_in::{FULL_SCOPE, Fault, GmailStandIn, SEND_SCOPE, error, refusal};
 use crate::support::patience;
-use crate::support::stand_in;
+use crate::support::stand_in::{self, ADDRESS};
 
 /// Seconds until the next attempt that an answer names.
 fn wait(gateway: &Gateway, answer: &Value) -> i64 {
@@ -183,6 +183,22 @@ async fn a_message_that_may_have_arrived_is_looked_for_where_that_is_granted() {
     assert_eq!((status, &answer["code"]), (502, &json!("outcome_unknown")));
     assert_eq!(stand_in.sent().len(), 3);
     assert_eq!(gateway.spooled().await, 0);
+    gateway.stop().await;
+}
+
+/// A client that splits a message's recipients gives all of its parts the same Message-ID.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_is_not_taken_for_another_one_with_its_message_id() {
+    let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), FULL_SCOPE).await;
+    let content = format!("From: {ADDRESS}\r\nMessage-ID: <split@x.example>\r\n\r\nHello");
+    let reply = submit(&gateway, &["bob@example.com"], content.as_bytes()).await;
+    assert!(reply.contains("sent via"), "{reply}");
+    stand_in.fail_once(Fault::Answer(504, vec![], Value::Null));
+    let reply = submit(&gateway, &["eve@example.com"], content.as_bytes()).await;
+    assert!(reply.starts_with("554 "), "{reply}");
+    assert!(reply.contains("may have arrived"), "{reply}");
+    assert_eq!(stand_in.sent().len(), 1);
+    assert_eq!(gateway.logged().await[1].0, "failed_perm");
     gateway.stop().await;
 }
 

@@ -27,9 +27,9 @@ const TOO_LONG: &str = "took too long";
 
 /// What the server says to a line; `{tag}` in it becomes the tag. Where it says nothing it keeps
 /// still, and lets the client wait.
-type Answer = fn(&str) -> String;
+pub type Answer = fn(&str) -> String;
 
-struct Server {
+pub struct Server {
     port: u16,
     ca_file: PathBuf,
     /// What clients said, without the tags.
@@ -39,7 +39,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(greeting: &'static str, answer: Answer) -> Self {
+    pub async fn start(greeting: &'static str, answer: Answer) -> Self {
         let folder = TempDir::new().unwrap();
         let files = certificates::ensure(folder.path(), &[], Utc::now()).unwrap();
         let certificate = ServerCertificate::load(&files.certificate, &files.key).unwrap();
@@ -92,6 +92,14 @@ impl Server {
         }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn ca_file(&self) -> &std::path::Path {
+        &self.ca_file
+    }
+
     fn reader(&self) -> Arc<dyn MailReader> {
         reader(self.port, &self.ca_file, PATIENCE, &[])
     }
@@ -115,10 +123,10 @@ impl Server {
     }
 }
 
-const GREETING: &str = "* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] hi\r\n";
+pub const GREETING: &str = "* OK [CAPABILITY IMAP4rev1 AUTH=XOAUTH2 SASL-IR] hi\r\n";
 
 /// An obedient server whose inbox has ten messages, but not what `answer` says otherwise.
-fn obedient(command: &str) -> String {
+pub fn obedient(command: &str) -> String {
     let answer = match command.split(' ').next().unwrap_or_default() {
         "CAPABILITY" => "* CAPABILITY IMAP4rev1\r\n{tag} OK done\r\n",
         "EXAMINE" => {

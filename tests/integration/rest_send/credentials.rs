@@ -113,7 +113,7 @@ async fn the_send_key_alone_lets_a_caller_in(gateway: &Gateway) {
         .unwrap();
     let answer = send(gateway, json!({})).await;
     assert_eq!(answer.problem(), (401, "invalid_send_key"), "a renewed key");
-    assert_eq!(gateway.sandbox.inbox.count(), 2);
+    assert_eq!(gateway.sandbox.inbox.count(), 4);
 }
 
 /// Nobody learns from an answer which fields would be right before showing a key.

@@ -7,6 +7,7 @@ use mailgate::types::clock::{Clock, SharedClock};
 use mailgate::workers;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::database::COUNTED;
 use crate::support::gateway::Gateway;
 
 fn partition(day: NaiveDate) -> String {
@@ -93,5 +94,40 @@ async fn a_gateway_that_runs_for_months_always_has_a_day_to_log_to() {
         assert_eq!(status, 200, "{answer}");
     }
     assert_eq!(gateway.logged().await.len(), 3);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_message_that_waits_keeps_a_day() {
+    let gateway = Gateway::builder()
+        .set("SENDING__RETRY_SECONDS", 2_000_000)
+        .set("SENDING__MAXIMUM_AGE_SECONDS", 9_000_000)
+        .start()
+        .await;
+    assert_eq!(gateway.send_to("tempfail@example.com").await.0, 202);
+    gateway.clock.advance(TimeDelta::days(10));
+    gateway
+        .eventually("the old day's end", async |gateway| {
+            look_after(gateway, 5).await;
+            rows(gateway).await.is_empty()
+        })
+        .await;
+    assert_eq!(gateway.spooled().await, 1);
+    // It comes to its end all the same, and is counted.
+    gateway.clock.advance(TimeDelta::days(20));
+    gateway
+        .eventually("the message's end", async |gateway| {
+            gateway.spooled().await == 0
+        })
+        .await;
+    assert!(rows(&gateway).await.is_empty());
+    let counted: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
+        "SELECT coalesce(sum(messages), 0)::bigint FROM {COUNTED} AS counted
+         WHERE status = 'failed_perm'"
+    )))
+    .fetch_one(&mut gateway.database().await)
+    .await
+    .unwrap();
+    assert_eq!(counted, 1);
     gateway.stop().await;
 }

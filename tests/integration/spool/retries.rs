@@ -163,6 +163,39 @@ async fn mail_of_a_suspended_subscription_is_kept_until_it_is_paid() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn mail_of_a_subscription_that_never_comes_back_fails_at_last() {
+    let builder = Gateway::builder().set("SENDING__MAXIMUM_AGE_SECONDS", 7_200);
+    let (stand_in, gateway) = StandIn::with(builder).await;
+    stand_in.submission.once(Stage::Rcpt, Answer::reply(LATER));
+    let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+    assert_eq!(status, 202, "{answer}");
+    let opened = log_row(&gateway).await.1;
+    subscription(&gateway, "past_due").await;
+    // It waits an hour each time, and at last for as long as it may.
+    let mut waits = 0;
+    gateway
+        .eventually("the message's end", async |gateway| {
+            let next = deferred(gateway)
+                .await
+                .map(|waiting| waiting.next_attempt_at);
+            if let Some(next) = next.filter(|next| *next > gateway.clock.now()) {
+                assert!(next <= opened + TimeDelta::seconds(7_200), "{next}");
+                waits += 1;
+                advance_to(gateway, next);
+            }
+            gateway.spooled().await == 0
+        })
+        .await;
+    assert!(waits >= 3, "{waits}");
+    let (status, error) = logged_once(&gateway).await;
+    assert_eq!(status, "failed_perm");
+    assert!(error.contains("for as long as a message may"), "{error}");
+    assert!(error.contains("past_due"), "{error}");
+    assert_eq!(stand_in.submission.count("RCPT"), 1);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_can_never_be_sent_again_is_given_up() {
     let (stand_in, gateway) = StandIn::with_gateway().await;
     let app = gateway.app.id;

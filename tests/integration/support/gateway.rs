@@ -61,9 +61,16 @@ pub struct Builder {
     billed: bool,
     relay: Option<Table>,
     database_url: Option<String>,
+    clock: Option<SharedClock>,
 }
 
 impl Builder {
+    /// A clock of the test's own.
+    pub fn clock(mut self, clock: SharedClock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
     /// `set("LIMITS__RECIPIENTS", 3)`.
     #[expect(clippy::needless_pass_by_value, reason = "a call reads better so")]
     pub fn set(mut self, name: &str, value: impl ToString) -> Self {
@@ -149,7 +156,8 @@ impl Builder {
             sections.insert("relay".to_owned(), Value::Table(relay));
         }
         let shutdown = Shutdown::default();
-        let daemon = daemon::start(settings(sections), shared_clock, &shutdown)
+        let daemon_clock = self.clock.clone().unwrap_or(shared_clock);
+        let daemon = daemon::start(settings(sections), daemon_clock, &shutdown)
             .await
             .unwrap_or_else(|error| panic!("{error}"));
         if self.billed {
@@ -281,6 +289,11 @@ impl Gateway {
     /// Waits until it `is_so`: for what a worker does in its own time.
     pub async fn eventually(&self, what: &str, mut is_so: impl AsyncFnMut(&Self) -> bool) {
         patience::until(what, async || is_so(self).await).await;
+    }
+
+    /// Why it ends that nobody has asked to.
+    pub fn failure(&self) -> Option<String> {
+        self.shutdown.failure().map(str::to_owned)
     }
 
     /// Ends the gateway in order; the sandbox goes on.

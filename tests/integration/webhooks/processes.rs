@@ -179,13 +179,24 @@ async fn a_lease_that_has_run_out_is_taken_up_by_somebody() {
             receiver.count() == 1 && queued(gateway).await == [("leased".to_owned(), 1)]
         })
         .await;
-    gateway.clock.advance(TimeDelta::seconds(61));
+    // By the database's clock alone.
+    gateway.clock.advance(TimeDelta::hours(1));
+    happen(&gateway, &[connected(gateway.app.id)]).await;
+    gateway
+        .eventually("another one is told, and recorded", async |gateway| {
+            receiver.count() == 2 && queued(gateway).await == [("leased".to_owned(), 1)]
+        })
+        .await;
+    sqlx::query("UPDATE webhook_queue SET due_at = now()")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
     gateway
         .eventually("it is taken up", async |gateway| {
             queued(gateway).await.is_empty()
         })
         .await;
-    assert_eq!(receiver.count(), 2);
+    assert_eq!(receiver.count(), 3);
     gateway.stop().await;
 }
 
