@@ -96,7 +96,8 @@ impl<'a> Closings<'a> {
     }
 }
 
-/// A statement that writes openings, and what comes behind them.
+/// A statement that writes openings, and what comes behind them. What is behind compares with the fence by a
+/// sub-select: joined to it, the spool would be read whole for each ending.
 macro_rules! with_openings {
     ($opening:ident, $gateway:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
         sqlx::query_scalar!(
@@ -197,8 +198,8 @@ pub async fn write_sent(
         r#"), closing AS (
              SELECT * FROM unnest($18::uuid[], $19::text[]) AS closing (id, given_message_id)
          ), taken AS (
-             DELETE FROM spool USING closing, fence
-             WHERE spool.id = closing.id AND gateway_id = fence.id AND NOT is_logged
+             DELETE FROM spool USING closing
+             WHERE spool.id = closing.id AND gateway_id = (SELECT id FROM fence) AND NOT is_logged
                    AND NOT EXISTS (SELECT FROM apps
                                    WHERE apps.id = spool.app_id AND webhook_url <> '')
                    AND NOT EXISTS (SELECT FROM webhook_configs AS config
@@ -269,8 +270,8 @@ pub async fn write(
                  AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
                              duration_ms)
          ), taken AS (
-             DELETE FROM spool USING closing, fence
-             WHERE spool.id = closing.id AND gateway_id = fence.id
+             DELETE FROM spool USING closing
+             WHERE spool.id = closing.id AND gateway_id = (SELECT id FROM fence)
              RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id,
                        closing.attempt, closing.attempted_at, closing.duration_ms
          ), attempted AS (
