@@ -31,7 +31,7 @@ const { chromium } = createRequire(process.execPath)('playwright-core');
 
 const CHROMIUM = '/usr/bin/chromium';
 /** Longest that one step may take, and how often a page is looked at; in milliseconds. */
-const STEP_TIME = 10_000;
+const STEP_TIME = 60_000;
 const POLL_TIME = 50;
 
 const ARGUMENTS = [

@@ -15,16 +15,16 @@ use super::process;
 const CHROMIUM: &str = "/usr/bin/chromium";
 
 /// How long all steps together may take; the failure then names the step.
-const STEPS_TIME: Duration = Duration::from_mins(3);
+const STEPS_TIME: Duration = Duration::from_mins(6);
 
 /// Longest that Chromium may take to end when the script was killed.
-const END_TIME: Duration = Duration::from_mins(1);
+const END_TIME: Duration = Duration::from_mins(3);
 
 /// Longest that the whole run may take, with the start and the end of the browser.
-const RUN_TIME: Duration = Duration::from_mins(1);
+const RUN_TIME: Duration = Duration::from_mins(3);
 
 /// What the user does. A selector is one of Playwright's (CSS, `text=Send`,
-/// `role=button[name="Send"]`) and must fit one element. Each step waits up to 10 seconds.
+/// `role=button[name="Send"]`) and must fit one element. Each step waits up to a minute.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {

@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt as _;
 const START_TIME: Duration = PATIENCE;
 
 /// Longest that all programs together may take to end; the keeper kills what is left after 5 s.
-const END_TIME: Duration = Duration::from_mins(1);
+const END_TIME: Duration = Duration::from_mins(5);
 
 /// Waits for its standard input to close, which happens when the test process ends in any way. Ends
 /// then the programs named in pids/ and removes the folder.

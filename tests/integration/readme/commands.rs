@@ -18,7 +18,7 @@ use crate::payprov_sandbox::walk::api_secret;
 use crate::peers::process;
 use crate::support::gateway::{Gateway, MAILBOX};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// Types a script into a shell that stops at the first failure, in a folder; answers what it printed.
 async fn type_in(folder: &Path, script: &str, environment: &Environment) -> String {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::peers::process;
 
 /// Longest that a sample may take: its pauses between attempts, and a compiler on two busy cores.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(6);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::support::gateway::Gateway;
 
 /// Longer than anything here takes.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct Raw {
     pub stream: TcpStream,

@@ -1,7 +1,6 @@
 //! Several processes on one database, and what becomes of the deliveries of one that ends.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use mailgate::types::ids::WebhookMessageId;
@@ -112,7 +111,7 @@ async fn a_process_that_is_killed_leaves_nothing_untold() {
     let twice = told() - rows.len();
     assert!(twice <= 1_024, "{twice} came twice");
     second.signal("TERM").await;
-    assert!(second.end(Duration::from_secs(15)).await.success());
+    assert!(second.end(patience::PATIENCE).await.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
