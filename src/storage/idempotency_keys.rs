@@ -143,7 +143,7 @@ pub async fn free(
          USING unnest($1::uuid[], $2::text[], $3::uuid[]) AS freed (app_id, key, log_id)
          WHERE idempotency_keys.app_id = freed.app_id AND idempotency_keys.key = freed.key
                AND idempotency_keys.log_id = freed.log_id AND answer IS NULL
-               AND NOT EXISTS (SELECT FROM spool WHERE spool.id = freed.log_id)",
+               AND NOT EXISTS (SELECT FROM spool WHERE spool.id = ANY (ARRAY[freed.log_id]))",
         &apps,
         &keys as &[&str],
         &logs,

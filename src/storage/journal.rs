@@ -96,8 +96,10 @@ impl<'a> Closings<'a> {
     }
 }
 
-/// A statement that writes openings, and what comes behind them. What is behind compares with the fence by a
-/// sub-select: joined to it, the spool would be read whole for each ending.
+/// A statement that writes openings, and what comes behind them.
+///
+/// A plan is kept, and the statistics of a table that fills and empties all the time may say that it is empty.
+/// A join by id would then read the whole spool by its key; `= ANY (ARRAY[…])` can only be looked up.
 macro_rules! with_openings {
     ($opening:ident, $gateway:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
         sqlx::query_scalar!(
@@ -199,7 +201,8 @@ pub async fn write_sent(
              SELECT * FROM unnest($18::uuid[], $19::text[]) AS closing (id, given_message_id)
          ), taken AS (
              DELETE FROM spool USING closing
-             WHERE spool.id = closing.id AND gateway_id = (SELECT id FROM fence) AND NOT is_logged
+             WHERE spool.id = ANY (ARRAY[closing.id]) AND gateway_id = (SELECT id FROM fence)
+                   AND NOT is_logged
                    AND NOT EXISTS (SELECT FROM apps
                                    WHERE apps.id = spool.app_id AND webhook_url <> '')
                    AND NOT EXISTS (SELECT FROM webhook_configs AS config
@@ -271,7 +274,7 @@ pub async fn write(
                              duration_ms)
          ), taken AS (
              DELETE FROM spool USING closing
-             WHERE spool.id = closing.id AND gateway_id = (SELECT id FROM fence)
+             WHERE spool.id = ANY (ARRAY[closing.id]) AND gateway_id = (SELECT id FROM fence)
              RETURNING spool.*, closing.status, closing.error_message, closing.given_message_id,
                        closing.attempt, closing.attempted_at, closing.duration_ms
          ), attempted AS (

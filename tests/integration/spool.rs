@@ -4,6 +4,7 @@
 mod connections;
 mod outcomes;
 mod partitions;
+mod plans;
 mod recovery;
 mod retries;
 

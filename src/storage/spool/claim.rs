@@ -114,13 +114,13 @@ pub async fn claim_due(
          )
          UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
          FROM fence
-         WHERE spool.id IN (
+         WHERE spool.id = ANY (ARRAY(
              SELECT id FROM spool
              WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
              ORDER BY next_attempt_at
              LIMIT $3
              FOR UPDATE SKIP LOCKED
-         )
+         ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
                    size_bytes, next_attempt_at, idempotency_key",
@@ -153,12 +153,12 @@ pub async fn claim_of_ended(
          )
          UPDATE spool SET gateway_id = fence.id
          FROM fence
-         WHERE spool.id IN (
+         WHERE spool.id = ANY (ARRAY(
              SELECT id FROM spool
              WHERE state = 'open' AND lease_until IS NULL AND gateway_id = ANY($2)
              LIMIT $3
              FOR UPDATE SKIP LOCKED
-         )
+         ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
                    size_bytes, next_attempt_at, idempotency_key",
@@ -189,13 +189,13 @@ pub async fn claim_lapsed(
          )
          UPDATE spool SET gateway_id = fence.id, lease_until = NULL
          FROM fence
-         WHERE spool.id IN (
+         WHERE spool.id = ANY (ARRAY(
              SELECT id FROM spool
              WHERE state = 'open' AND lease_until < now()
              ORDER BY lease_until
              LIMIT $2
              FOR UPDATE SKIP LOCKED
-         )
+         ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
                    size_bytes, next_attempt_at, idempotency_key",
