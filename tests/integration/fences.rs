@@ -6,6 +6,7 @@ mod held_line;
 mod leases;
 mod panics;
 mod stopped;
+mod upgraded;
 mod verified;
 
 use serde_json::{Value, json};
