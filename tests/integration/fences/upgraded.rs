@@ -53,7 +53,11 @@ async fn messages_of_the_release_before_are_brought_to_their_ends() {
     }
     gateway.stop_daemon().await;
     let database = &mut gateway.database().await;
-    run(database, "UPDATE spool SET next_attempt_at = now()".to_owned()).await;
+    run(
+        database,
+        "UPDATE spool SET next_attempt_at = now()".to_owned(),
+    )
+    .await;
     for (number, (recipient, held)) in HELD.iter().enumerate() {
         let changed = format!(
             "UPDATE spool SET recipients = '{{{recipient}}}', {held}

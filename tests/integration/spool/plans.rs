@@ -44,6 +44,23 @@ async fn read(gateway: &Gateway) -> i64 {
     counted(gateway, read).await
 }
 
+/// Short statements would take hundreds of times as long if they were compiled.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_statement_is_compiled() {
+    let gateway = Gateway::start().await;
+    let mut connections = vec![gateway.daemon.pool.acquire().await.unwrap().detach()];
+    let maintenance = mailgate::storage::pool::maintenance(&gateway.daemon.pool).await;
+    connections.push(maintenance.unwrap());
+    for connection in &mut connections {
+        let jit: String = sqlx::query_scalar("SHOW jit")
+            .fetch_one(connection)
+            .await
+            .unwrap();
+        assert_eq!(jit, "off");
+    }
+    gateway.stop().await;
+}
+
 async fn counted(gateway: &Gateway, query: &'static str) -> i64 {
     sqlx::query_scalar(query)
         .fetch_one(&mut gateway.database().await)
