@@ -43,6 +43,7 @@ use crate::storage::readiness::Readiness;
 use crate::telemetry;
 use crate::types::clock::SharedClock;
 use crate::types::ids::GatewayId;
+use crate::types::lease::Lease;
 use crate::types::trusted_peers::TrustedPeers;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
@@ -196,12 +197,7 @@ pub async fn start_on(
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
-    let providers = Arc::new(MailProviders::new(
-        &settings.plugins,
-        &settings.sending,
-        &hostname,
-        &clock,
-    )?);
+    let providers = mail_providers(&settings, &hostname, &clock)?;
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
     workers::ensure_partitions(&pool, &clock).await?;
@@ -227,9 +223,7 @@ pub async fn start_on(
         Arc::new(settings.mailboxes),
     );
     let quota = Quota::new(&limits);
-    let lease = sending::begin(&pool, GatewayId::at(clock.now())).await;
-    let lease = lease.map_err(PoolError::Connect)?;
-    tracing::info!(gateway_id = %lease.id(), "this process has its lease");
+    let lease = begin_lease(&pool, &clock).await?;
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
@@ -296,6 +290,23 @@ pub async fn start_on(
         starttls_address,
         tls_address,
     })
+}
+
+fn mail_providers(
+    settings: &Settings,
+    hostname: &Arc<str>,
+    clock: &SharedClock,
+) -> Result<Arc<MailProviders>, DaemonError> {
+    let (plugins, sending) = (&settings.plugins, &settings.sending);
+    let providers = MailProviders::new(plugins, sending, hostname, clock)?;
+    Ok(Arc::new(providers))
+}
+
+async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, DaemonError> {
+    let begun = sending::begin(pool, GatewayId::at(clock.now())).await;
+    let lease = begun.map_err(PoolError::Connect)?;
+    tracing::info!(gateway_id = %lease.id(), "this process has its lease");
+    Ok(lease)
 }
 
 fn http_limits(limits: &Limits, trusted_proxies: TrustedPeers, strangers: Strangers) -> HttpLimits {

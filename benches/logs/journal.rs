@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{TimeDelta, Utc};
-use mailgate::storage::journal;
+use chrono::Utc;
 use mailgate::storage::pool::OwnConnection;
 use mailgate::storage::spool::{Attempt, Closing, Opening};
-use mailgate::types::ids::{AppId, CredentialId, LogId};
+use mailgate::storage::{gateways, journal};
+use mailgate::types::ids::{AppId, CredentialId, GatewayId, LogId};
 use mailgate::types::log_status::LogStatus;
 use mailgate::types::plugin::Plugin;
 use sqlx::PgPool;
@@ -145,11 +145,15 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
         }
     });
     let mut connection = OwnConnection::new(log.pool.clone());
+    let gateway = GatewayId::at(Utc::now());
+    connection
+        .run(async |connection| gateways::begin(connection, gateway).await)
+        .await?;
     let mut next = 0;
     // Plans are made and pages taken first.
     let warm = Instant::now();
     while warm.elapsed() < TURN / 4 {
-        commit(&mut connection, apps, &mut next).await?;
+        commit(&mut connection, gateway, apps, &mut next).await?;
     }
     let pid: i32 = connection
         .run(async |connection| {
@@ -160,7 +164,7 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
         .await?;
     let (began, first, cpu) = (Instant::now(), next, cpu_of(pid)?);
     while began.elapsed() < TURN {
-        commit(&mut connection, apps, &mut next).await?;
+        commit(&mut connection, gateway, apps, &mut next).await?;
     }
     let seconds = began.elapsed().as_secs_f64();
     adding.abort();
@@ -172,7 +176,12 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
 }
 
 /// Messages come in and end, in two commits as in the gateway.
-async fn commit(connection: &mut OwnConnection, apps: &[AppId], next: &mut u32) -> Outcome<()> {
+async fn commit(
+    connection: &mut OwnConnection,
+    gateway: GatewayId,
+    apps: &[AppId],
+    next: &mut u32,
+) -> Outcome<()> {
     let now = Utc::now();
     let openings: Vec<Opening> = (0..BATCH)
         .map(|place| {
@@ -194,7 +203,7 @@ async fn commit(connection: &mut OwnConnection, apps: &[AppId], next: &mut u32) 
                 recipients: vec!["bob@example.com".to_owned()],
                 smtputf8: false,
                 opened_at: now,
-                lease_until: now + TimeDelta::minutes(1),
+                key: None,
             }
         })
         .collect();
@@ -216,11 +225,12 @@ async fn commit(connection: &mut OwnConnection, apps: &[AppId], next: &mut u32) 
     let closings: Vec<&Closing> = closings.iter().collect();
     let written = connection
         .run(async |connection| {
-            journal::open(connection, &openings).await?;
-            journal::write_sent(connection, &[], &closings).await
+            let opened = journal::open(connection, gateway, &openings).await?;
+            let written = journal::write_sent(connection, gateway, &[], &closings).await?;
+            Ok(opened.and(written))
         })
         .await?;
-    if written.len() != closings.len() {
+    if !written.is_ok_and(|written| written.len() == closings.len()) {
         return Err("the journal has left some of the messages".into());
     }
     *next += u32::try_from(BATCH)?;

@@ -143,13 +143,12 @@ impl Submitted {
             has_attachments: has_attachments(headers, &content, &others),
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
-        let message_id = match own_message_id(&fields)? {
-            Some(own) => Some(own).filter(|own| !own.is_empty()),
-            None => {
-                let own = format!("<{id}@{}>", message_id_domain(&from));
-                pieces.push(Bytes::from(format!("Message-ID: {own}\r\n")));
-                Some(own)
-            }
+        let message_id = if let Some(own) = own_message_id(&fields)? {
+            Some(own).filter(|own| !own.is_empty())
+        } else {
+            let own = format!("<{id}@{}>", message_id_domain(&from));
+            pieces.push(Bytes::from(format!("Message-ID: {own}\r\n")));
+            Some(own)
         };
         pieces.extend(without_private_headers(headers, &content));
         pieces.extend(others);

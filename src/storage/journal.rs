@@ -248,6 +248,7 @@ pub async fn write_sent(
 /// # Errors
 ///
 /// What the database said; nothing is written then.
+#[expect(clippy::too_many_lines, reason = "one statement")]
 pub async fn write(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -6,14 +6,20 @@ mod clients;
 mod fleet;
 mod killed;
 mod rolling;
+mod stopped;
 mod withdrawn;
 mod work;
 
 use std::collections::HashSet;
 
+use crate::crash::ledger::Ledger;
 use crate::crash::tables::Tables;
 use crate::support::gateway::Gateway;
+use crate::support::patience;
 use crate::support::receiver::Receiver;
+
+/// Messages that show that sending goes on.
+const FURTHER: usize = 20;
 
 /// The demo app's endpoint is `receiver`.
 async fn tell(gateway: &Gateway, receiver: &Receiver) {
@@ -41,4 +47,13 @@ async fn told_all(gateway: &Gateway, receiver: &Receiver, tables: &Tables) -> us
         .collect();
     assert_eq!(told.len(), tables.events.len(), "events that were told of");
     deliveries.len() - told.len()
+}
+
+/// Waits until so many `further` messages have been answered as sent.
+async fn sends_on(ledger: &Ledger, further: usize) {
+    let before = ledger.count("sent");
+    patience::until("further messages", async || {
+        ledger.count("sent") >= before + further
+    })
+    .await;
 }

@@ -97,6 +97,20 @@ impl Program {
         self.keep_log();
     }
 
+    /// Starts it again where another gateway has ended it, as its supervisor would.
+    pub async fn supervise(&mut self) {
+        if self.running.has_ended() {
+            let (status, told) = (self.running.end(START).await, self.running.stderr());
+            assert_eq!(status.code(), Some(1), "{told}");
+            assert!(
+                told.contains("another gateway has ended this one"),
+                "{told}"
+            );
+            self.keep_log();
+            self.restart().await;
+        }
+    }
+
     /// Fails when it has ended by itself.
     pub fn must_live(&mut self) {
         let has_ended = self.running.has_ended();

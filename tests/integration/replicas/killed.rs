@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::balancer::Balancer;
 use super::fleet::{Fleet, HOSTS};
-use super::{tell, told_all};
+use super::{FURTHER, sends_on, tell, told_all};
 use crate::crash::clients::{Account, Clients};
 use crate::crash::ledger::{Ledger, Message, Told};
 use crate::crash::provider::{Arrivals, UnsteadyLine};
@@ -45,7 +45,7 @@ async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
     let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
     let ledger = Ledger::default();
     let clients = Clients::start(std::slice::from_ref(&account), &ledger, seed, MOST);
-    sends_on(&ledger).await;
+    sends_on(&ledger, FURTHER).await;
 
     // A message that the first one has in hand for certain: the provider holds it.
     let hold = gateway.sandbox.slow.hold();
@@ -59,13 +59,13 @@ async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
     fleet.replicas[0].kill().await;
     let lapsed = left_by(&gateway, dead).await;
     drop(hold);
-    sends_on(&ledger).await;
+    sends_on(&ledger, FURTHER).await;
     // Only the third one is left meanwhile.
     fleet.terminate(1).await;
-    sends_on(&ledger).await;
+    sends_on(&ledger, FURTHER).await;
     fleet.replicas[1].restart().await;
     balancer.sees(1, "UP").await;
-    sends_on(&ledger).await;
+    sends_on(&ledger, FURTHER).await;
     lapse_webhooks(&gateway, killed_at).await;
     gateway
         .eventually("what it had is taken over", async |gateway| {
@@ -156,13 +156,4 @@ async fn lapse_webhooks(gateway: &Gateway, killed_at: chrono::DateTime<Utc>) {
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
-}
-
-/// Waits until further messages have been answered as sent.
-async fn sends_on(ledger: &Ledger) {
-    let before = ledger.count("sent");
-    patience::until("further messages", async || {
-        ledger.count("sent") >= before + 20
-    })
-    .await;
 }

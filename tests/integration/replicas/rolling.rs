@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use super::balancer::Balancer;
 use super::clients::{Clients, Kind, Retries};
 use super::fleet::{Fleet, HOSTS};
-use super::{tell, told_all};
+use super::{sends_on, tell, told_all};
 use crate::command_line::process::http_client_trusting;
 use crate::command_line::serve;
 use crate::crash::ledger::Ledger;
@@ -47,12 +47,12 @@ async fn a_rolling_restart_loses_nothing_and_sends_nothing_twice() {
     let clients = Clients::start(&account, &ledger);
 
     let began = Instant::now();
-    sends_on(&ledger).await;
+    sends_on(&ledger, MEANWHILE).await;
     for number in 0..HOSTS.len() {
         fleet.terminate(number).await;
         fleet.replicas[number].restart().await;
         balancer.sees(number, "UP").await;
-        sends_on(&ledger).await;
+        sends_on(&ledger, MEANWHILE).await;
     }
     let took = began.elapsed();
     let retries = clients.finish().await;
@@ -87,15 +87,6 @@ async fn a_rolling_restart_loses_nothing_and_sends_nothing_twice() {
     assert_few(&retries);
     fleet.forget_logs();
     gateway.stop().await;
-}
-
-/// Waits until further messages have been answered.
-async fn sends_on(ledger: &Ledger) {
-    let before = ledger.count("sent");
-    patience::until("further messages", async || {
-        ledger.count("sent") >= before + MEANWHILE
-    })
-    .await;
 }
 
 fn assert_few(retries: &Retries) {
