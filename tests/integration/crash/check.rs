@@ -13,6 +13,9 @@ use super::provider::Arrival;
 use super::smtp::mailbox;
 use super::tables::{AttemptRow, EventRow, LogRow, Tables};
 
+/// Stands in what is told of a message that was in the hands of a gateway taken for dead.
+const TAKEN_OVER: &str = "gateway stopped";
+
 /// Marks of a message: in its subject, and at both ends of its body.
 const MARKERS: usize = 3;
 
@@ -192,6 +195,15 @@ impl Check<'_> {
         for event in &self.tables.events {
             let id = event.log_id.unwrap_or_default();
             let data: Value = serde_json::from_str(&event.body).unwrap_or_default();
+            // The gateway that was taken for dead woke up, and handed over what it had, or what it was told.
+            let error = data["data"]["error"].as_str().unwrap_or_default();
+            let log = self.tables.logs.get(&id);
+            if event.event == "email.failed_perm"
+                && error.contains(TAKEN_OVER)
+                && log.is_some_and(|log| log.error_message.as_deref() != Some(error))
+            {
+                continue;
+            }
             // Several failures of one message are told apart by their number.
             let name = match data["data"]["retry_count"].as_i64() {
                 Some(number) => format!("{} {number}", event.event),

@@ -16,7 +16,7 @@ use crate::crash::ledger::Ledger;
 use crate::crash::provider::Arrivals;
 use crate::crash::{check, settle, tables};
 use crate::support::gateway::Gateway;
-use crate::support::patience::{self, PATIENCE};
+use crate::support::patience::PATIENCE;
 use crate::support::receiver::Receiver;
 
 /// SMTP connections that are kept, each of which a restart ends at most once: the client hears 421 instead of an
