@@ -102,6 +102,11 @@ pub(super) fn look_after(
         stop.clone(),
     ));
     tracker.spawn(workers::refresh_idle(mailboxes.clone(), stop.clone()));
+    tracker.spawn(workers::read_addresses(
+        mailboxes.clone(),
+        tracker.clone(),
+        stop.clone(),
+    ));
     tracker.spawn(workers::remove_traces(mailboxes.clone(), stop.clone()));
     tracker.spawn(workers::forget_lapsed_links(
         mailboxes.clone(),
