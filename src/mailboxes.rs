@@ -1,6 +1,7 @@
 //! Floor 2: connected mailboxes. Choosing one for a send, connecting one, and the tokens that open
 //! them.
 
+mod addresses;
 mod ask;
 mod authorize;
 mod choose;
@@ -29,7 +30,9 @@ use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
-pub use crate::storage::mailboxes::{ConnectedUser, Disconnected, FormerMailbox, Mailbox};
+pub use crate::storage::mailboxes::addresses::AddressLook;
+pub use crate::storage::mailboxes::{Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox};
+pub use addresses::PLACES as ADDRESS_PLACES;
 pub use ask::AskError;
 pub use authorize::{BeginError, ConnectLink, LinkOrigin};
 pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
@@ -51,7 +54,7 @@ pub struct Mailboxes {
     senders: Arc<Senders>,
     tracker: TaskTracker,
     settings: Arc<MailboxSettings>,
-    wanted: Arc<Gathered<Wanted, Mailbox>>,
+    wanted: Arc<Gathered<Wanted, Chosen>>,
 }
 
 impl Mailboxes {

@@ -1,5 +1,6 @@
 //! Floor 3: the loops that look for due work and call a domain function.
 
+mod addresses;
 mod billing;
 mod certificate;
 mod counters;
@@ -14,6 +15,7 @@ mod sessions;
 mod used_links;
 mod webhooks;
 
+pub use addresses::run as read_addresses;
 pub use billing::run as bill;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use counters::run as add_up;

@@ -151,6 +151,11 @@ const GOOGLE_API: Defaults = Defaults {
         "email",
         "https://www.googleapis.com/auth/gmail.send",
     ],
+    ..GOOGLE_SMTP
+};
+
+/// Mailboxes whose mail leaves by SMTP are asked by the interface, too: what they may send as.
+const GOOGLE_SMTP: Defaults = Defaults {
     api_base_url: "https://gmail.googleapis.com",
     ..GOOGLE
 };
@@ -215,7 +220,8 @@ impl Defaults {
     const fn of(kind: ProviderKind, transport: TransportKind) -> &'static Self {
         match (kind, transport) {
             (ProviderKind::Google, TransportKind::GmailApi) => &GOOGLE_API,
-            (ProviderKind::Google, _) => &GOOGLE,
+            (ProviderKind::Google, TransportKind::Smtp) => &GOOGLE_SMTP,
+            (ProviderKind::Google, TransportKind::Graph) => &GOOGLE,
             (ProviderKind::Microsoft, TransportKind::Graph) => &MICROSOFT_GRAPH,
             (ProviderKind::Microsoft, _) => &MICROSOFT,
             (ProviderKind::Generic, _) => &GENERIC,
@@ -438,8 +444,8 @@ fn read_imap(
 fn api_base(transport: TransportKind, url: &str) -> String {
     let base = url.trim_end_matches('/');
     let version = match transport {
-        TransportKind::Smtp => return String::new(),
-        TransportKind::GmailApi => "/gmail/v1",
+        // Google's, where mail leaves by SMTP.
+        TransportKind::Smtp | TransportKind::GmailApi => "/gmail/v1",
         TransportKind::Graph => "/v1.0",
     };
     base.strip_suffix(version).unwrap_or(base).to_owned()

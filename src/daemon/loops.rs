@@ -123,6 +123,10 @@ pub(super) fn look_after(
         workers::refresh_idle(mailboxes.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
+        "the look for addresses",
+        workers::read_addresses(mailboxes.clone(), tracker.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
         "the removal of deleted apps",
         workers::remove_traces(mailboxes.clone(), stop.clone()),
     );

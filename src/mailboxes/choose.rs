@@ -1,7 +1,9 @@
 //! The mailbox that a message goes out from.
 
 use super::Mailboxes;
-use crate::storage::mailboxes::{self, ConnectedUser, FormerMailbox, Mailbox, Wanted};
+use crate::storage::mailboxes::{
+    self, Chosen, ConnectedUser, FormerMailbox, Mailbox, Wanted, addresses,
+};
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
@@ -18,7 +20,7 @@ impl Mailboxes {
         app: AppId,
         user: Option<&str>,
         plugin: Option<Plugin>,
-    ) -> Result<Option<Mailbox>, sqlx::Error> {
+    ) -> Result<Option<Chosen>, sqlx::Error> {
         let wanted = Wanted {
             app,
             user: user.map(str::to_owned),
@@ -28,7 +30,7 @@ impl Mailboxes {
         self.wanted.ask(&wanted).await
     }
 
-    /// The app's active mailbox with this address.
+    /// The app's active mailbox that may send as this address: the one whose own it is, if there is one.
     ///
     /// # Errors
     ///
@@ -37,7 +39,7 @@ impl Mailboxes {
         &self,
         app: AppId,
         address: &EmailAddress,
-    ) -> Result<Option<Mailbox>, sqlx::Error> {
+    ) -> Result<Option<Chosen>, sqlx::Error> {
         self.for_sender(app, None, None, address).await
     }
 
@@ -53,7 +55,7 @@ impl Mailboxes {
         user: Option<&str>,
         plugin: Option<Plugin>,
         address: &EmailAddress,
-    ) -> Result<Option<Mailbox>, sqlx::Error> {
+    ) -> Result<Option<Chosen>, sqlx::Error> {
         let wanted = Wanted {
             app,
             user: user.map(str::to_owned),
@@ -79,6 +81,35 @@ impl Mailboxes {
         let lookup = address.map(EmailAddress::lookup_key);
         let mut connection = self.pool.acquire().await?;
         mailboxes::find_former(&mut connection, app, user, plugin, lookup.as_deref()).await
+    }
+
+    /// Up to `limit` addresses that the mailboxes may send as that [`Self::for_user`] would have chosen from.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn addresses(
+        &self,
+        app: AppId,
+        user: Option<&str>,
+        plugin: Option<Plugin>,
+        limit: i64,
+    ) -> Result<Vec<String>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        addresses::list(&mut connection, app, user, plugin, limit).await
+    }
+
+    /// Whether a mailbox may send as this address.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn may_send_as(&self, mailbox: &Mailbox, address: &str) -> Result<bool, sqlx::Error> {
+        if mailbox.email.eq_ignore_ascii_case(address) {
+            return Ok(true);
+        }
+        let mut connection = self.pool.acquire().await?;
+        addresses::has(&mut connection, mailbox.id, &address.to_ascii_lowercase()).await
     }
 
     /// A mailbox while it is active.

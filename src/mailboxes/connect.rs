@@ -1,16 +1,23 @@
 //! Connects a mailbox: the authorization code becomes tokens, the tokens an address, and both a row.
 
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 use serde_json::json;
+use sqlx::PgConnection;
 
+use super::addresses::Aliases;
 use super::connect_session::ConnectSession;
 use super::revoke::SpentGrant;
 use super::{Mailboxes, scopes, token};
 use crate::accounts::audit::Trail;
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
+use crate::providers::mail::transport::Account;
 use crate::storage::apps::connecting;
 use crate::storage::billing_jobs;
+use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
 use crate::storage::{end_users, mailboxes, used_links, webhook_messages};
 use crate::types::audit::{AuditAction, AuditEntry, Author};
@@ -144,6 +151,7 @@ struct Grant<'a> {
     refresh_token: &'a SecretString,
     tokens: &'a Tokens,
     scopes: &'a [String],
+    aliases: Aliases,
 }
 
 impl Mailboxes {
@@ -173,23 +181,32 @@ impl Mailboxes {
             .exchange(new.code, new.redirect_uri, new.code_verifier)
             .await?;
         // Asked for whatever was granted: it says whether the grant may be given back.
-        let email = provider.oauth.address(&tokens).await.map_err(Into::into);
-        let email = email
-            .and_then(|email| EmailAddress::parse(&email).map_err(|_| ConnectError::NoAddress));
+        let (email, proxies) = match provider.oauth.address(&tokens).await {
+            Ok(told) => {
+                let primary = EmailAddress::parse(&told.primary);
+                (primary.map_err(|_| ConnectError::NoAddress), told.proxies)
+            }
+            Err(error) => (Err(error.into()), Vec::new()),
+        };
         let address_lookup = email.as_ref().ok().map(EmailAddress::lookup_key);
         let settings = &provider.settings;
         let result = match (enough(settings, &tokens), email) {
             // Who withholds a scope may withhold the address with it: the scope is the reason then.
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(refresh_token), Ok(email)) => {
-                let grant = Grant {
-                    email: &email,
-                    refresh_token,
-                    tokens: &tokens,
-                    scopes: tokens.scopes.as_deref().unwrap_or(&settings.scopes),
-                };
+                let scopes = tokens.scopes.as_deref().unwrap_or(&settings.scopes);
                 match terms.map_or(Ok(()), |terms| terms.check(&email)) {
-                    Ok(()) => self.store_connection(new, &grant, terms, author).await,
+                    Ok(()) => {
+                        let account = self.new_account(&email, &tokens, scopes);
+                        let grant = Grant {
+                            email: &email,
+                            refresh_token,
+                            tokens: &tokens,
+                            scopes,
+                            aliases: self.aliases_of(provider, &account, &email, &proxies).await,
+                        };
+                        self.store_connection(new, &grant, terms, author).await
+                    }
                     Err(error) => Err(error),
                 }
             }
@@ -249,20 +266,8 @@ impl Mailboxes {
             },
         )
         .await?;
-        mailboxes::store_tokens(
-            &mut transaction,
-            credential,
-            None,
-            &token::seal_access(&self.seal_keys, credential, &grant.tokens.access_token)?,
-            Some(&token::seal_refresh(
-                &self.seal_keys,
-                credential,
-                grant.refresh_token,
-            )?),
-            grant.tokens.expires_at,
-            now + self.settings.refresh_idle,
-        )
-        .await?;
+        self.store_grant(&mut transaction, credential, grant, now)
+            .await?;
         let mut trail = Trail::new(author, now);
         let entry = AuditEntry::of_app(AuditAction::UserConnected, new.app)
             .on(credential)
@@ -306,6 +311,50 @@ impl Mailboxes {
             user_key,
             email: grant.email.as_str().to_owned(),
         })
+    }
+}
+
+impl Mailboxes {
+    /// A new grant's account, which has no row yet.
+    fn new_account(&self, email: &EmailAddress, tokens: &Tokens, scopes: &[String]) -> Account {
+        Account {
+            credential: CredentialId::at(self.clock.now()),
+            address: email.as_str().to_owned(),
+            generation: 0,
+            access_token: tokens.access_token.clone(),
+            scopes: Arc::from(scopes),
+        }
+    }
+
+    /// What opens a mailbox, and what it may send as.
+    async fn store_grant(
+        &self,
+        connection: &mut PgConnection,
+        id: CredentialId,
+        grant: &Grant<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<(), ConnectError> {
+        mailboxes::store_tokens(
+            &mut *connection,
+            id,
+            None,
+            &token::seal_access(&self.seal_keys, id, &grant.tokens.access_token)?,
+            Some(&token::seal_refresh(
+                &self.seal_keys,
+                id,
+                grant.refresh_token,
+            )?),
+            grant.tokens.expires_at,
+            now + self.settings.refresh_idle,
+        )
+        .await?;
+        let told = Told {
+            addresses: Some(&grant.aliases.addresses),
+            asked_at: now,
+            due_at: grant.aliases.due_at,
+        };
+        addresses::store(connection, id, &told).await?;
+        Ok(())
     }
 }
 

@@ -16,7 +16,8 @@ use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::refusal::is_refusal;
-use crate::storage::{replies, webhook_messages};
+use crate::storage::replies::{self, Answered};
+use crate::storage::webhook_messages;
 use crate::types::event::{Emission, Event};
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
@@ -210,6 +211,7 @@ impl Mailboxes {
         let ReplyLook {
             app,
             mailbox,
+            aliases,
             mut cursor,
             ..
         } = look;
@@ -223,7 +225,7 @@ impl Mailboxes {
             if cursor.is_none() {
                 tracing::warn!(credential_id = %mailbox.id, "the place in a mailbox can't be stored; the next look begins anew");
             }
-            let answers = answers(&mailbox, new.messages);
+            let answers = answers(&mailbox, &aliases, new.messages);
             self.tell_replies(app, &mailbox, answers, cursor.as_deref())
                 .await?;
             if !more || cursor.is_none() {
@@ -276,24 +278,22 @@ impl Mailboxes {
         let mut found_replies = 0;
         let mut transaction = self.pool.begin().await?;
         if !named.is_empty() {
-            let answered: HashMap<_, _> = replies::answered(&mut transaction, mailbox.id, &named)
-                .await?
-                .into_iter()
-                .collect();
+            let answered: HashMap<String, Answered> =
+                replies::answered(&mut transaction, mailbox.id, &named)
+                    .await?
+                    .into_iter()
+                    .map(|answered| (answered.message_id.clone(), answered))
+                    .collect();
             let found: HashMap<String, Emission> = answers
                 .iter()
                 .filter_map(|received| {
-                    let original = received
-                        .answers
-                        .iter()
-                        .find(|id| answered.contains_key(*id))?
-                        .clone();
-                    let log = answered.get(&original).copied();
+                    let original = received.answers.iter().find_map(|id| answered.get(id))?;
+                    let log = Some(original.log);
                     let key = key_of(received);
                     let event = Event::EmailReply {
-                        message_id: original,
+                        message_id: original.message_id.clone(),
                         from_address: received.from.clone(),
-                        to_address: mailbox.email.clone(),
+                        to_address: original.from_address.clone(),
                         subject: received.subject.clone(),
                     };
                     Some((key, Emission { app, event, log }))
@@ -334,12 +334,14 @@ impl Mailboxes {
 }
 
 /// What others wrote in answer to something.
-fn answers(mailbox: &Mailbox, messages: Vec<Received>) -> Vec<Received> {
+fn answers(mailbox: &Mailbox, aliases: &[String], messages: Vec<Received>) -> Vec<Received> {
     let mut messages = messages;
+    let is_own = |from: &str| {
+        let mut own = std::iter::once(&mailbox.email).chain(aliases);
+        own.any(|own| from.eq_ignore_ascii_case(own))
+    };
     messages.retain(|received| {
-        !received.automatic
-            && !received.answers.is_empty()
-            && !received.from.eq_ignore_ascii_case(&mailbox.email)
+        !received.automatic && !received.answers.is_empty() && !is_own(&received.from)
     });
     messages
 }

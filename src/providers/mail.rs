@@ -1,6 +1,7 @@
 //! Mail providers: one file per transport, and their OAuth endpoints.
 
 pub mod addressed;
+pub mod aliases;
 pub mod gmail;
 pub mod graph;
 pub mod imap;
@@ -20,13 +21,14 @@ use reqwest::Client;
 use rustls::ClientConfig;
 use url::Url;
 
-use crate::config::{PluginSettings, SendingSettings, TransportKind};
+use crate::config::{PluginSettings, ProviderKind, SendingSettings, TransportKind};
 use crate::providers::tls::{self, ClientTlsError};
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 use crate::types::web_address::names_loopback;
 
 use gmail::GmailApi;
+use gmail::send_as::SendAs;
 use graph::Graph;
 use imap::ImapReader;
 use oauth::OAuthClient;
@@ -45,6 +47,8 @@ pub struct MailProvider {
     pub transport: Arc<dyn MailTransport>,
     /// How mailboxes are read, where they can be.
     pub reader: Option<Arc<dyn MailReader>>,
+    /// Gmail's list of what a mailbox may send as.
+    send_as: Option<SendAs>,
 }
 
 /// The providers that are on.
@@ -94,6 +98,8 @@ impl MailProviders {
             let http = http_client(settings, sending, &tls)
                 .map_err(|source| ProviderError::Http { plugin, source })?;
             let oauth = OAuthClient::new(settings, http.clone(), sending.oauth, Arc::clone(clock));
+            let send_as = has_send_as(settings)
+                .then(|| SendAs::new(settings, http.clone(), sending.oauth, Arc::clone(clock)));
             let (transport, reader) = ways(settings, sending, tls, http, clock, hello);
             by_plugin.insert(
                 plugin,
@@ -102,6 +108,7 @@ impl MailProviders {
                     oauth,
                     transport,
                     reader,
+                    send_as,
                 },
             );
         }
@@ -174,6 +181,16 @@ fn has_smtp_beside(settings: &PluginSettings) -> bool {
     let host = settings.smtp.host.as_str();
     let is_own_interface = settings.api_base_url == "https://gmail.googleapis.com";
     !host.is_empty() && is_own_interface == (host == "smtp.gmail.com")
+}
+
+/// Whether Gmail's interface is there, by which a mailbox is asked what it may send as: also where its mail leaves by
+/// Google's SMTP, or by another server whose interface is named.
+fn has_send_as(settings: &PluginSettings) -> bool {
+    match settings.transport {
+        TransportKind::GmailApi => true,
+        TransportKind::Smtp => settings.kind == ProviderKind::Google && has_smtp_beside(settings),
+        TransportKind::Graph => false,
+    }
 }
 
 /// One HTTP client for a provider's OAuth endpoints and REST interface. Each request bounds itself.

@@ -143,6 +143,7 @@ fn shown(verdict: &Verdict) -> String {
             ..
         } => format!("after {} s", wait.as_secs()),
         Verdict::Permanent(_) => "never".to_owned(),
+        Verdict::SenderRefused(_) => "sender".to_owned(),
         Verdict::Unknown(_) => "unknown".to_owned(),
         Verdict::TokenRefused(_) => "token".to_owned(),
     }

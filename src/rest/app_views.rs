@@ -72,6 +72,11 @@ pub(super) struct ConnectedMailbox {
     pub(super) user_key: String,
     /// The mailbox's address.
     pub(super) email: String,
+    /// Every address that the mailbox may send as, its own first: what `from` and a `From:` header may be. The others
+    /// are the provider's to tell, where the mailbox's grant lets the gateway ask for them: when it is connected, once
+    /// a day, and after the provider refused a sender.
+    #[schema(min_items = 1, max_items = 201, example = json!(["ada@example.com", "sales@example.com"]))]
+    pub(super) addresses: Vec<String>,
     /// `plugin_a` or `plugin_b`.
     pub(super) plugin: String,
     /// `cred_…`: the mailbox.
@@ -198,9 +203,12 @@ impl AppFieldsShown {
 
 impl ConnectedMailbox {
     pub(super) fn new(user: ConnectedUser, reply_tracking: bool, message_id_known: bool) -> Self {
+        let mut addresses = vec![user.email.clone()];
+        addresses.extend(user.aliases);
         Self {
             user_key: user.user_key.to_string(),
             email: user.email,
+            addresses,
             plugin: user.plugin.to_string(),
             credential_id: user.id.to_string(),
             user_id: user.user_id,

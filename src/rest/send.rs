@@ -19,7 +19,7 @@ use super::request::{LARGE, parse};
 use super::whole_body::json_body_within;
 use crate::accounts::SendingApp;
 use crate::compose::Fields;
-use crate::mailboxes::{FormerMailbox, Mailbox};
+use crate::mailboxes::{Chosen, FormerMailbox};
 use crate::sending::budget::{Holder, Share};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::Prepared;
@@ -33,6 +33,9 @@ use validate::{ValidRequest, validate};
 
 /// JSON may write a message's byte in several of its own, and base64 takes four for three.
 const JSON_OVERHEAD: usize = 2;
+
+/// Addresses that a refusal names.
+const NAMED: i64 = 10;
 
 /// A request, and the message that is made of it.
 const COPIES: usize = 2;
@@ -87,8 +90,8 @@ pub(super) async fn send(
         return answer(answered, request.fields.to.as_str().to_owned());
     }
     admit(app.subscription_status).map_err(blocked)?;
-    let mailbox = choose(&doors, &app, &request).await?;
-    let from = EmailAddress::parse(&mailbox.email).map_err(|_| no_mailbox())?;
+    let Chosen { mailbox, address } = choose(&doors, &app, &request).await?;
+    let from = EmailAddress::parse(&address).map_err(|_| no_mailbox(&[]))?;
     let to = request.fields.to.as_str().to_owned();
     let prepared = prepare(&doors, request.fields, from).await?;
     let answered = doors
@@ -103,20 +106,28 @@ async fn choose(
     doors: &Doors,
     app: &SendingApp,
     request: &ValidRequest,
-) -> Result<Mailbox, Problem> {
+) -> Result<Chosen, Problem> {
     let (user, plugin) = (request.user_id.as_deref(), request.plugin);
     let mailboxes = &doors.mailboxes;
     let found = match &request.from {
         Some(from) => mailboxes.for_sender(app.id, user, plugin, from).await,
         None => mailboxes.for_user(app.id, user, plugin).await,
     };
-    if let Some(mailbox) = found.map_err(|error| Problem::database(&error))? {
-        return Ok(mailbox);
+    if let Some(chosen) = found.map_err(|error| Problem::database(&error))? {
+        return Ok(chosen);
     }
     let address = request.from.as_ref();
     let former = mailboxes.former(app.id, user, plugin, address).await;
-    let former = former.map_err(|error| Problem::database(&error))?;
-    Err(former.map_or_else(no_mailbox, |former| disconnected(&former)))
+    if let Some(former) = former.map_err(|error| Problem::database(&error))? {
+        return Err(disconnected(&former));
+    }
+    let others = match address {
+        Some(_) => mailboxes.addresses(app.id, user, plugin, NAMED + 1).await,
+        None => Ok(Vec::new()),
+    };
+    Err(no_mailbox(
+        &others.map_err(|error| Problem::database(&error))?,
+    ))
 }
 
 async fn prepare(doors: &Doors, fields: Fields, from: EmailAddress) -> Result<Prepared, Problem> {
@@ -246,10 +257,22 @@ fn disconnected(former: &FormerMailbox) -> Problem {
     )
 }
 
-fn no_mailbox() -> Problem {
-    Problem::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "no_mailbox",
-        "No connected mailbox of the app matches user_id, plugin and from.",
-    )
+/// `addresses` are what could have been sent as, if `from` is the reason.
+fn no_mailbox(addresses: &[String]) -> Problem {
+    let reason = "No connected mailbox of the app matches user_id, plugin and from.";
+    let detail = if addresses.is_empty() {
+        reason.to_owned()
+    } else {
+        let named = usize::try_from(NAMED).unwrap_or_default();
+        let shown = addresses.get(..named).unwrap_or(addresses).join(", ");
+        let more = if addresses.len() > named {
+            " and others"
+        } else {
+            ""
+        };
+        format!(
+            "{reason} It may be {shown}{more}. An address that is added at the provider counts within a day, or once the mailbox is connected again."
+        )
+    };
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_mailbox", detail)
 }

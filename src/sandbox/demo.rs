@@ -10,7 +10,7 @@ use super::provider::SandboxProvider;
 use crate::accounts::{AppCredentials, AppFields, CreateError, ShowError};
 use crate::daemon::Daemon;
 use crate::daemon::http::connectable;
-use crate::mailboxes::{ConnectError, Connected, NewConnection};
+use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::plugin::Plugin;
 
@@ -79,7 +79,7 @@ pub(super) async fn ensure(
         .for_user(app.app, None, Some(Plugin::A))
         .await?;
     let mailbox = match connected {
-        Some(mailbox) => Connected {
+        Some(Chosen { mailbox, .. }) => Connected {
             credential: mailbox.id,
             user_key: mailbox.user_key,
             email: mailbox.email,

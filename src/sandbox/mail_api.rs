@@ -1,7 +1,8 @@
 //! The sandbox's mailboxes as Gmail's and Microsoft Graph's interfaces show them, as far as a gateway uses them to
 //! send: for `sandbox.plugin_a = "gmail_api"` and `sandbox.plugin_b = "graph"`.
 //!
-//! Here is what both have: whose token it is, what a recipient asks for, and how a message is taken in.
+//! Here is what both have: whose token it is, what it may send as, what a recipient asks for, and how a message is
+//! taken in.
 
 mod gmail;
 mod graph;
@@ -76,6 +77,33 @@ impl MailApi {
             .add(mailbox, mailbox, &recipients, now, shown)
             .await
     }
+}
+
+/// What every mailbox may send as beside its own address: `ada@…` as `ada.alias@…`.
+fn alias(mailbox: &str) -> String {
+    beside(mailbox, "alias")
+}
+
+/// An address that was named for a mailbox and never verified: `ada@…` has `ada.pending@…`.
+fn pending(mailbox: &str) -> String {
+    beside(mailbox, "pending")
+}
+
+fn beside(mailbox: &str, word: &str) -> String {
+    let (local_part, domain) = mailbox.rsplit_once('@').unwrap_or((mailbox, "localhost"));
+    format!("{local_part}.{word}@{domain}")
+}
+
+/// Whether a mailbox may send as what the message's From says.
+fn may_send(mailbox: &str, mime: &[u8]) -> bool {
+    let parsed = MessageParser::new().parse_headers(mime);
+    let from = parsed.as_ref().and_then(|parsed| {
+        let first = parsed.from()?.first()?;
+        first.address().map(str::to_owned)
+    });
+    from.is_none_or(|from| {
+        from.eq_ignore_ascii_case(mailbox) || from.eq_ignore_ascii_case(&alias(mailbox))
+    })
 }
 
 /// Whom To, Cc and Bcc name.

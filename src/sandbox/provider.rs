@@ -41,9 +41,10 @@ pub(super) const RELAY_PASSWORD: &str = "sandbox";
 const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];
 
 /// What is asked for beside those, with each of the other interfaces.
-const GMAIL_SCOPES: [&str; 2] = [
+const GMAIL_SCOPES: [&str; 3] = [
     "https://www.googleapis.com/auth/gmail.send",
     "https://www.googleapis.com/auth/gmail.metadata",
+    "https://www.googleapis.com/auth/gmail.settings.basic",
 ];
 const GRAPH_SCOPES: [&str; 3] = [
     "https://graph.microsoft.com/User.Read",

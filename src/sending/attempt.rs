@@ -57,6 +57,9 @@ impl Sending {
         {
             self.park(submission.mailbox, wait).await;
         }
+        if let Verdict::SenderRefused(_) = verdict {
+            self.mailboxes.note_sender_refused(submission.mailbox).await;
+        }
         let Verdict::Unknown(failure) = verdict else {
             return Attempted::Told(verdict);
         };

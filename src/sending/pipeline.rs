@@ -128,7 +128,7 @@ impl Sending {
             app,
             credential: mailbox.id,
             plugin: mailbox.plugin,
-            from_address: mailbox.email.clone(),
+            from_address: summary.from_address.clone(),
             to_address: summary.to_address.clone(),
             subject: summary.subject.clone(),
             message_id: message_id.clone(),
@@ -137,7 +137,7 @@ impl Sending {
             id,
             app,
             credential: mailbox.id,
-            from_address: mailbox.email.clone(),
+            from_address: summary.from_address,
             to_address: summary.to_address,
             cc_addresses: summary.cc_addresses,
             bcc_addresses: summary.bcc_addresses,
@@ -173,7 +173,7 @@ impl Sending {
         let first = First {
             receipt: Receipt {
                 id,
-                from: mailbox.email.clone(),
+                from: facts.from_address.clone(),
                 plugin: mailbox.plugin,
                 message_id: message_id.clone(),
             },

@@ -11,6 +11,8 @@ use crate::types::message::Message;
 /// What the log tells of a message.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
+    /// What the mailbox sends it as.
+    pub from_address: String,
     /// The To header's addresses, or the envelope's first.
     pub to_address: String,
     /// The Cc header's addresses.
@@ -57,6 +59,7 @@ impl Prepared {
             },
             message_id: Some(composed.message_id),
             summary: Summary {
+                from_address: from.to_string(),
                 to_address,
                 cc_addresses: composed.cc,
                 bcc_addresses: composed.bcc,

@@ -352,6 +352,11 @@ impl Sending {
                 }
             }
         }
+        // What was sent already was sent, whatever holds by now.
+        let from = claimed.from_address.as_str();
+        if !self.mailboxes.may_send_as(&mailbox, from).await? {
+            return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
+        }
         if let Pace::Later { at, why } = self.pace(&mailbox).await {
             if is_too_old {
                 return failed(&format!("{TOO_OLD}: {why}"));

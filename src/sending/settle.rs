@@ -39,9 +39,11 @@ impl Sending {
     ) -> Settled {
         let (failure, retry_after, outcome_unknown) = match attempted {
             Attempted::Told(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
-            Attempted::Told(Verdict::Permanent(failure) | Verdict::TokenRefused(failure)) => {
-                return Settled::Failed(failure);
-            }
+            Attempted::Told(
+                Verdict::Permanent(failure)
+                | Verdict::SenderRefused(failure)
+                | Verdict::TokenRefused(failure),
+            ) => return Settled::Failed(failure),
             Attempted::Told(Verdict::Unknown(failure)) => match self.settings.unverifiable {
                 Unverifiable::Fail => return Settled::Failed(unverifiable(&failure)),
                 Unverifiable::Retry => (failure, None, false),

@@ -130,6 +130,7 @@ impl Submitted {
             || (smtputf8 && !content[..header_end.min(content.len())].is_ascii());
         let id = LogId::at(at);
         let summary = Summary {
+            from_address: from.to_string(),
             to_address,
             cc_addresses: cc,
             bcc_addresses: unnamed,
@@ -172,10 +173,13 @@ impl Submitted {
         })
     }
 
-    /// The message, once its sender has been found among the app's mailboxes.
+    /// The message, once its sender has been found among what the app's mailboxes may send as, where it is spelled
+    /// so.
     #[must_use]
-    pub fn into_prepared(self) -> Prepared {
-        self.prepared
+    pub fn into_prepared(self, from_address: String) -> Prepared {
+        let mut prepared = self.prepared;
+        prepared.summary.from_address = from_address;
+        prepared
     }
 }
 

@@ -16,7 +16,7 @@ use super::protocol::reply::Reply;
 use super::protocol::session::{Envelope, SessionSettings};
 use crate::accounts::{Accounts, AppSession, AuthenticateError, PresentedKey, SendingApp};
 use crate::config::{BareNewline, Limits};
-use crate::mailboxes::Mailboxes;
+use crate::mailboxes::{Chosen, Mailboxes};
 use crate::providers::mail::verdict::Failure;
 use crate::sending::budget::{Budget, Holder, Share};
 use crate::sending::submitted::{Submitted, SubmittedError};
@@ -247,15 +247,21 @@ impl Submission {
             }
         }
         admit(app.subscription_status).map_err(blocked)?;
-        let mailbox = self
+        let Chosen { mailbox, address } = self
             .mailboxes
             .for_address(app.id, &submitted.from)
             .await
             .map_err(|error| unavailable(&error))?
-            .ok_or_else(not_authorized)?;
+            .ok_or_else(no_mailbox_sends_so)?;
         let answer = self
             .sending
-            .send(app.id, mailbox, submitted.into_prepared(), key, share)
+            .send(
+                app.id,
+                mailbox,
+                submitted.into_prepared(address),
+                key,
+                share,
+            )
             .await
             .map_err(not_sent)?;
         Ok(reply(&answer.outcome))
@@ -323,6 +329,16 @@ fn authentication_failed() -> Reply {
 
 fn not_authorized() -> Reply {
     Reply::new(550, "5.7.1", "From address not authorized")
+}
+
+/// It is one address, but nobody's here.
+fn no_mailbox_sends_so() -> Reply {
+    Reply::new(
+        550,
+        "5.7.1",
+        "From address not authorized: no connected mailbox of the app may send as it. One that is added at the \
+         provider counts within a day, or once the mailbox is connected again",
+    )
 }
 
 fn blocked(blocked: Blocked) -> Reply {

@@ -1,6 +1,7 @@
 //! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. How one ends is in
-//! [`end`].
+//! [`end`], what one may send as in [`addresses`].
 
+pub mod addresses;
 pub mod count;
 pub mod due;
 pub mod end;
@@ -14,7 +15,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 pub use tokens::{claim_refresh, release_refresh, store_tokens};
-pub use wanted::{Wanted, find_wanted};
+pub use wanted::{Chosen, Wanted, find_wanted};
 
 use crate::types::ids::{AppId, CredentialId, UserKey};
 use crate::types::plugin::Plugin;
@@ -126,7 +127,8 @@ pub struct Connection<'a> {
 }
 
 /// Connects a mailbox, or the same address again under its old id; one that is still active has been
-/// connected all along. Its tokens follow by [`store_tokens`], since they are sealed for that id.
+/// connected all along. Its tokens follow by [`store_tokens`], since they are sealed for that id, and what else it
+/// may send as by [`addresses::store`].
 ///
 /// # Errors
 ///
@@ -138,14 +140,16 @@ pub async fn upsert(
     let id = sqlx::query_scalar!(
         "INSERT INTO mailboxes
              (id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at,
-              replies_due_at, by_session)
-         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $8, $9)
+              replies_due_at, by_session, addresses_due_at, addresses_asked_at)
+         VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $8, $8, $9, $8, $8)
          ON CONFLICT ON CONSTRAINT mailboxes_user_address_key DO UPDATE
          SET email = EXCLUDED.email, status = 'active', scopes = EXCLUDED.scopes,
              disconnect_reason = NULL, disconnected_at = NULL, refresh_lease_until = NULL,
              connected_at = CASE WHEN mailboxes.status = 'active' THEN mailboxes.connected_at
                                  ELSE EXCLUDED.connected_at END,
              replies_due_at = EXCLUDED.replies_due_at,
+             addresses_due_at = EXCLUDED.addresses_due_at,
+             addresses_asked_at = EXCLUDED.addresses_asked_at,
              by_session = EXCLUDED.by_session OR (mailboxes.status = 'active' AND mailboxes.by_session)
          RETURNING id",
         new.id.0,
@@ -203,6 +207,8 @@ pub struct ConnectedUser {
     pub user_id: Option<String>,
     /// Its address.
     pub email: String,
+    /// What else it may send as.
+    pub aliases: Vec<String>,
     /// The provider.
     pub plugin: Plugin,
     /// Since when it isn't connected any more, and why; `None` while it is.
@@ -223,11 +229,13 @@ pub async fn list(
     app: AppId,
 ) -> Result<Vec<ConnectedUser>, sqlx::Error> {
     let rows = sqlx::query!(
-        "SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at,
-                disconnect_reason, disconnected_at
+        r#"SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at,
+                disconnect_reason, disconnected_at,
+                ARRAY(SELECT address FROM mailbox_addresses
+                      WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!"
          FROM mailboxes JOIN end_users USING (user_key)
          WHERE mailboxes.app_id = $1
-         ORDER BY connected_at, mailboxes.id",
+         ORDER BY connected_at, mailboxes.id"#,
         app.0,
     )
     .fetch_all(connection)
@@ -239,6 +247,7 @@ pub async fn list(
                 user_key: UserKey(row.user_key),
                 user_id: row.user_id,
                 email: row.email,
+                aliases: row.aliases,
                 plugin: row
                     .plugin
                     .parse()

@@ -5,6 +5,17 @@ use sqlx::PgConnection;
 
 use crate::types::ids::{CredentialId, LogId};
 
+/// A logged message that somebody may have answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// Its Message-ID.
+    pub message_id: String,
+    /// Its place in the log.
+    pub log: LogId,
+    /// What the mailbox sent it as.
+    pub from_address: String,
+}
+
 /// The messages of a mailbox that have these Message-IDs.
 ///
 /// # Errors
@@ -14,9 +25,9 @@ pub async fn answered(
     connection: &mut PgConnection,
     credential: CredentialId,
     message_ids: &[String],
-) -> Result<Vec<(String, LogId)>, sqlx::Error> {
+) -> Result<Vec<Answered>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT message_id AS "message_id!", id FROM email_logs
+        r#"SELECT message_id AS "message_id!", id, from_address FROM email_logs
            WHERE credential_id = $1 AND message_id = ANY($2)"#,
         credential.0,
         message_ids,
@@ -25,7 +36,11 @@ pub async fn answered(
     .await?;
     Ok(rows
         .into_iter()
-        .map(|row| (row.message_id, LogId(row.id)))
+        .map(|row| Answered {
+            message_id: row.message_id,
+            log: LogId(row.id),
+            from_address: row.from_address,
+        })
         .collect())
 }
 

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod aliases;
 mod apps;
 mod audit;
 mod billing;

@@ -2,6 +2,7 @@
 
 mod content;
 mod inbox;
+pub mod send_as;
 mod verdict;
 
 #[cfg(any(test, feature = "fuzzing"))]

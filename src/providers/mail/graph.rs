@@ -22,6 +22,7 @@ use base64::write::EncoderStringWriter;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::{Client, Method};
+use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::addressed::addressed;
@@ -223,9 +224,18 @@ impl Graph {
             )));
         }
         let Draft {
-            fields,
+            mut fields,
+            from,
             attachments,
         } = converted(recipients, message).await?;
+        // The mailbox's own address is put there by itself.
+        let is_own = |from: &Value| {
+            let address = from["emailAddress"]["address"].as_str();
+            address.is_some_and(|address| address.eq_ignore_ascii_case(&account.address))
+        };
+        if let Some(from) = from.filter(|from| !is_own(from)) {
+            fields["from"] = from;
+        }
         // The text goes in one request whatever it is.
         if fields.to_string().len() > REQUEST_BYTES {
             return Err(Verdict::Permanent(Failure::own(

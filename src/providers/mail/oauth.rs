@@ -15,6 +15,7 @@ use reqwest::{Client, Response, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
+pub use account::AccountAddresses;
 pub use authorize::AuthorizationRequest;
 
 use crate::config::{ClientAuthentication, PluginSettings, ProviderKind};
@@ -34,8 +35,8 @@ const SIGN_IN_REQUIRED: [DisconnectReason; 3] = [
     DisconnectReason::LoginRequired,
 ];
 
-/// The largest answer of a token endpoint that is read.
-const MAXIMUM_ANSWER: usize = 256 * 1024;
+/// The largest answer that is read. An account may have many addresses.
+const MAXIMUM_ANSWER: usize = 1024 * 1024;
 
 /// What a token endpoint gave.
 #[derive(Debug)]

@@ -34,6 +34,11 @@ const DAILY_LIMITS: [&str; 4] = ["5.4.5", "5.1.90", "5.7.232", "5.7.233"];
 /// SubmissionQuotaExceededException`).
 const QUOTA_EXCEPTION: &str = "SubmissionQuotaExceeded";
 
+/// The words for a mailbox that may not send as the message's sender: the codes of Exchange's store and transport,
+/// and what stands behind more general ones.
+const SENDER_CODES: [&str; 2] = ["5.2.252", "5.7.60"];
+const SENDER_WORDS: [&str; 2] = ["SendAsDenied", "to send as this sender"];
+
 /// How long a used-up day is waited for.
 const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
@@ -239,6 +244,12 @@ fn refused(reply: &Reply) -> Verdict {
         .enhanced()
         .is_some_and(|code| DAILY_LIMITS.contains(&code))
         || failure.text.contains(QUOTA_EXCEPTION);
+    let sender_is_refused = reply
+        .enhanced()
+        .is_some_and(|code| SENDER_CODES.contains(&code))
+        || SENDER_WORDS
+            .iter()
+            .any(|words| failure.text.contains(words));
     match (reply.is_permanent(), reply.enhanced()) {
         (true, _) if day_is_used_up => Verdict::Temporary {
             failure,
@@ -249,6 +260,7 @@ fn refused(reply: &Reply) -> Verdict {
             Verdict::TokenRefused(failure)
         }
         (true, _) if reply.code == 530 => Verdict::TokenRefused(failure),
+        (true, _) if sender_is_refused => Verdict::SenderRefused(failure),
         (true, _) => Verdict::Permanent(failure),
         (false, _) => Verdict::temporary(failure),
     }

@@ -60,6 +60,8 @@ pub enum Verdict {
     },
     /// Never; the provider has not got it.
     Permanent(Failure),
+    /// Never, since the mailbox may not send as the message's sender; the provider has not got it.
+    SenderRefused(Failure),
     /// The message was out when the connection broke: the provider may have it.
     Unknown(Failure),
     /// The access token doesn't open the mailbox; the provider has not got the message.

@@ -36,7 +36,8 @@ pub(super) struct SendRequest {
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "support@example.com")]
     #[serde(default)]
     pub(super) reply_to: Field<String>,
-    /// Chooses among several mailboxes by their address; a name before it is what recipients see.
+    /// The address to send as, which chooses among several mailboxes: one of the `addresses` of a connected mailbox. A
+    /// name before it is what recipients see.
     #[schema(value_type = Option<String>, min_length = 1, pattern = r"^[^\x00-\x1f\x7f]*$", example = "Ada <ada@example.com>")]
     #[serde(default)]
     pub(super) from: Field<String>,

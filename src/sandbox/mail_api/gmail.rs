@@ -1,5 +1,6 @@
-//! Gmail's interface, as far as sending needs it: `messages.send`, its upload, and `messages.get` of the headers.
-//! As the real one was seen to do, it gives every message a Message-ID of its own.
+//! Gmail's interface, as far as sending needs it: `messages.send`, its upload, `messages.get` of the headers, and
+//! `settings.sendAs.list`. As the real one was seen to do, it gives every message a Message-ID of its own, and puts
+//! the mailbox's address in the place of one that it may not send as.
 
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -14,7 +15,7 @@ use mail_parser::MessageParser;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{MailApi, Wish, recipients, wish, without_headers};
+use super::{MailApi, Wish, alias, may_send, pending, recipients, wish, without_headers};
 
 /// The upload's own bound (`maxSize` in the discovery document), and some room for what is in JSON.
 const LARGEST: usize = 36_700_160;
@@ -30,6 +31,7 @@ pub(super) fn router() -> Router<MailApi> {
         .route("/gmail/v1/users/me/messages/send", post(send))
         .route("/upload/gmail/v1/users/me/messages/send", post(upload))
         .route("/gmail/v1/users/me/messages/{id}", get(show))
+        .route("/gmail/v1/users/me/settings/sendAs", get(send_as))
         .layer(DefaultBodyLimit::max(LARGEST))
 }
 
@@ -97,7 +99,11 @@ async fn take(api: &MailApi, headers: &HeaderMap, mime: &[u8]) -> Response {
         "Message-ID: <CA+{}@mail.sandbox.example>\r\n",
         Uuid::now_v7().simple()
     );
-    let renamed = [own.into_bytes(), without_headers(mime, &["message-id"])].concat();
+    let mut renamed = [own.into_bytes(), without_headers(mime, &["message-id"])].concat();
+    if !may_send(&mailbox, mime) {
+        let from = format!("From: {mailbox}\r\n");
+        renamed = [from.into_bytes(), without_headers(&renamed, &["from"])].concat();
+    }
     match api.take(&mailbox, &renamed).await {
         Ok(message) => {
             let id = &message.id;
@@ -109,6 +115,20 @@ async fn take(api: &MailApi, headers: &HeaderMap, mime: &[u8]) -> Response {
             error(503, "backendError", "Backend Error")
         }
     }
+}
+
+async fn send_as(State(api): State<MailApi>, headers: HeaderMap) -> Response {
+    let Some(mailbox) = api.mailbox(&headers) else {
+        return unauthorized();
+    };
+    let body = json!({ "sendAs": [
+        { "sendAsEmail": mailbox, "displayName": "", "isPrimary": true, "isDefault": true },
+        { "sendAsEmail": alias(&mailbox), "displayName": "", "treatAsAlias": true,
+          "verificationStatus": "accepted" },
+        { "sendAsEmail": pending(&mailbox), "displayName": "", "treatAsAlias": true,
+          "verificationStatus": "pending" },
+    ] });
+    (StatusCode::OK, Json(body)).into_response()
 }
 
 async fn show(

@@ -18,7 +18,7 @@ use mail_parser::MessageParser;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{DRAFTS, Draft, MailApi, Wish, recipients, wish};
+use super::{DRAFTS, Draft, MailApi, Wish, alias, may_send, recipients, wish};
 
 /// Graph's bound of one request.
 const REQUEST_BYTES: usize = 4 * 1024 * 1024;
@@ -76,7 +76,11 @@ fn read(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>, Box<Response>> {
     })
 }
 
-fn refusal(mime: &[u8]) -> Option<Response> {
+fn refusal(mailbox: &str, mime: &[u8]) -> Option<Response> {
+    if !may_send(mailbox, mime) {
+        let text = "The user account which was used to submit this request does not have the right to send mail on behalf of the specified sending account.";
+        return Some(error(403, "ErrorSendAsDenied", text));
+    }
     let recipients = recipients(mime);
     let (status, code, text) = match wish(&recipients) {
         Some(Wish::Later) => (
@@ -130,7 +134,9 @@ async fn me(
     };
     let account = json!({
         "displayName": mailbox, "mail": mailbox, "userPrincipalName": mailbox, "id": mailbox,
-        "proxyAddresses": [format!("SMTP:{mailbox}")],
+        "proxyAddresses": [
+            format!("SMTP:{mailbox}"), format!("smtp:{}", alias(&mailbox)), "X500:/o=Sandbox/cn=ada",
+        ],
     });
     let selected = query.get("$select").map_or(USUAL, String::as_str);
     let told: serde_json::Map<String, Value> = selected
@@ -144,7 +150,7 @@ async fn send_mail(State(api): State<MailApi>, headers: HeaderMap, body: Bytes) 
     let taken =
         admit(&api, &headers, true).and_then(|mailbox| Ok((mailbox, read(&headers, &body)?)));
     match taken {
-        Ok((mailbox, mime)) => match refusal(&mime) {
+        Ok((mailbox, mime)) => match refusal(&mailbox, &mime) {
             Some(refused) => refused,
             None => keep(&api, &mailbox, &mime).await,
         },
@@ -203,7 +209,7 @@ async fn send(State(api): State<MailApi>, Path(id): Path<String>, headers: Heade
     let Some(found) = draft(&api, &mailbox, &id, false) else {
         return not_found();
     };
-    if let Some(refused) = refusal(&found.mime) {
+    if let Some(refused) = refusal(&mailbox, &found.mime) {
         return refused;
     }
     match draft(&api, &mailbox, &id, true) {

@@ -12,6 +12,20 @@ fn headers_are_taken_off_with_their_folds() {
 }
 
 #[test]
+fn what_a_mailbox_may_send_as() {
+    for (from, may) in [
+        ("Ada <ADA@x.org>", true),
+        ("ada.Alias@x.org", true),
+        ("ada.pending@x.org", false),
+        ("alias@x.org", false),
+        ("bob.alias@x.org", false),
+    ] {
+        let mime = format!("From: {from}\r\nTo: b@x.org\r\n\r\n");
+        assert_eq!(may_send("ada@x.org", mime.as_bytes()), may, "{from}");
+    }
+}
+
+#[test]
 fn recipients_of_all_three_headers_and_what_they_ask_for() {
     let mime = b"To: A <a@x.org>\r\nCc: g: Tempfail+1@x.org;\r\nBcc: limit@x.org\r\n\r\n";
     let named = recipients(mime);

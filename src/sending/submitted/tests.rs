@@ -18,7 +18,7 @@ fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError>
 
 fn sent(submitted: Submitted) -> String {
     let bytes = submitted
-        .into_prepared()
+        .into_prepared(String::new())
         .message
         .chunks()
         .collect::<Vec<_>>()
@@ -115,7 +115,7 @@ fn the_log_is_told_who_got_it() {
         &["ONE@example.org", "three@example.org", "secret@example.org"],
     )
     .unwrap()
-    .into_prepared();
+    .into_prepared(String::new());
     assert_eq!(
         prepared.summary.to_address,
         "one@example.org, two@example.org"
@@ -127,7 +127,7 @@ fn the_log_is_told_who_got_it() {
     assert!(!prepared.summary.has_attachments);
     let bare = read("From: a@example.com\r\n\r\n", &["one@example.org"])
         .unwrap()
-        .into_prepared();
+        .into_prepared(String::new());
     assert_eq!(bare.summary.to_address, "one@example.org");
     // Its own id names it, and stands in front of it.
     let given = format!("<{}@example.com>", bare.id);
@@ -174,7 +174,9 @@ fn attachments_are_seen() {
             true,
         ),
     ] {
-        let prepared = read(&content, &["x@example.org"]).unwrap().into_prepared();
+        let prepared = read(&content, &["x@example.org"])
+            .unwrap()
+            .into_prepared(String::new());
         assert_eq!(prepared.summary.has_attachments, expected, "{content}");
     }
 }

@@ -14,6 +14,8 @@ pub struct ReplyLook {
     pub app: AppId,
     /// The mailbox.
     pub mailbox: Mailbox,
+    /// What else it sends as, in lower case.
+    pub aliases: Vec<String>,
     /// When a message last went out from it, within an hour or so.
     pub last_sent_at: Option<DateTime<Utc>>,
     /// Where the look begins.
@@ -60,7 +62,7 @@ pub async fn claim_reply_looks(
     limit: i64,
 ) -> Result<Vec<ReplyLook>, sqlx::Error> {
     let rows = sqlx::query!(
-        "UPDATE mailboxes SET replies_due_at = $2
+        r#"UPDATE mailboxes SET replies_due_at = $2
          WHERE id IN (
              SELECT id FROM mailboxes
              WHERE status = 'active' AND replies_due_at <= $1
@@ -70,7 +72,9 @@ pub async fn claim_reply_looks(
          )
          RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
                    access_token_sealed, access_token_expires_at, token_generation, parked_until,
-                   last_sent_at, replies_cursor",
+                   last_sent_at, replies_cursor,
+                   ARRAY(SELECT address_lookup FROM mailbox_addresses
+                         WHERE credential_id = mailboxes.id) AS "aliases!""#,
         now,
         lease_until,
         limit,
@@ -94,6 +98,7 @@ pub async fn claim_reply_looks(
             Ok(ReplyLook {
                 app: AppId(row.app_id),
                 mailbox: Mailbox::try_from(mailbox)?,
+                aliases: row.aliases,
                 last_sent_at: row.last_sent_at,
                 cursor: row.replies_cursor,
             })

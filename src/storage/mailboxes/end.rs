@@ -52,7 +52,7 @@ impl TryFrom<Row> for Ended {
     }
 }
 
-/// Ends an active mailbox and forgets its tokens; with `generation`, only while its token is still of
+/// Ends an active mailbox and forgets its tokens and what it may send as; with `generation`, only while its token is still of
 /// that one. `None` when there was nothing to end, so that it is told once.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ pub async fn end(
     now: DateTime<Utc>,
 ) -> Result<Option<Ended>, sqlx::Error> {
     // The first part tells what the second one takes away.
-    sqlx::query_as!(
+    let ended = sqlx::query_as!(
         Row,
         r#"WITH active AS (
              SELECT id, app_id, plugin, email, email_lookup, refresh_token_sealed
@@ -87,10 +87,18 @@ pub async fn end(
         reason.as_str(),
         now,
     )
-    .fetch_optional(connection)
-    .await?
-    .map(Ended::try_from)
-    .transpose()
+    .fetch_optional(&mut *connection)
+    .await?;
+    if ended.is_some() {
+        // A statement of its own, which sees what somebody stored while the row was waited for.
+        sqlx::query!(
+            "DELETE FROM mailbox_addresses WHERE credential_id = $1",
+            id.0
+        )
+        .execute(connection)
+        .await?;
+    }
+    ended.map(Ended::try_from).transpose()
 }
 
 /// The user's other active mailboxes at a provider.

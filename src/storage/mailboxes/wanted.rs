@@ -8,8 +8,8 @@ use super::{Mailbox, Row};
 use crate::types::ids::AppId;
 use crate::types::plugin::Plugin;
 
-/// Which of an app's mailboxes is wanted. Of several, it is the one connected first, and before all others one that
-/// was connected by a connect session.
+/// Which of an app's mailboxes is wanted. Of several, it is the one whose own address is asked for, then one that was
+/// connected by a connect session, then the one connected first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The app.
@@ -19,8 +19,17 @@ pub struct Wanted {
     pub user: Option<String>,
     /// The kind of provider.
     pub plugin: Option<Plugin>,
-    /// The address in lower case.
+    /// The address in lower case: a mailbox's own, or a further one that it may send as.
     pub address_lookup: Option<String>,
+}
+
+/// The mailbox that a message goes out from.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    /// The mailbox.
+    pub mailbox: Mailbox,
+    /// What it sends as, as the provider spells it: the address that was asked for, or else its own.
+    pub address: String,
 }
 
 /// The active mailboxes that are wanted, in their order.
@@ -31,8 +40,8 @@ pub struct Wanted {
 pub async fn find_wanted(
     connection: &mut PgConnection,
     wanted: &[Wanted],
-) -> Result<Vec<Option<Mailbox>>, sqlx::Error> {
-    let mut found: Vec<Option<Mailbox>> = vec![None; wanted.len()];
+) -> Result<Vec<Option<Chosen>>, sqlx::Error> {
+    let mut found: Vec<Option<Chosen>> = vec![None; wanted.len()];
     let (by_address, others): (Vec<usize>, Vec<usize>) =
         (0..wanted.len()).partition(|place| wanted[*place].address_lookup.is_some());
     let (of_users, of_apps): (Vec<usize>, Vec<usize>) = others
@@ -61,13 +70,13 @@ fn of<'a>(wanted: &'a [Wanted], places: &[usize]) -> Vec<&'a Wanted> {
 fn put(
     rows: Vec<FoundRow>,
     places: &[usize],
-    found: &mut [Option<Mailbox>],
+    found: &mut [Option<Chosen>],
 ) -> Result<(), sqlx::Error> {
     for row in rows {
         let number = usize::try_from(row.place - 1).ok();
         let place = number.and_then(|number| found.get_mut(*places.get(number)?));
         if let Some(place) = place {
-            *place = Some(Mailbox::try_from(Row {
+            let mailbox = Row {
                 id: row.id,
                 user_key: row.user_key,
                 plugin: row.plugin,
@@ -78,7 +87,11 @@ fn put(
                 access_token_expires_at: row.access_token_expires_at,
                 token_generation: row.token_generation,
                 parked_until: row.parked_until,
-            })?);
+            };
+            *place = Some(Chosen {
+                mailbox: Mailbox::try_from(mailbox)?,
+                address: row.address,
+            });
         }
     }
     Ok(())
@@ -97,6 +110,7 @@ struct FoundRow {
     access_token_expires_at: Option<DateTime<Utc>>,
     token_generation: i64,
     parked_until: Option<DateTime<Utc>>,
+    address: String,
 }
 
 async fn find_of_apps(
@@ -112,7 +126,8 @@ async fn find_of_apps(
         FoundRow,
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
-                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until
+                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
+                mailbox.email AS address
          FROM unnest($1::uuid[], $2::text[])
               WITH ORDINALITY AS asked (app_id, plugin, place)
          CROSS JOIN LATERAL (
@@ -149,16 +164,26 @@ async fn find_by_addresses(
         .collect();
     sqlx::query_as!(
         FoundRow,
-        r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
-                mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
-                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until
+        r#"SELECT asked.place AS "place!", mailbox.id AS "id!", mailbox.user_key AS "user_key!",
+                mailbox.plugin AS "plugin!", mailbox.email AS "email!", mailbox.scopes AS "scopes!",
+                mailbox.refresh_token_sealed, mailbox.access_token_sealed,
+                mailbox.access_token_expires_at, mailbox.token_generation AS "token_generation!",
+                mailbox.parked_until, mailbox.address AS "address!"
          FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[])
               WITH ORDINALITY AS asked (app_id, email_lookup, plugin, user_id, user_key, place)
          CROSS JOIN LATERAL (
-             SELECT * FROM mailboxes
-             WHERE app_id = asked.app_id AND status = 'active'
-               AND email_lookup = asked.email_lookup
-               AND (asked.plugin IS NULL OR plugin = asked.plugin)
+             SELECT * FROM (
+                 SELECT mailboxes.*, email AS address, true AS is_own
+                 FROM mailboxes
+                 WHERE app_id = asked.app_id AND status = 'active'
+                   AND email_lookup = asked.email_lookup
+                 UNION ALL
+                 SELECT mailboxes.*, mailbox_addresses.address, false
+                 FROM mailbox_addresses JOIN mailboxes ON mailboxes.id = credential_id
+                 WHERE mailbox_addresses.app_id = asked.app_id
+                   AND address_lookup = asked.email_lookup AND status = 'active'
+             ) AS candidates
+             WHERE (asked.plugin IS NULL OR plugin = asked.plugin)
                AND (asked.user_id IS NULL OR user_key IN (
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_id = asked.user_id
@@ -168,7 +193,7 @@ async fn find_by_addresses(
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_key = asked.user_key
                ))
-             ORDER BY by_session DESC, connected_at, id
+             ORDER BY is_own DESC, by_session DESC, connected_at, id
              LIMIT 1
          ) AS mailbox"#,
         &apps,
@@ -199,7 +224,8 @@ async fn find_of_users(
         FoundRow,
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
-                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until
+                mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
+                mailbox.email AS address
          FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[])
               WITH ORDINALITY AS asked (app_id, user_id, user_key, plugin, place)
          CROSS JOIN LATERAL (

@@ -109,6 +109,7 @@ async fn list_and_detail_show_the_connected_users() {
             vec![
                 "user_key",
                 "email",
+                "addresses",
                 "plugin",
                 "credential_id",
                 "user_id",
@@ -119,6 +120,7 @@ async fn list_and_detail_show_the_connected_users() {
             ],
         );
         assert_eq!(user["user_id"], Value::Null);
+        assert_eq!(user["addresses"], json!([user["email"]]));
         assert_eq!(user["status"], "active");
         assert!(user["reply_tracking"].is_boolean());
         assert_eq!(user["message_id_known"], true);

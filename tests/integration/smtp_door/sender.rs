@@ -71,7 +71,7 @@ async fn a_from_header_that_matches_no_mailbox_is_refused(gateway: &Gateway) {
         format!("\r\nFrom: {MAILBOX}\r\n"),
     ] {
         let reply = client.submit(RECIPIENT, &from(&headers)).await;
-        assert_eq!(reply, NOT_AUTHORIZED, "{headers:?}");
+        assert!(reply.starts_with(NOT_AUTHORIZED), "{headers:?}: {reply}");
     }
     assert_eq!(gateway.sandbox.inbox.count(), 0);
     assert_eq!(gateway.logged().await, []);

@@ -104,6 +104,11 @@ struct Account {
     asked: Vec<String>,
     /// What reading is answered, where it fails.
     read_fault: Option<(u16, Value)>,
+    /// What the mailbox may send as beside its own address, as the list has it.
+    send_as: Vec<Value>,
+    /// What the list is answered with instead.
+    send_as_fault: Option<(u16, String)>,
+    send_as_reads: usize,
 }
 
 /// Marks an answer that is not given: the connection breaks instead.
@@ -136,6 +141,7 @@ impl GmailStandIn {
             .route("/gmail/v1/users/me/messages/{id}", get(message))
             .route("/gmail/v1/users/me/history", get(history))
             .route("/gmail/v1/users/me/profile", get(profile))
+            .route("/gmail/v1/users/me/settings/sendAs", get(send_as))
             .route_layer(from_fn_with_state((contract, violations), contracts::hold))
             // Held against it by themselves, since they may break before their content is there.
             .route("/gmail/v1/users/me/messages/send", post(send))
@@ -216,6 +222,31 @@ impl GmailStandIn {
     /// From now on reading is answered so.
     pub fn fail_reading(&self, status: u16, body: Value) {
         self.account().read_fault = Some((status, body));
+    }
+
+    /// What the mailbox may send as from now on beside its own address: with the status of its verification.
+    pub fn set_send_as(&self, entries: &[(&str, &str)]) {
+        let entries = entries.iter().map(|(address, status)| {
+            json!({
+                "sendAsEmail": address,
+                "displayName": "Ada",
+                "replyToAddress": "",
+                "signature": "<div>Ada</div>",
+                "treatAsAlias": true,
+                "verificationStatus": status,
+            })
+        });
+        self.account().send_as = entries.collect();
+    }
+
+    /// From now on the list of what the mailbox may send as is answered so.
+    pub fn fail_send_as(&self, fault: Option<(u16, String)>) {
+        self.account().send_as_fault = fault;
+    }
+
+    /// How often the list was asked for.
+    pub fn send_as_reads(&self) -> usize {
+        self.account().send_as_reads
     }
 
     /// What was sent, oldest first.
@@ -463,4 +494,38 @@ async fn profile(State(shared): State<Shared>, headers: HeaderMap) -> Response {
     read(&shared, &headers, "profile".to_owned(), |mailbox| {
         Some(mailbox.profile(ADDRESS))
     })
+}
+
+/// The shape of the answer is the discovery document's `ListSendAsResponse`; `fields` is what is told of it.
+async fn send_as(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    Query(parameters): Parameters,
+) -> Response {
+    let wanted = parameters.get("fields").cloned();
+    let wanted = wanted.expect("only what is needed is asked for");
+    let wanted = wanted.strip_prefix("sendAs(").expect("it is of the list");
+    let wanted: Vec<&str> = wanted.trim_end_matches(')').split(',').collect();
+    let token = header(&headers, "authorization");
+    let token = token.strip_prefix("Bearer ").unwrap_or_default();
+    let mut account = lock(&shared);
+    account.send_as_reads += 1;
+    if token.is_empty() || account.refused_tokens.contains(token) {
+        let body = error(401, "authError", "Invalid Credentials", "UNAUTHENTICATED");
+        return answer(401, &body);
+    }
+    if let Some((status, body)) = &account.send_as_fault {
+        let status = StatusCode::from_u16(*status).expect("a status");
+        return (status, body.clone()).into_response();
+    }
+    let own = json!({
+        "sendAsEmail": ADDRESS, "displayName": "Ada", "signature": "", "isPrimary": true, "isDefault": true,
+    });
+    let mut entries = vec![own];
+    entries.extend(account.send_as.clone());
+    for entry in &mut entries {
+        let fields = entry.as_object_mut().expect("an entry");
+        fields.retain(|name, _| wanted.contains(&name.as_str()));
+    }
+    answer(200, &json!({ "sendAs": entries }))
 }

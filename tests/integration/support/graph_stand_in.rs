@@ -47,6 +47,7 @@ pub enum Call {
     Delete,
     Delta,
     Token,
+    Account,
 }
 
 /// What is answered instead of the usual.

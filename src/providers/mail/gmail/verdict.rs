@@ -67,9 +67,16 @@ pub(super) fn sent(answer: &Answer, now: DateTime<Utc>) -> Verdict {
             failure,
             retry_after,
         },
+        Meaning::Refused if refuses_sender(answer) => Verdict::SenderRefused(failure),
         Meaning::Forbidden | Meaning::Refused => Verdict::Permanent(failure),
         Meaning::Unclear => Verdict::Unknown(failure),
     }
+}
+
+/// Whether the sender is what was refused, in the words in which Gmail speaks of headers (`Invalid To header`).
+fn refuses_sender(answer: &Answer) -> bool {
+    let text = message_of(&answer.body).to_ascii_lowercase();
+    text.starts_with("invalid from header")
 }
 
 /// Whether it is the operator who has to do something.
@@ -222,6 +229,7 @@ mod tests {
                 _ => "in some time",
             },
             Verdict::Permanent(_) => "never",
+            Verdict::SenderRefused(_) => "sender",
             Verdict::Unknown(_) => "unknown",
             Verdict::TokenRefused(_) => "token",
         }

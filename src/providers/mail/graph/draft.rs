@@ -71,8 +71,10 @@ const REFERENCES: &str = "String 0x1039";
 /// A message, ready to be put together at Graph.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The fields of the draft.
+    /// The fields of the draft, but for its sender.
     pub(super) fields: Value,
+    /// What the message is sent as.
+    pub(super) from: Option<Value>,
     /// Its files, in order.
     pub(super) attachments: Vec<Attachment>,
 }
@@ -101,6 +103,8 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
         .parse(mime)
         .ok_or_else(|| Failure::own("5.6.0 The message can't be read"))?;
     let fields = fields(&message, recipients)?;
+    let from = addresses(&message, &HeaderName::From);
+    let from = from.first().map(Addressee::json);
     let bodies = bodies(&message);
     let parts = std::mem::take(&mut message.parts);
     let mut attachments = Vec::new();
@@ -121,6 +125,7 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
     }
     Ok(Draft {
         fields,
+        from,
         attachments,
     })
 }

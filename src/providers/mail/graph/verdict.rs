@@ -114,6 +114,7 @@ pub(super) fn of_answer(stage: Stage, answer: &Answer) -> Verdict {
         (408, Stage::Submission) => Verdict::Unknown(failure),
         // Refused because something else changed it in the same moment.
         (408 | 409, _) => later(retry_after),
+        (400..500, _) if words.says(&["ErrorSendAsDenied"]) => Verdict::SenderRefused(failure),
         (400..500, _) => Verdict::Permanent(failure),
         (_, Stage::Submission) => Verdict::Unknown(failure),
         (_, Stage::Preparation | Stage::Upload) => later(retry_after),

@@ -1,4 +1,5 @@
-//! Whose account a grant opens: the address that the provider itself vouches for.
+//! Whose account a grant opens: the address that the provider itself vouches for, and what Exchange's directory
+//! says beside it.
 //!
 //! Apps choose mailboxes by address, so an address that its holder could make up would let one user
 //! stand in for another.
@@ -9,8 +10,9 @@ pub(crate) mod fuzzing;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::StatusCode;
-use secrecy::ExposeSecret;
-use serde::Deserialize;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::{OAuthClient, OAuthError, Tokens, read, refusal, unreachable};
 use crate::config::ProviderKind;
@@ -28,7 +30,7 @@ struct Claims {
     #[serde(rename = "userPrincipalName")]
     user_principal_name: Option<String>,
     /// Null for accounts of no directory.
-    #[serde(rename = "proxyAddresses")]
+    #[serde(rename = "proxyAddresses", deserialize_with = "texts")]
     proxy_addresses: Option<Vec<String>>,
     aud: Option<Audience>,
 }
@@ -59,6 +61,27 @@ enum Audience {
     Several(Vec<String>),
 }
 
+/// The whole list where each entry is a text, and the texts of any other.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let Value::Array(entries) = Value::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let texts = entries.into_iter().filter_map(|entry| match entry {
+        Value::String(text) => Some(text),
+        _ => None,
+    });
+    Ok(Some(texts.collect()))
+}
+
+/// An account, as its provider vouches for it.
+#[derive(Debug)]
+pub struct AccountAddresses {
+    /// The one that it goes by.
+    pub primary: String,
+    /// What Exchange's directory has beside it, of any form and number; empty where there is no directory.
+    pub proxies: Vec<String>,
+}
+
 impl OAuthClient {
     /// The address of the account that the tokens open: from the userinfo endpoint, or from the id
     /// token where there is no such endpoint. The id token came from the token endpoint itself, over
@@ -67,21 +90,44 @@ impl OAuthClient {
     /// # Errors
     ///
     /// [`OAuthError`].
-    pub async fn address(&self, tokens: &Tokens) -> Result<String, OAuthError> {
+    pub async fn address(&self, tokens: &Tokens) -> Result<AccountAddresses, OAuthError> {
         let claims = if self.settings.userinfo_url.is_empty() {
             self.id_token_claims(tokens)?
         } else {
-            self.userinfo(tokens).await?
+            self.userinfo(&tokens.access_token).await?
         };
-        claims.address(self.settings.kind)
+        let proxies = claims.proxies();
+        let primary = claims.address(self.settings.kind)?;
+        Ok(AccountAddresses { primary, proxies })
     }
 
-    async fn userinfo(&self, tokens: &Tokens) -> Result<Claims, OAuthError> {
-        let (status, body) = self.ask_for_account(tokens, self.selection()).await?;
-        // Not every account's directory has all that is asked for: then what it tells unasked must do.
-        let (status, body) = match status.as_u16() {
-            400 | 403 if !self.selection().is_empty() => self.ask_for_account(tokens, "").await?,
-            _ => (status, body),
+    /// What Exchange's directory has beside an account's address.
+    ///
+    /// # Errors
+    ///
+    /// [`OAuthError`].
+    pub async fn proxies(&self, access_token: &SecretString) -> Result<Vec<String>, OAuthError> {
+        Ok(self.userinfo(access_token).await?.proxies())
+    }
+
+    /// Whether the account is in a directory that tells what else it goes by.
+    #[must_use]
+    pub fn tells_proxies(&self) -> bool {
+        !self.selection().is_empty()
+    }
+
+    async fn userinfo(&self, access_token: &SecretString) -> Result<Claims, OAuthError> {
+        let asked = self.ask_for_account(access_token, self.selection()).await;
+        // Not every account's directory has all that is asked for, or tells it in reasonable length: then what it
+        // tells unasked must do.
+        let is_too_much = match &asked {
+            Ok((status, _)) => matches!(status.as_u16(), 400 | 403),
+            Err(error) => matches!(error, OAuthError::Nonsense(_)),
+        };
+        let (status, body) = if is_too_much && !self.selection().is_empty() {
+            self.ask_for_account(access_token, "").await?
+        } else {
+            asked?
         };
         if !status.is_success() {
             return Err(refusal(status, &body));
@@ -103,13 +149,13 @@ impl OAuthClient {
 
     async fn ask_for_account(
         &self,
-        tokens: &Tokens,
+        access_token: &SecretString,
         selection: &str,
     ) -> Result<(StatusCode, Vec<u8>), OAuthError> {
         let response = self
             .http
             .get(format!("{}{selection}", self.settings.userinfo_url))
-            .bearer_auth(tokens.access_token.expose_secret())
+            .bearer_auth(access_token.expose_secret())
             .timeout(self.limit)
             .header("accept", "application/json")
             .send()
@@ -140,17 +186,24 @@ impl OAuthClient {
 }
 
 impl Claims {
+    /// The directory's `smtp:` entries. `SMTP:` is the primary one's.
+    fn proxies(&self) -> Vec<String> {
+        let entries = self.proxy_addresses.iter().flatten();
+        let addresses = entries.filter_map(|entry| {
+            let (kind, address) = entry.split_once(':')?;
+            kind.eq_ignore_ascii_case("smtp").then_some(address)
+        });
+        addresses.map(str::to_owned).collect()
+    }
+
     fn address(self, kind: ProviderKind) -> Result<String, OAuthError> {
+        let proxies = self.proxies();
         // Microsoft's users may write anything into `mail` and `email`; their log-in name they can't.
         let name = self.user_principal_name.or(self.preferred_username);
         if let (ProviderKind::Microsoft, Some(name)) = (kind, name) {
             let is_theirs = |address: &String| {
-                let proxied = self.proxy_addresses.iter().flatten().any(|proxy| {
-                    proxy.split_once(':').is_some_and(|(kind, proxy)| {
-                        kind.eq_ignore_ascii_case("smtp") && proxy.eq_ignore_ascii_case(address)
-                    })
-                });
-                proxied || address.eq_ignore_ascii_case(&name)
+                let mut names = proxies.iter().chain(std::iter::once(&name));
+                names.any(|known| known.eq_ignore_ascii_case(address))
             };
             let vouched = |flag: &Option<Flag>| flag.as_ref().is_some_and(Flag::is_set);
             let email = self

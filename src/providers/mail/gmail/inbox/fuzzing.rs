@@ -2,9 +2,11 @@
 
 use serde::de::DeserializeOwned;
 
+use super::super::send_as::accepted;
 use super::{HistoryPage, MessagePage, Metadata, Profile, header_block, is_searchable, verdict};
 use crate::providers::answer::Answer;
 use crate::providers::answer::fuzzing::{answer, is_told, moment};
+use crate::providers::mail::aliases::fuzzing::check_kept;
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::received::fuzzing::check_block;
 use crate::providers::mail::verdict::Verdict;
@@ -26,7 +28,9 @@ pub(crate) fn gmail_answers(data: &[u8]) {
             assert!(!is_success && is_told(&failure.text));
             assert!(retry_after.is_none_or(|wait| wait.as_secs() <= 86_400));
         }
-        Verdict::Permanent(failure) | Verdict::TokenRefused(failure) => {
+        Verdict::Permanent(failure)
+        | Verdict::SenderRefused(failure)
+        | Verdict::TokenRefused(failure) => {
             assert!((400..500).contains(&answer.status) && is_told(&failure.text));
         }
     }
@@ -44,6 +48,7 @@ pub(crate) fn gmail_answers(data: &[u8]) {
             assert!(!listed.id.contains([' ', '"', '(', ')', '\r', '\n']));
         }
     }
+    check_kept(&accepted(answer.body.clone()).unwrap_or_default());
     if let Some(message) = read::<Metadata>(&answer) {
         check_block(&header_block(&message.payload.headers));
     }

@@ -33,6 +33,7 @@ pub(crate) fn graph_answers(data: &[u8]) {
             }
             Verdict::Temporary { failure, .. }
             | Verdict::Permanent(failure)
+            | Verdict::SenderRefused(failure)
             | Verdict::TokenRefused(failure) => assert!(is_told(&failure.text)),
         }
     }

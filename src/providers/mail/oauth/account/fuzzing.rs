@@ -7,6 +7,7 @@ use super::super::{OAuthError, refusal, tokens};
 use super::{Claims, claims};
 use crate::config::ProviderKind;
 use crate::providers::answer::fuzzing::{is_told, moment};
+use crate::providers::mail::aliases::fuzzing::check_kept;
 use crate::types::fuzzing::Input;
 
 /// What no token's life is longer than.
@@ -61,6 +62,7 @@ fn look(claims: Claims, kind: ProviderKind) {
         .into_iter()
         .flatten()
         .any(super::Flag::is_set);
+    check_kept(&claims.proxies());
     let Ok(address) = claims.address(kind) else {
         return;
     };

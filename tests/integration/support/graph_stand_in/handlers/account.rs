@@ -72,6 +72,15 @@ pub async fn me(
     State(shared): State<Arc<Shared>>,
     Query(query): Query<HashMap<String, String>>,
 ) -> Response {
+    let fault = {
+        let mut mailbox = shared.lock();
+        mailbox.calls.push(Call::Account);
+        let faults = mailbox.faults.get_mut(&Call::Account);
+        faults.and_then(std::collections::VecDeque::pop_front)
+    };
+    if let Some(fault) = fault {
+        return say(fault).await;
+    }
     let account = {
         let mailbox = shared.lock();
         if mailbox.no_directory && query.contains_key("$select") {

@@ -1,0 +1,172 @@
+//! What a mailbox may send as beside its own address: its provider is asked when it is connected, once a day, and
+//! after it refused a sender.
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::timeout;
+
+use super::{AskError, Mailboxes};
+use crate::providers::mail::MailProvider;
+use crate::providers::mail::aliases;
+use crate::providers::mail::reader::ReadError;
+use crate::providers::mail::transport::Account;
+use crate::storage::mailboxes::Mailbox;
+use crate::storage::mailboxes::addresses::{self, AddressLook, Told};
+use crate::types::email_address::EmailAddress;
+
+/// Mailboxes that one process asks about at once.
+pub const PLACES: usize = 8;
+
+/// How long a provider may take to answer about one mailbox. Another replica asks when twice of it is over.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// When a mailbox is asked about again, give or take a tenth, so that those of one day spread over the next.
+const EVERY: TimeDelta = TimeDelta::hours(24);
+const SPREAD: f64 = 0.1;
+
+/// The same after a failure that passes.
+const AGAIN: TimeDelta = TimeDelta::hours(4);
+
+/// A refused sender is no reason to ask again so soon after the last time.
+const FRESH: TimeDelta = TimeDelta::minutes(1);
+
+/// What a new mailbox may send as beside its own address.
+pub(super) struct Aliases {
+    pub(super) addresses: Vec<EmailAddress>,
+    /// When its provider is asked again.
+    pub(super) due_at: DateTime<Utc>,
+}
+
+impl Mailboxes {
+    /// What may be sent as with the account of a new grant. `proxies` came with it; Gmail is asked. A mailbox is
+    /// connected whatever comes of it.
+    pub(super) async fn aliases_of(
+        &self,
+        provider: &MailProvider,
+        account: &Account,
+        own: &EmailAddress,
+        proxies: &[String],
+    ) -> Aliases {
+        let now = self.clock.now();
+        let told = if provider.oauth.tells_proxies() {
+            Ok(aliases::kept(own, proxies))
+        } else {
+            ask(provider, account, own).await
+        };
+        let due_at = now + wait_after(told.as_ref().err());
+        if let Err(error) = &told {
+            tracing::info!(%error, "a new mailbox can't be asked what it may send as: nothing but its own address for now");
+        }
+        Aliases {
+            addresses: told.unwrap_or_default(),
+            due_at,
+        }
+    }
+
+    /// Claims mailboxes whose providers are to be asked.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn claim_addresses(&self, places: usize) -> Result<Vec<AddressLook>, sqlx::Error> {
+        let now = self.clock.now();
+        let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(2));
+        let limit = i64::try_from(places).unwrap_or(i64::MAX);
+        let mut connection = self.pool.acquire().await?;
+        addresses::claim_due(&mut connection, now, now + lease, limit).await
+    }
+
+    /// Asks the provider of a claimed mailbox, and stores what it tells. Where the mailbox may not be asked any more
+    /// it has its own address alone; a failure that passes changes nothing.
+    pub async fn read_addresses(&self, look: AddressLook) {
+        let AddressLook { mailbox, asked_at } = look;
+        let read = self.ask_aliases(&mailbox).await;
+        let addresses = match &read {
+            Ok(addresses) => Some(addresses.as_slice()),
+            Err(AskError::Read(ReadError::Forbidden(_))) => Some(&[][..]),
+            Err(_) => None,
+        };
+        metrics::counter!("mailgate_address_reads_total", "outcome" => match &read {
+            Ok(_) => "read",
+            Err(AskError::Read(ReadError::Forbidden(_))) => "forbidden",
+            Err(_) => "failed",
+        })
+        .increment(1);
+        let wait = match &read {
+            Ok(_) => wait_after(None),
+            Err(AskError::Read(error)) => wait_after(Some(error)),
+            Err(AskError::Token(_)) => AGAIN,
+        };
+        if let Err(error) = &read {
+            tracing::info!(credential_id = %mailbox.id, %error, "a mailbox can't be asked what it may send as");
+        }
+        let told = Told {
+            addresses,
+            asked_at,
+            due_at: self.clock.now() + wait,
+        };
+        let stored = async {
+            let mut connection = self.pool.acquire().await?;
+            addresses::store(&mut connection, mailbox.id, &told).await
+        };
+        if let Err(error) = stored.await {
+            // The lease brings the mailbox back.
+            tracing::error!(credential_id = %mailbox.id, %error, "what a mailbox may send as can't be stored");
+        }
+    }
+
+    /// Asks with the mailbox's own token. One that doesn't need to be asked isn't opened.
+    async fn ask_aliases(&self, mailbox: &Mailbox) -> Result<Vec<EmailAddress>, AskError> {
+        let provider = (self.providers.get(mailbox.plugin))
+            .filter(|provider| provider.tells_aliases(&mailbox.scopes));
+        let own = EmailAddress::parse(&mailbox.email);
+        let (Some(provider), Ok(own)) = (provider, own) else {
+            return Ok(Vec::new());
+        };
+        let own = &own;
+        let question = |account: Account| async move { ask(provider, &account, own).await };
+        self.ask_reader(mailbox, question).await
+    }
+
+    /// The provider didn't let a mailbox send as the sender of a message: it is asked at once what it does let.
+    pub async fn note_sender_refused(&self, mailbox: &Mailbox) {
+        let now = self.clock.now();
+        let brought_forward = async {
+            let mut connection = self.pool.acquire().await?;
+            addresses::bring_forward(&mut connection, mailbox.id, now, now - FRESH).await
+        };
+        if let Err(error) = brought_forward.await {
+            tracing::warn!(credential_id = %mailbox.id, %error, "a mailbox whose sender was refused is asked within the day what it may send as");
+        }
+    }
+}
+
+/// Asks a provider, for so long at most.
+async fn ask(
+    provider: &MailProvider,
+    account: &Account,
+    own: &EmailAddress,
+) -> Result<Vec<EmailAddress>, ReadError> {
+    timeout(LONGEST, provider.aliases(account, own))
+        .await
+        .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")))
+}
+
+fn wait_after(error: Option<&ReadError>) -> TimeDelta {
+    match error {
+        None | Some(ReadError::Forbidden(_)) => jittered(EVERY),
+        Some(ReadError::Unavailable { retry_after, .. }) => {
+            let named = retry_after.and_then(|wait| TimeDelta::from_std(wait).ok());
+            AGAIN.max(named.unwrap_or_default())
+        }
+        Some(ReadError::TokenRefused(_)) => AGAIN,
+    }
+}
+
+fn jittered(wait: TimeDelta) -> TimeDelta {
+    let spread = wait.as_seconds_f64() * SPREAD * (rand::random::<f64>() * 2.0 - 1.0);
+    #[expect(clippy::cast_possible_truncation, reason = "a tenth of a day")]
+    let seconds = spread as i64;
+    wait + TimeDelta::seconds(seconds)
+}

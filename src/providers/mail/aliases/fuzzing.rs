@@ -1,0 +1,22 @@
+//! What holds for the addresses that are kept, whatever a provider told.
+
+use std::collections::HashSet;
+
+use super::{MOST, kept};
+use crate::types::email_address::EmailAddress;
+
+/// Panics where more is kept than may be, or what isn't an address of its own.
+pub(crate) fn check_kept(told: &[String]) {
+    let Ok(own) = EmailAddress::parse("ada@example.com") else {
+        return;
+    };
+    let addresses = kept(&own, told);
+    assert!(addresses.len() <= MOST);
+    let lookups: HashSet<String> = addresses.iter().map(EmailAddress::lookup_key).collect();
+    assert_eq!(lookups.len(), addresses.len());
+    for address in &addresses {
+        assert!(told.iter().any(|told| told == address.as_str()));
+        assert!(!address.same_mailbox(&own));
+        assert!(!address.as_str().contains(char::is_control));
+    }
+}

@@ -1,0 +1,210 @@
+//! The table `mailbox_addresses`: what a mailbox may send as beside its own address, and when its provider is
+//! asked for that again.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use super::{Mailbox, Row};
+use crate::types::email_address::EmailAddress;
+use crate::types::ids::{AppId, CredentialId};
+use crate::types::plugin::Plugin;
+
+/// What came of asking a provider for a mailbox's addresses.
+#[derive(Debug)]
+pub struct Told<'a> {
+    /// The addresses beside the mailbox's own; `None`: those that are known stay.
+    pub addresses: Option<&'a [EmailAddress]>,
+    /// When it was asked, as [`claim_due`] has it: nothing is written once somebody has asked later.
+    pub asked_at: DateTime<Utc>,
+    /// When it is asked again.
+    pub due_at: DateTime<Utc>,
+}
+
+/// Stores what a provider told of an active mailbox's addresses, in its order; `false` when there is no such
+/// mailbox any more, or somebody has asked later.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn store(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    told: &Told<'_>,
+) -> Result<bool, sqlx::Error> {
+    let addresses = told.addresses.unwrap_or_default();
+    let spelled: Vec<&str> = addresses.iter().map(EmailAddress::as_str).collect();
+    let lookups: Vec<String> = addresses.iter().map(EmailAddress::lookup_key).collect();
+    let stored = sqlx::query!(
+        "WITH mailbox AS (
+             UPDATE mailboxes SET addresses_due_at = $6
+             WHERE id = $1 AND status = 'active' AND addresses_asked_at = $5
+             RETURNING id, app_id
+         ), gone AS (
+             DELETE FROM mailbox_addresses USING mailbox
+             WHERE $4 AND credential_id = mailbox.id AND address_lookup <> ALL($3)
+         ), kept AS (
+             INSERT INTO mailbox_addresses (credential_id, app_id, address, address_lookup, place)
+             SELECT mailbox.id, mailbox.app_id, told.address, told.address_lookup, told.place
+             FROM mailbox CROSS JOIN unnest($2::text[], $3::text[])
+                  WITH ORDINALITY AS told (address, address_lookup, place)
+             ON CONFLICT (credential_id, address_lookup) DO UPDATE
+             SET address = EXCLUDED.address, place = EXCLUDED.place
+             WHERE (mailbox_addresses.address, mailbox_addresses.place)
+                   IS DISTINCT FROM (EXCLUDED.address, EXCLUDED.place)
+         )
+         SELECT id FROM mailbox",
+        id.0,
+        &spelled as &[&str],
+        &lookups,
+        told.addresses.is_some(),
+        told.asked_at,
+        told.due_at,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(stored.is_some())
+}
+
+/// A mailbox whose provider is to be asked for its addresses.
+#[derive(Debug, Clone)]
+pub struct AddressLook {
+    /// The mailbox.
+    pub mailbox: Mailbox,
+    /// When it is asked, as the database keeps it.
+    pub asked_at: DateTime<Utc>,
+}
+
+/// Claims up to `limit` mailboxes whose addresses are due, until `lease_until`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn claim_due(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    lease_until: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<AddressLook>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"UPDATE mailboxes SET addresses_due_at = $2, addresses_asked_at = $1
+         WHERE id IN (
+             SELECT id FROM mailboxes
+             WHERE status = 'active' AND addresses_due_at <= $1
+             ORDER BY addresses_due_at
+             LIMIT $3
+             FOR UPDATE SKIP LOCKED
+         )
+         RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
+                   access_token_expires_at, token_generation, parked_until,
+                   addresses_asked_at AS "asked_at!""#,
+        now,
+        lease_until,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let mailbox = Row {
+                id: row.id,
+                user_key: row.user_key,
+                plugin: row.plugin,
+                email: row.email,
+                scopes: row.scopes,
+                refresh_token_sealed: row.refresh_token_sealed,
+                access_token_sealed: row.access_token_sealed,
+                access_token_expires_at: row.access_token_expires_at,
+                token_generation: row.token_generation,
+                parked_until: row.parked_until,
+            };
+            Ok(AddressLook {
+                mailbox: Mailbox::try_from(mailbox)?,
+                asked_at: row.asked_at,
+            })
+        })
+        .collect()
+}
+
+/// Has a mailbox's provider asked at once, unless it was asked after `asked_since`.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn bring_forward(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    now: DateTime<Utc>,
+    asked_since: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET addresses_due_at = $2
+         WHERE id = $1 AND status = 'active' AND addresses_due_at > $2
+           AND (addresses_asked_at IS NULL OR addresses_asked_at < $3)",
+        id.0,
+        now,
+        asked_since,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Whether a mailbox may send as this address (in lower case) beside its own.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn has(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    address_lookup: &str,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM mailbox_addresses WHERE credential_id = $1 AND address_lookup = $2
+           ) AS "exists!""#,
+        id.0,
+        address_lookup,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Up to `limit` addresses that an app's active mailboxes may send as, those of the mailbox connected first in
+/// front: of this end user (the app's own name for the user, or the user's key) and plugin, where they are given.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    app: AppId,
+    user: Option<&str>,
+    plugin: Option<Plugin>,
+    limit: i64,
+) -> Result<Vec<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT told.address AS "address!"
+           FROM (
+               SELECT mailboxes.* FROM mailboxes JOIN end_users USING (user_key)
+               WHERE mailboxes.app_id = $1 AND status = 'active'
+                 AND ($2::text IS NULL OR user_id = $2 OR user_key::text = $2)
+                 AND ($3::text IS NULL OR plugin = $3)
+               ORDER BY by_session DESC, connected_at, mailboxes.id
+               LIMIT $4
+           ) AS mailbox
+           CROSS JOIN LATERAL (
+               SELECT mailbox.email AS address, 0 AS place
+               UNION ALL
+               SELECT address, place FROM mailbox_addresses WHERE credential_id = mailbox.id
+           ) AS told
+           ORDER BY by_session DESC, connected_at, mailbox.id, told.place
+           LIMIT $4"#,
+        app.0,
+        user,
+        plugin.map(Plugin::as_str),
+        limit,
+    )
+    .fetch_all(connection)
+    .await
+}
