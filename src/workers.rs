@@ -3,6 +3,7 @@
 mod billing;
 mod certificate;
 mod counters;
+mod database;
 mod deleted_apps;
 mod gauges;
 mod mailboxes;
@@ -16,6 +17,7 @@ mod webhooks;
 pub use billing::run as bill;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use counters::run as add_up;
+pub use database::run as watch_database;
 pub use deleted_apps::run as remove_traces;
 pub use gauges::run as measure;
 pub use mailboxes::{refresh_idle, replies};

@@ -16,6 +16,7 @@ use crate::reports::Reports;
 use crate::sending::Sending;
 use crate::sending::journal::{Journal, journal};
 use crate::shutdown::Shutdown;
+use crate::storage::readiness::Readiness;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
 use crate::webhooks::Webhooks;
@@ -84,6 +85,14 @@ pub(super) fn keep_sending(sending: Sending, providers: Arc<MailProviders>, shut
     let tracker = &shutdown.tracker;
     tracker.spawn(workers::hold_messages(sending.leases().clone()));
     tracker.spawn(workers::retry(sending, providers, shutdown.soft.clone()));
+}
+
+/// What knows whether the database is there, from now on.
+pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
+    let readiness = Readiness::new(pool.clone());
+    let watch = workers::watch_database(readiness.clone(), shutdown.soft.clone());
+    shutdown.tracker.spawn(watch);
+    readiness
 }
 
 /// The loops that nobody waits for.

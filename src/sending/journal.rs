@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::minimal;
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal;
+use crate::storage::outage::{Outage, trouble};
 use crate::storage::pool::OwnConnection;
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Closing, Opening};
@@ -39,7 +40,16 @@ const COMMIT: Duration = Duration::from_secs(15);
 /// An entry was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the journal can't write to the database")]
-pub struct NotWritten;
+pub struct NotWritten {
+    /// The database isn't there.
+    pub is_outage: bool,
+}
+
+impl Outage for NotWritten {
+    fn is_outage(&self) -> bool {
+        self.is_outage
+    }
+}
 
 /// What came of an opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,8 +156,9 @@ impl Journal {
                 answer,
             })
             .await
-            .map_err(|_| NotWritten)?;
-        written.await.unwrap_or(Err(NotWritten))
+            .map_err(|_| NotWritten { is_outage: false })?;
+        let ended = NotWritten { is_outage: false };
+        written.await.unwrap_or(Err(ended))
     }
 }
 
@@ -271,7 +282,7 @@ impl JournalTask {
             tracing::warn!(%error, "a journal entry was refused; it is written without what strangers wrote");
             return self.commit_minimal(waiting).await;
         }
-        if count == 1 || !matches!(error, sqlx::Error::Database(_)) {
+        if count == 1 || error.is_outage() || !matches!(error, sqlx::Error::Database(_)) {
             return not_written(waiting, &error);
         }
         tracing::warn!(%error, count, "a journal batch was refused; it is tried in parts");
@@ -320,9 +331,15 @@ impl JournalTask {
 
 /// Tells all that nothing was written.
 fn not_written(waiting: Vec<Waiting>, error: &sqlx::Error) -> Vec<Waiting> {
-    tracing::error!(%error, count = waiting.len(), "the journal can't be written");
+    trouble!(
+        error,
+        error,
+        count = waiting.len(),
+        "the journal can't be written"
+    );
+    let is_outage = error.is_outage();
     for one in waiting {
-        let _ = one.answer.send(Err(NotWritten));
+        let _ = one.answer.send(Err(NotWritten { is_outage }));
     }
     Vec::new()
 }

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 
+use tracing::Instrument as _;
+
 use super::attempt::{Attempted, Submission};
 use super::budget::Share;
 use super::facts::{Facts, report};
@@ -16,6 +18,7 @@ use super::{SendError, Sending};
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::idempotency_keys::NewKey;
+use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Deferral, Opening};
 use crate::types::ids::{AppId, LogId};
 use crate::types::message::Message;
@@ -97,10 +100,13 @@ impl Sending {
         let sending = self.clone();
         self.tracker
             // Boxed: the tracker and the runtime would each move all of it.
-            .spawn(Box::pin(async move {
-                let _share = share;
-                sending.send_here(app, &mailbox, prepared, key).await
-            }))
+            .spawn(Box::pin(
+                async move {
+                    let _share = share;
+                    sending.send_here(app, &mailbox, prepared, key).await
+                }
+                .in_current_span(),
+            ))
             .await
             .unwrap_or(Err(SendError::Unknown))
     }
@@ -296,7 +302,7 @@ impl Sending {
                 Err(SendError::QuotaFull)
             }
             StoreError::Database(error) => {
-                tracing::error!(log_id = %id, %error, "a message that failed could not be stored: its sender is told to keep it");
+                trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender is told to keep it");
                 Err(SendError::NotTaken)
             }
         }

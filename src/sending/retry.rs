@@ -17,6 +17,7 @@ use super::verify::Presence;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Claimed, Deferral};
 use crate::storage::{apps, spool};
 use crate::types::message::Message;
@@ -146,7 +147,7 @@ impl Sending {
             Ok(Some(mailbox)) => self.look_up(&mailbox, claimed.message_id.as_deref()).await,
             Ok(None) => Presence::Unknowable,
             Err(error) => {
-                tracing::error!(log_id = %claimed.id, %error, "a mailbox can't be read");
+                trouble!(error, error, log_id = %claimed.id, "a mailbox can't be read");
                 Presence::NotNow
             }
         };
@@ -185,7 +186,7 @@ impl Sending {
                 self.put_back(&claimed, &blocked.to_string(), until).await;
             }
             Err(error) => {
-                tracing::error!(log_id = %claimed.id, %error, "a stored message can't be read; it stays stored");
+                trouble!(error, error, log_id = %claimed.id, "a stored message can't be read; it stays stored");
                 let why = "the gateway's database can't be read";
                 let until = self.clock.now() + UNREADABLE_WAIT;
                 self.put_back(&claimed, why, until).await;
@@ -278,7 +279,7 @@ impl Sending {
         };
         if let Err(error) = given_back.await {
             // Its lease brings it back.
-            tracing::warn!(log_id = %claimed.id, %error, "a stored message can't be given back");
+            trouble!(warn, error, log_id = %claimed.id, "a stored message can't be given back");
         }
     }
 

@@ -7,6 +7,7 @@ use super::Sending;
 use crate::mailboxes::{AskError, Mailbox};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
+use crate::storage::outage::trouble;
 
 /// How long a provider may take for one answer about its sent mail.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -44,7 +45,7 @@ impl Sending {
             Ok(false) => return Presence::NotFound,
             Err(error) => error,
         };
-        tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
+        trouble!(warn, error, credential_id = %mailbox.id, "sent mail can't be looked into");
         match error {
             AskError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
             AskError::Token(_)

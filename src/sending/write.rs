@@ -6,14 +6,17 @@ use std::time::Duration;
 use serde_json::Value;
 use sqlx::{Postgres, Transaction};
 
+use tracing::Instrument as _;
+
 use super::Sending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
-use super::journal::Ending;
+use super::journal::{Ending, NotWritten};
 use super::minimal;
 use crate::storage::email_counters;
 use crate::storage::email_logs;
 use crate::storage::idempotency_keys;
+use crate::storage::outage::{Outage, trouble};
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
@@ -34,48 +37,58 @@ pub(super) enum StoreError {
     Database(#[from] sqlx::Error),
 }
 
+impl Outage for StoreError {
+    fn is_outage(&self) -> bool {
+        matches!(self, Self::Database(error) if error.is_outage())
+    }
+}
+
 impl Sending {
     /// Writes the end of a message. What the provider answered stands whatever the database says, so
     /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
     /// is written or the process ends.
     pub(super) async fn close(&self, ending: Ending) {
         let ending = Arc::new(ending);
-        if self.try_close(&ending, WRITE_ATTEMPTS).await {
+        let Err(error) = self.try_close(&ending, WRITE_ATTEMPTS).await else {
             return;
-        }
-        tracing::error!(
+        };
+        trouble!(
+            error,
+            error,
             log_id = %ending.closing.id,
             status = ending.closing.status.as_str(),
             "the end of a message could not be written yet; it is tried again"
         );
         let sending = self.clone();
         let hold = self.held.hold(ending.closing.id);
-        self.tracker.spawn(async move {
+        let task = async move {
             let _hold = hold;
             let written = tokio::select! {
                 written = sending.try_close(&ending, u32::MAX) => written,
                 () = sending.stop.cancelled() => sending.try_close(&ending, 1).await,
             };
-            if !written {
+            if written.is_err() {
                 tracing::error!(
                     log_id = %ending.closing.id,
                     status = ending.closing.status.as_str(),
                     "the end of a message was not written; its spool row stays open"
                 );
             }
-        });
+        };
+        self.tracker.spawn(task.in_current_span());
     }
 
-    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> bool {
-        for attempt in 0..attempts {
-            if attempt > 0 {
-                tokio::time::sleep(pause_before(attempt)).await;
-            }
-            if self.journal.close(Arc::clone(ending)).await.is_ok() {
-                return true;
+    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> Result<(), NotWritten> {
+        let mut attempt = 1;
+        loop {
+            match self.journal.close(Arc::clone(ending)).await {
+                Err(_) if attempt < attempts => {
+                    tokio::time::sleep(pause_before(attempt)).await;
+                    attempt += 1;
+                }
+                written => return written,
             }
         }
-        false
     }
 
     /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
@@ -97,7 +110,7 @@ impl Sending {
                 .await
             {
                 Err(StoreError::Database(error)) if attempt < WRITE_ATTEMPTS => {
-                    tracing::warn!(log_id = %deferral.id, %error, "a message can't be stored; trying again");
+                    trouble!(warn, error, log_id = %deferral.id, "a message can't be stored; trying again");
                     tokio::time::sleep(pause_before(attempt)).await;
                     attempt += 1;
                 }
@@ -118,11 +131,11 @@ impl Sending {
                 }
                 Err(error) if self.stop.is_cancelled() => {
                     // The row's lease brings it back.
-                    tracing::error!(log_id = %deferral.id, %error, "a stored message was not put back");
+                    trouble!(error, error, log_id = %deferral.id, "a stored message was not put back");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(log_id = %deferral.id, %error, "a stored message can't be put back yet");
+                    trouble!(warn, error, log_id = %deferral.id, "a stored message can't be put back yet");
                 }
             }
             // The end is asked for: once more, at once.
@@ -205,7 +218,7 @@ impl Sending {
         let sending = self.clone();
         let hold = self.held.hold(id);
         let key = key.map(|key| key.key.clone());
-        self.tracker.spawn(async move {
+        let task = async move {
             let _hold = hold;
             for attempt in 1..u32::MAX {
                 match sending.try_withdraw(id, app, key.as_deref()).await {
@@ -214,7 +227,7 @@ impl Sending {
                         tracing::warn!(log_id = %id, "a message can't be taken back yet: another process tries it");
                     }
                     Err(error) => {
-                        tracing::warn!(log_id = %id, %error, "a message can't be taken back yet");
+                        trouble!(warn, error, log_id = %id, "a message can't be taken back yet");
                     }
                 }
                 if sending.stop.is_cancelled() {
@@ -227,7 +240,8 @@ impl Sending {
                     () = sending.stop.cancelled() => {}
                 }
             }
-        });
+        };
+        self.tracker.spawn(task.in_current_span());
     }
 
     /// `false` when another process has taken the message up, and may put it back.

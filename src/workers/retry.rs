@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use crate::providers::mail::MailProviders;
 use crate::sending::{Leases, Sending};
+use crate::storage::outage::trouble;
 
 /// How often it looks for due messages while there are none.
 const POLL: Duration = Duration::from_secs(1);
@@ -24,7 +25,7 @@ const AFTER_TROUBLE: Duration = Duration::from_secs(30);
 pub async fn hold(leases: Leases) {
     while pause(RECOVER, leases.nobody_sends()).await {
         if let Err(error) = leases.extend().await {
-            tracing::error!(%error, "the messages in hand can't be held on to");
+            trouble!(error, error, "the messages in hand can't be held on to");
         }
     }
 }
@@ -38,17 +39,17 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             providers.drop_idle_connections();
             // Before anybody looks: a clock that was set takes no message from a process that lives.
             if let Err(error) = sending.leases().extend().await {
-                tracing::error!(%error, "the messages in hand can't be held on to");
+                trouble!(error, error, "the messages in hand can't be held on to");
                 trouble_at = Some(Instant::now());
             }
             if trouble_at.is_none_or(|at| at.elapsed() > AFTER_TROUBLE) {
                 trouble_at = recover(&sending).await.err().map(|()| Instant::now());
             }
             if let Err(error) = sending.forget_keys().await {
-                tracing::error!(%error, "old idempotency keys can't be forgotten");
+                trouble!(error, error, "old idempotency keys can't be forgotten");
             }
             if let Err(error) = sending.fold_usage().await {
-                tracing::error!(%error, "what waits for each app can't be added up");
+                trouble!(error, error, "what waits for each app can't be added up");
             }
             recovered_at = Some(Instant::now());
         }
@@ -58,7 +59,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
             Err(error) => {
-                tracing::error!(%error, "due messages can't be looked for");
+                trouble!(error, error, "due messages can't be looked for");
                 trouble_at = Some(Instant::now());
             }
         }
@@ -75,7 +76,7 @@ async fn recover(sending: &Sending) -> Result<(), ()> {
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(%error, "abandoned messages can't be looked for");
+                trouble!(error, error, "abandoned messages can't be looked for");
                 return Err(());
             }
         }
