@@ -19,7 +19,8 @@ use self::http::HttpLimits;
 use self::listeners::Listeners;
 pub use self::listeners::bind;
 use self::loops::{
-    keep_sending, look_after, start_billing, start_journal, start_webhooks, watch_database,
+    keep_sending, look_after, start_billing, start_journal, start_webhooks, watch_certificates,
+    watch_database,
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
@@ -159,6 +160,7 @@ pub async fn start_on(
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
+    watch_certificates(&settings, &clock, shutdown).await;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = Arc::new(MailProviders::new(
         &settings.plugins,
@@ -166,9 +168,7 @@ pub async fn start_on(
         &hostname,
         &clock,
     )?);
-    let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
-    workers::ensure_partitions(&pool, &clock).await?;
+    let pool = open_database(&settings, &clock).await?;
 
     let billing = start_billing(&settings, &hostname, &pool, &clock, shutdown)?;
     let tracker = &shutdown.tracker;
@@ -256,6 +256,14 @@ pub async fn start_on(
         starttls_address,
         tls_address,
     })
+}
+
+/// Connects, and makes the tables and the log's partitions that are missing.
+async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
+    let pool = pool::connect(&settings.database).await?;
+    pool::migrate(&pool).await?;
+    workers::ensure_partitions(&pool, clock).await?;
+    Ok(pool)
 }
 
 fn http_limits(limits: &Limits, trusted_proxies: TrustedPeers, strangers: Strangers) -> HttpLimits {

@@ -95,6 +95,21 @@ pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
     readiness
 }
 
+/// Says which certificates expire soon, now and each day.
+pub(super) async fn watch_certificates(
+    settings: &Settings,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) {
+    let mut certificates = workers::Certificates::new(settings);
+    certificates.look(clock.now()).await;
+    shutdown.tracker.spawn(workers::watch_certificates(
+        certificates,
+        Arc::clone(clock),
+        shutdown.soft.clone(),
+    ));
+}
+
 /// The loops that nobody waits for.
 pub(super) fn look_after(
     accounts: &Accounts,
