@@ -166,7 +166,9 @@ fn the_units_name_the_sockets_that_the_gateway_knows() {
                 .and_then(|credential| credential.split_once(':'));
             let (name, path) = settings.expect("the settings are a credential");
             assert_eq!(path, "/etc/mailgate/mailgate.toml");
-            let start = text.lines().find_map(|line| line.strip_prefix("ExecStart="));
+            let start = text
+                .lines()
+                .find_map(|line| line.strip_prefix("ExecStart="));
             assert!(start.is_some_and(|it| it.ends_with(&format!("--config %d/{name}"))));
         }
     }
