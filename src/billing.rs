@@ -32,6 +32,7 @@ use self::lifecycle::{NoTransition, State};
 use crate::accounts::audit::commit_change;
 use crate::config::PayprovSettings;
 use crate::providers::payprov::{PayprovClient, PayprovClientError, PayprovError};
+use crate::storage::outage::Outage;
 use crate::types::audit::{AuditAction, AuditEntry, Author};
 use crate::types::clock::SharedClock;
 use crate::types::ids::SubscriberId;
@@ -79,6 +80,15 @@ pub enum BillingError {
     /// The task ended early.
     #[error("the call was cut off")]
     CutOff,
+}
+
+impl Outage for BillingError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Database(error) => error.is_outage(),
+            _ => false,
+        }
+    }
 }
 
 /// The payment provider, where there is one.

@@ -2,6 +2,7 @@
 
 pub mod health;
 pub mod http;
+mod listeners;
 mod loops;
 pub mod systemd;
 mod warnings;
@@ -15,7 +16,12 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use self::http::HttpLimits;
-use self::loops::{keep_sending, look_after, start_billing, start_journal, start_webhooks};
+use self::listeners::Listeners;
+pub use self::listeners::bind;
+use self::loops::{
+    keep_sending, look_after, start_billing, start_journal, start_webhooks, watch_certificates,
+    watch_database,
+};
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
 use crate::accounts::{Accounts, ShowError};
@@ -39,7 +45,6 @@ use crate::smtp::protocol::session::SessionSettings;
 use crate::smtp::submission::{Submission, session_settings};
 use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
-use crate::storage::readiness::Readiness;
 use crate::telemetry;
 use crate::types::clock::SharedClock;
 use crate::types::ids::GatewayId;
@@ -83,6 +88,9 @@ pub enum DaemonError {
         /// Why not.
         why: String,
     },
+    /// Several addresses to listen on, a line for each.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Taken(Vec<DaemonError>),
     /// An address to listen on.
     #[error(
         "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
@@ -126,48 +134,6 @@ pub struct Daemon {
     pub tls_address: Option<SocketAddr>,
 }
 
-/// Every address that the settings name, listened on, unless somebody else does already.
-struct Listeners {
-    http: TcpListener,
-    starttls: Option<TcpListener>,
-    implicit_tls: Option<TcpListener>,
-    metrics: Option<TcpListener>,
-}
-
-impl Listeners {
-    async fn bind(settings: &Settings, mut inherited: Inherited) -> Result<Self, DaemonError> {
-        let smtp = &settings.smtp;
-        let mut bind_some = async |setting, address| match (inherited.remove(setting), address) {
-            (Some(listener), _) => Ok(Some(listener)),
-            (None, Some(address)) => bind(setting, address).await.map(Some),
-            (None, None) => Ok(None),
-        };
-        let starttls = bind_some("smtp.starttls_listen", smtp.starttls_listen).await?;
-        let implicit_tls = bind_some("smtp.tls_listen", smtp.tls_listen).await?;
-        let metrics = bind_some("metrics.listen", settings.metrics_listen).await?;
-        Ok(Self {
-            http: match inherited.remove("http.listen") {
-                Some(listener) => listener,
-                None => bind("http.listen", settings.http_listen).await?,
-            },
-            starttls,
-            implicit_tls,
-            metrics,
-        })
-    }
-
-    /// The real address, where port 0 was asked for.
-    fn http_address(&self, address: SocketAddr) -> Result<SocketAddr, DaemonError> {
-        self.http
-            .local_addr()
-            .map_err(|source| DaemonError::Listen {
-                setting: "http.listen",
-                address,
-                source,
-            })
-    }
-}
-
 /// Starts the gateway; returns once it serves. It ends with `shutdown`.
 ///
 /// # Errors
@@ -196,11 +162,10 @@ pub async fn start_on(
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
+    watch_certificates(&settings, &clock, shutdown).await;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = mail_providers(&settings, &hostname, &clock)?;
-    let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
-    workers::ensure_partitions(&pool, &clock).await?;
+    let pool = open_database(&settings, &clock).await?;
 
     let billing = start_billing(&settings, &hostname, &pool, &clock, shutdown)?;
     let tracker = &shutdown.tracker;
@@ -240,7 +205,7 @@ pub async fn start_on(
     let base_url = base_url(settings.http_base_url, http_address);
     let strangers = strangers(limits.unauthenticated_bytes);
     let doors = Doors {
-        readiness: Readiness::new(pool.clone()),
+        readiness: watch_database(&pool, shutdown),
         accounts: accounts.clone(),
         billing: billing.clone(),
         mailboxes: mailboxes.clone(),
@@ -307,6 +272,14 @@ async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, Daemon
     let lease = begun.map_err(PoolError::Connect)?;
     tracing::info!(gateway_id = %lease.id(), "this process has its lease");
     Ok(lease)
+}
+
+/// Connects, and makes the tables and the log's partitions that are missing.
+async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
+    let pool = pool::connect(&settings.database).await?;
+    pool::migrate(&pool).await?;
+    workers::ensure_partitions(&pool, clock).await?;
+    Ok(pool)
 }
 
 fn http_limits(limits: &Limits, trusted_proxies: TrustedPeers, strangers: Strangers) -> HttpLimits {
@@ -410,21 +383,6 @@ impl SmtpDoor {
         );
         address
     }
-}
-
-/// Listens on the address of a setting.
-///
-/// # Errors
-///
-/// [`DaemonError::Listen`].
-pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, DaemonError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| DaemonError::Listen {
-            setting,
-            address,
-            source,
-        })
 }
 
 /// Collects metrics from now on, where somebody is to see them.

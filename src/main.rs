@@ -194,8 +194,8 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
         Ok(daemon) => {
             tracing::info!(
                 http = %daemon.http_address,
-                starttls = ?daemon.starttls_address,
-                tls = ?daemon.tls_address,
+                starttls = daemon.starttls_address.map(tracing::field::display),
+                tls = daemon.tls_address.map(tracing::field::display),
                 "mailgate serves"
             );
             for warning in warnings {

@@ -17,6 +17,7 @@ mod connect_sessions;
 mod credentials;
 mod date;
 mod document;
+mod failures;
 mod field;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;

@@ -17,6 +17,7 @@ pub mod journal;
 pub mod log_retention;
 pub mod mailbox_pace;
 pub mod mailboxes;
+pub mod outage;
 pub mod partitions;
 pub mod payprov_events;
 pub mod pool;

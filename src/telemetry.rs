@@ -34,7 +34,12 @@ pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressH
         .with_ansi(std::io::stderr().is_terminal());
     let started = match format {
         LogFormat::Pretty => builder.try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+        LogFormat::Json => builder
+            .json()
+            .flatten_event(true)
+            // The list of spans has it.
+            .with_current_span(false)
+            .try_init(),
     };
     // A second start finds the first one's settings in force, which is as good.
     drop(started);

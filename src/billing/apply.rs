@@ -12,6 +12,7 @@ use super::receive::{
 };
 use super::{Billing, BillingError};
 use crate::storage::billing_notices;
+use crate::storage::outage::trouble;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
 use crate::storage::refusal::is_refusal;
 use crate::storage::subscribers::billing::{self, Account};
@@ -61,7 +62,14 @@ impl Billing {
         // What the database refuses for good it would refuse for a week.
         let is_refused = matches!(&error, BillingError::Database(error) if is_refusal(error));
         let given_up = is_refused || event.attempts >= ATTEMPTS;
-        tracing::warn!(event_id = id, attempts = event.attempts, given_up, %error, "an event can't be looked into");
+        trouble!(
+            warn,
+            error,
+            event_id = id,
+            attempts = event.attempts,
+            given_up,
+            "an event can't be looked into"
+        );
         let stored = async {
             let mut connection = self.pool.acquire().await?;
             if given_up {
@@ -73,7 +81,7 @@ impl Billing {
         };
         // Without that it comes again when its lease has lapsed.
         if let Err(error) = stored.await {
-            tracing::error!(event_id = id, %error, "an event can't be put off");
+            trouble!(error, error, event_id = id, "an event can't be put off");
         }
     }
 

@@ -4,6 +4,8 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use tracing::Instrument as _;
+
 use super::lifecycle::{Trigger, transition};
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::Job;
@@ -31,7 +33,7 @@ impl Billing {
     ) -> Result<Cancelled, BillingError> {
         let billing = self.clone();
         self.tracker
-            .spawn(async move { billing.schedule_end(subscriber, author).await })
+            .spawn(async move { billing.schedule_end(subscriber, author).await }.in_current_span())
             .await
             .map_err(|_| BillingError::CutOff)?
     }

@@ -1,8 +1,11 @@
 //! Does what is to be done at the provider: each piece of work once, however many processes there are.
 
+use tracing::Instrument as _;
+
 use super::away::LEASE;
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::{self, Job, JobKind};
+use crate::storage::outage::trouble;
 use crate::types::ids::SubscriberId;
 
 /// Subscribers who are found without a subscription at once.
@@ -44,7 +47,7 @@ impl Billing {
                     billing_jobs::finish(&mut connection, &job, self.clock.now()).await
                 }
                 Err(error) => {
-                    tracing::warn!(subscriber_id = %subscriber, kind, attempts = job.attempts, %error, "billing work can't be done; it is tried again");
+                    trouble!(warn, error, subscriber_id = %subscriber, kind, attempts = job.attempts, "billing work can't be done; it is tried again");
                     let again = self.again(job.attempts, error);
                     billing_jobs::postpone(&mut connection, &job, again).await
                 }
@@ -52,7 +55,7 @@ impl Billing {
         };
         // Without that it comes again when its lease has lapsed.
         if let Err(error) = stored.await {
-            tracing::error!(subscriber_id = %subscriber, kind, %error, "what became of billing work can't be stored");
+            trouble!(error, error, subscriber_id = %subscriber, kind, "what became of billing work can't be stored");
         }
     }
 
@@ -63,7 +66,7 @@ impl Billing {
             return;
         }
         let billing = self.clone();
-        let task = self.tracker.spawn(async move {
+        let task = async move {
             let now = billing.clock.now();
             let claimed = async {
                 let mut connection = billing.pool.acquire().await?;
@@ -75,10 +78,11 @@ impl Billing {
                 // A worker was faster.
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::error!(subscriber_id = %subscriber, %error, "a subscription can't be made at once");
+                    trouble!(error, error, subscriber_id = %subscriber, "a subscription can't be made at once");
                 }
             }
-        });
+        };
+        let task = self.tracker.spawn(task.in_current_span());
         // It goes on, however long the caller waits.
         drop(tokio::time::timeout(super::provision::AT_ONCE, task).await);
     }

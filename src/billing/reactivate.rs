@@ -2,6 +2,8 @@
 
 use uuid::Uuid;
 
+use tracing::Instrument as _;
+
 use super::away::LEASE;
 use super::lifecycle::{Effect, State, Trigger, transition};
 use super::look::Seen;
@@ -36,7 +38,9 @@ impl Billing {
         self.payprov()?;
         let billing = self.clone();
         self.tracker
-            .spawn(async move { billing.reactivate_alone(subscriber, author).await })
+            .spawn(
+                async move { billing.reactivate_alone(subscriber, author).await }.in_current_span(),
+            )
             .await
             .map_err(|_| BillingError::CutOff)?
     }

@@ -5,6 +5,7 @@
 use chrono::TimeDelta;
 
 use super::{Billing, BillingError};
+use crate::storage::outage::trouble;
 use crate::storage::subscribers::billing;
 use crate::types::ids::SubscriberId;
 
@@ -32,7 +33,7 @@ impl Billing {
         match self.look(subscriber).await {
             Ok(_) | Err(BillingError::Gone) => {}
             Err(error) => {
-                tracing::warn!(subscriber_id = %subscriber, %error, "a subscription can't be looked at; all stays as it was");
+                trouble!(warn, error, subscriber_id = %subscriber, "a subscription can't be looked at; all stays as it was");
             }
         }
     }

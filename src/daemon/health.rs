@@ -24,16 +24,20 @@ pub enum HealthError {
     #[error("http.listen: has port 0, and which one was taken is not known; give it a port")]
     NoPort,
     /// Nobody listens.
-    #[error("nobody answers on {0}: {1}")]
+    #[error(
+        "nobody answers on {0}: {1}; start the gateway, or give this command the http.listen that it has"
+    )]
     Unreachable(SocketAddr, std::io::Error),
     /// What answers speaks no HTTP.
-    #[error("{0} gives no answer: {1}")]
+    #[error(
+        "{0} gives no answer that is HTTP ({1}): something else listens there; give this command the http.listen of the gateway"
+    )]
     NoAnswer(SocketAddr, hyper::Error),
     /// It takes too long.
-    #[error("{0} has not answered within {seconds} seconds", seconds = LIMIT.as_secs())]
+    #[error("{0} has not answered within {seconds} seconds: the gateway there hangs, or something else listens", seconds = LIMIT.as_secs())]
     Late(SocketAddr),
     /// It says so itself.
-    #[error("{0} is not ready: GET /readyz answers {1}")]
+    #[error("{0} is not ready: GET /readyz answers {1}; its log says why")]
     NotReady(SocketAddr, StatusCode),
 }
 

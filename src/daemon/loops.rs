@@ -16,6 +16,7 @@ use crate::reports::Reports;
 use crate::sending::Sending;
 use crate::sending::journal::{Journal, journal};
 use crate::shutdown::Shutdown;
+use crate::storage::readiness::Readiness;
 use crate::types::clock::SharedClock;
 use crate::types::lease::Lease;
 use crate::types::seal::SealKeys;
@@ -102,6 +103,29 @@ pub(super) fn keep_sending(
     shutdown.spawn_vital("the keeper of the lease", keeping);
     let retrying = workers::retry(sending, providers, shutdown.soft.clone());
     shutdown.spawn_vital("the queue", retrying);
+}
+
+/// What knows whether the database is there, from now on.
+pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
+    let readiness = Readiness::new(pool.clone());
+    let watch = workers::watch_database(readiness.clone(), shutdown.soft.clone());
+    shutdown.tracker.spawn(watch);
+    readiness
+}
+
+/// Says which certificates expire soon, now and each day.
+pub(super) async fn watch_certificates(
+    settings: &Settings,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) {
+    let mut certificates = workers::Certificates::new(settings);
+    certificates.look(clock.now()).await;
+    shutdown.tracker.spawn(workers::watch_certificates(
+        certificates,
+        Arc::clone(clock),
+        shutdown.soft.clone(),
+    ));
 }
 
 /// The loops that nobody waits for.

@@ -4,6 +4,7 @@ use super::{Mailboxes, TokenError};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::Mailbox;
+use crate::storage::outage::Outage;
 
 /// A question that no answer came to.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +15,15 @@ pub enum AskError {
     /// The reader.
     #[error(transparent)]
     Read(#[from] ReadError),
+}
+
+impl Outage for AskError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Token(error) => error.is_outage(),
+            Self::Read(_) => false,
+        }
+    }
 }
 
 impl Mailboxes {

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use tracing::Instrument as _;
+
 use super::authorize::{CONTEXT, ConnectLink, State};
 use super::connect::Terms;
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
@@ -77,7 +79,10 @@ impl Mailboxes {
         }
         let mailboxes = self.clone();
         self.tracker
-            .spawn(async move { mailboxes.complete_state(state, answer, address).await })
+            .spawn(
+                async move { mailboxes.complete_state(state, answer, address).await }
+                    .in_current_span(),
+            )
             .await
             .map_err(|_| CompleteError::CutOff)?
     }

@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 
 use super::{Mailboxes, TokenError};
 use crate::storage::mailboxes::due;
+use crate::storage::outage::trouble;
 
 /// Mailboxes that are taken up together.
 const ROUND: i64 = 16;
@@ -31,7 +32,7 @@ impl Mailboxes {
                 // What went wrong was told where it did; a dead grant has ended the mailbox.
                 Ok(_) | Err(TokenError::Disconnected | TokenError::Unavailable(_)) => {}
                 Err(error) => {
-                    tracing::error!(credential_id = %mailbox.id, %error, "an unused token can't be refreshed");
+                    trouble!(error, error, credential_id = %mailbox.id, "an unused token can't be refreshed");
                 }
             }
         }

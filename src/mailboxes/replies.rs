@@ -15,6 +15,7 @@ use crate::providers::mail::received::Received;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
+use crate::storage::outage::{Outage, trouble};
 use crate::storage::refusal::is_refusal;
 use crate::storage::replies::{self, Answered};
 use crate::storage::webhook_messages;
@@ -78,6 +79,16 @@ enum LookError {
     Database(#[from] sqlx::Error),
     #[error("it took longer than {} s", LONGEST.as_secs())]
     TimedOut,
+}
+
+impl Outage for LookError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Ask(error) => error.is_outage(),
+            Self::Database(error) => error.is_outage(),
+            Self::TimedOut => false,
+        }
+    }
 }
 
 impl Mailboxes {
@@ -174,7 +185,7 @@ impl Mailboxes {
                     .unwrap_or(Err(LookError::TimedOut));
                 if let Err(error) = &looked {
                     metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
-                    tracing::warn!(credential_id = %id, %error, "replies can't be looked for");
+                    trouble!(warn, error, credential_id = %id, "replies can't be looked for");
                 }
                 Some(self.clock.now() + self.wait_after(looked.as_ref().err()))
             }
@@ -185,7 +196,7 @@ impl Mailboxes {
         };
         if let Err(error) = put_off.await {
             // The lease brings the mailbox back.
-            tracing::warn!(credential_id = %id, %error, "the next look for replies can't be set");
+            trouble!(warn, error, credential_id = %id, "the next look for replies can't be set");
         }
     }
 

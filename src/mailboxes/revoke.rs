@@ -3,8 +3,11 @@
 
 use secrecy::SecretString;
 
+use tracing::Instrument as _;
+
 use super::{Mailboxes, token};
 use crate::storage::mailboxes::end::{self, Ended};
+use crate::storage::outage::trouble;
 use crate::types::plugin::Plugin;
 
 /// A grant that nobody needs any more.
@@ -40,12 +43,13 @@ impl Mailboxes {
             return;
         }
         let mailboxes = self.clone();
-        self.tracker.spawn(async move {
+        let task = async move {
             // One after the other, each bounded by the provider's time-out.
             for grant in grants {
                 mailboxes.revoke_one(&grant).await;
             }
-        });
+        };
+        self.tracker.spawn(task.in_current_span());
     }
 
     /// What can't be revoked is told; nobody has the token any more.
@@ -61,7 +65,7 @@ impl Mailboxes {
                 return;
             }
             Err(error) => {
-                tracing::warn!(%plugin, %error, "a grant is not revoked: nobody can say whether its account is still connected");
+                trouble!(warn, error, %plugin, "a grant is not revoked: nobody can say whether its account is still connected");
                 return;
             }
         }

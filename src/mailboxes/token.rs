@@ -10,12 +10,15 @@ use chrono::TimeDelta;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::time::Instant;
 
+use tracing::Instrument as _;
+
 use super::Mailboxes;
 use crate::accounts::audit::Trail;
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::oauth::Tokens;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::{self, Mailbox};
+use crate::storage::outage::{Outage, trouble};
 use crate::types::audit::Author;
 use crate::types::event::DisconnectReason;
 use crate::types::ids::CredentialId;
@@ -62,6 +65,15 @@ pub enum TokenError {
     CutOff,
 }
 
+impl Outage for TokenError {
+    fn is_outage(&self) -> bool {
+        match self {
+            Self::Database(error) => error.is_outage(),
+            _ => false,
+        }
+    }
+}
+
 /// One lock for each mailbox whose token is being refreshed in this process.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
@@ -97,7 +109,7 @@ impl Mailboxes {
         }
         let (mailboxes, id) = (self.clone(), mailbox.id);
         self.tracker
-            .spawn(async move { mailboxes.refreshed(id, refused).await })
+            .spawn(async move { mailboxes.refreshed(id, refused).await }.in_current_span())
             .await
             .map_err(|_| TokenError::CutOff)?
     }
@@ -207,7 +219,7 @@ impl Mailboxes {
             Err(error) => {
                 metrics::counter!("mailgate_token_refreshes_total", "outcome" => "failed")
                     .increment(1);
-                tracing::error!(credential_id = %id, %error, "the access token could not be refreshed");
+                trouble!(error, error, credential_id = %id, "the access token could not be refreshed");
                 let mut connection = self.pool.acquire().await?;
                 mailboxes::release_refresh(&mut connection, id, mailbox.token_generation).await?;
                 Err(error)
@@ -233,7 +245,7 @@ impl Mailboxes {
             {
                 Ok(generation) => return Ok(generation),
                 Err(error) => {
-                    tracing::error!(credential_id = %id, %error, "new tokens can't be stored; trying again");
+                    trouble!(error, error, credential_id = %id, "new tokens can't be stored; trying again");
                 }
             }
             tokio::time::sleep(pause).await;

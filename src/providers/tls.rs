@@ -1,6 +1,7 @@
 //! TLS. Whom we trust when we call out: the system's root certificates, and a file of further ones;
 //! what we show those who call in is in [`server`].
 
+pub mod expiry;
 pub mod server;
 
 use std::path::{Path, PathBuf};

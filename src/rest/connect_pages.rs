@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
+use super::failures::Failure;
 use super::page::{Page, escaped};
 use crate::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
 use crate::types::seal::SealError;
@@ -45,6 +46,8 @@ pub(super) struct PageProblem {
     /// The app, and the way back to the beginning.
     of: Option<Box<(ShownApp, String)>>,
     retry_after: Option<u32>,
+    /// For the log alone.
+    cause: Option<String>,
 }
 
 impl PageProblem {
@@ -62,6 +65,7 @@ impl PageProblem {
             text: text.into(),
             of: None,
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS),
+            cause: None,
         }
     }
 
@@ -73,26 +77,34 @@ impl PageProblem {
         }
     }
 
+    /// What the operator is told besides.
+    fn because(self, cause: String) -> Self {
+        Self {
+            cause: Some(cause),
+            ..self
+        }
+    }
+
     /// 503: the database, of which the user is told no more.
     pub(super) fn database(error: &sqlx::Error) -> Self {
-        tracing::error!(%error, "the database can't be asked");
-        PageProblem::new(
+        let problem = PageProblem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",
             "Please try again shortly",
             "The email gateway can't do its work at the moment. Nothing is lost: wait a minute, and load this page again.",
-        )
+        );
+        problem.because(format!("the database can't be asked: {error}"))
     }
 
     /// 500, and the operator is told why.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
-        tracing::error!(%error, "a mailbox can't be connected");
-        PageProblem::new(
+        let problem = PageProblem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
             "Something went wrong",
             "The email gateway has made a mistake, and its operator can read in the log what it was. Try again from the app that sent you here.",
-        )
+        );
+        problem.because(format!("a mailbox can't be connected: {error}"))
     }
 
     /// With the word that says it more closely.
@@ -136,6 +148,11 @@ impl IntoResponse for PageProblem {
             let seconds = HeaderValue::from(seconds);
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
+        response.extensions_mut().insert(Failure {
+            code: self.code,
+            fields: String::new(),
+            cause: self.cause,
+        });
         response
     }
 }

@@ -18,8 +18,8 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The database answers, its tables are there, and the process is not about to end. The database is asked a few
-/// times in a second at most; in between, its last answer counts.
+/// The database answers, its tables are there, and the process is not about to end. The database is looked at once in
+/// a second, and the last look counts: nobody who asks waits for it.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -37,7 +37,7 @@ pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, P
             "This process is about to end; others take its place.",
         ));
     }
-    match doors.readiness.ask().await {
+    match doors.readiness.last() {
         Ready::Yes => Ok("ready\n"),
         Ready::NotMigrated => Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,

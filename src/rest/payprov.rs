@@ -173,27 +173,20 @@ pub(super) fn problem(error: BillingError) -> Problem {
             ref code,
             ref message,
             status,
-        }) => {
-            tracing::error!(
-                status,
-                code,
-                message,
-                "the payment provider refuses a request"
-            );
-            Problem::new(
-                StatusCode::BAD_GATEWAY,
-                "payprov_refused",
-                "The payment provider refused. The gateway's operator can see why.",
-            )
-        }
-        BillingError::Provider(error) => {
-            tracing::warn!(%error, "the payment provider can't be asked");
-            Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "payprov_unavailable",
-                "The payment provider can't be reached at the moment. Try again shortly.",
-            )
-        }
+        }) => Problem::new(
+            StatusCode::BAD_GATEWAY,
+            "payprov_refused",
+            "The payment provider refused. The gateway's operator can see why.",
+        )
+        .because(format!(
+            "the payment provider refuses: {status} {code}: {message}"
+        )),
+        BillingError::Provider(error) => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "payprov_unavailable",
+            "The payment provider can't be reached at the moment. Try again shortly.",
+        )
+        .because(format!("the payment provider can't be asked: {error}")),
         BillingError::Database(error) => Problem::database(&error),
         error @ BillingError::CutOff => Problem::internal(&error),
     }

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::failures::Failure;
 use crate::types::ids::LogId;
 
 /// Seconds after which a caller may come back when the gateway is short of something.
@@ -16,6 +17,9 @@ const RETRY_SECONDS: u16 = 5;
 
 /// Seconds after which a caller may come back whose mail waits: as long as the first retry takes.
 const QUOTA_SECONDS: u16 = 60;
+
+/// Characters of the names of wrong fields that are logged.
+const FIELDS: usize = 200;
 
 /// A field that is wrong.
 #[derive(Debug, Clone, Serialize, ToSchema)]
@@ -45,6 +49,8 @@ pub(super) struct Problem {
     errors: Vec<FieldError>,
     log_id: Option<LogId>,
     replayed: bool,
+    /// For the log alone.
+    cause: Option<String>,
 }
 
 /// What went wrong (RFC 9457).
@@ -82,6 +88,7 @@ impl Problem {
             errors: Vec::new(),
             log_id: None,
             replayed: false,
+            cause: None,
         }
     }
 
@@ -108,18 +115,35 @@ impl Problem {
 
     /// 503, and the operator is told what the database said.
     pub(super) fn database(error: &sqlx::Error) -> Self {
-        tracing::error!(%error, "the database can't be asked");
-        Self::unavailable()
+        Self::unavailable().because(format!("the database can't be asked: {error}"))
     }
 
     /// 500, and the operator is told why.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
-        tracing::error!(%error, "a request failed within the gateway");
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
             "Something went wrong in the gateway.",
         )
+        .because(error.to_string())
+    }
+
+    /// What the operator is told besides.
+    pub(super) fn because(self, cause: impl Into<String>) -> Self {
+        Self {
+            cause: Some(cause.into()),
+            ..self
+        }
+    }
+
+    /// What stands in the log.
+    pub(super) fn failure(&self) -> Failure {
+        let fields: Vec<&str> = self.errors.iter().map(|error| &*error.field).collect();
+        Failure {
+            code: self.code.to_owned(),
+            fields: fields.join(" ").chars().take(FIELDS).collect(),
+            cause: self.cause.clone(),
+        }
     }
 
     /// 503: the database, of which the caller is told no more.

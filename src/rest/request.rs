@@ -10,9 +10,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use tracing::Instrument as _;
 
 use super::authority::{RateSlot, client_address};
 use super::body::{BodyLimits, BoundedBody};
+use super::failures::{Answered, Failure, Failures};
 use super::host;
 use super::problem::Problem;
 use super::shared::SharedBody;
@@ -34,62 +36,75 @@ pub(super) struct Frame {
     pub(super) strangers: Strangers,
     /// The bounds on its body.
     pub(super) bodies: BodyLimits,
+    /// Where those that fail are logged.
+    pub(super) failures: Failures,
 }
 
 /// Gives a request its id and its bounds, and renders its problem.
-pub(super) async fn frame(
-    State(frame): State<Frame>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(super) async fn frame(State(frame): State<Frame>, request: Request, next: Next) -> Response {
     let request_id = uuid_at(chrono::Utc::now()).to_string();
-    let method = request.method().clone();
-    // The pattern, not the path: callers put secrets where a pushable key belongs.
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let started = std::time::Instant::now();
-    let rate = RateSlot::default();
-    request.extensions_mut().insert(RateSlot::clone(&rate));
-    let admitted = frame.admit(&request, route.as_ref());
-    let (mut response, stranger) = match admitted {
-        Ok(stranger) => (
-            frame.answer(request, stranger.as_ref(), next).await,
-            stranger,
-        ),
-        Err(problem) => (problem.into_response(), None),
-    };
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        response = problem.render(&request_id);
-    }
-    if let Some(stranger) = stranger {
-        if !has_room(&response, &stranger) {
-            response = overloaded().render(&request_id);
-        }
-        // The listener drops it once the answer is out.
-        response.extensions_mut().insert(stranger);
-    }
-    if let Some(decision) = rate.get() {
-        rate_headers(response.headers_mut(), decision);
-    }
-    tracing::debug!(
-        request_id,
-        %method,
-        route = route.as_ref().map(MatchedPath::as_str),
-        status = response.status().as_u16(),
-        milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "request"
-    );
-    let headers = response.headers_mut();
-    if let Ok(value) = HeaderValue::from_str(&request_id) {
-        headers.insert(REQUEST_ID, value);
-    }
-    // Any answer may show a secret or a customer's data; what may be kept says so itself.
-    headers
-        .entry(CACHE_CONTROL)
-        .or_insert(HeaderValue::from_static("no-store"));
-    response
+    // At the highest level, so that it stands whatever the filter lets through.
+    let span = tracing::error_span!("request", request_id);
+    frame
+        .follow(request, next, &request_id)
+        .instrument(span)
+        .await
 }
 
 impl Frame {
+    async fn follow(&self, mut request: Request, next: Next, request_id: &str) -> Response {
+        let method = request.method().clone();
+        // The pattern, not the path: callers put secrets where a pushable key belongs.
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let started = std::time::Instant::now();
+        let rate = RateSlot::default();
+        request.extensions_mut().insert(RateSlot::clone(&rate));
+        let admitted = self.admit(&request, route.as_ref());
+        let (mut response, stranger) = match admitted {
+            Ok(stranger) => (
+                self.answer(request, stranger.as_ref(), next).await,
+                stranger,
+            ),
+            Err(problem) => (problem.into_response(), None),
+        };
+        let mut failure = response.extensions_mut().remove::<Failure>();
+        if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+            failure = Some(problem.failure());
+            response = problem.render(request_id);
+        }
+        let mut authenticated = false;
+        if let Some(stranger) = stranger {
+            authenticated = !stranger.is_one();
+            if !has_room(&response, &stranger) {
+                let problem = overloaded();
+                failure = Some(problem.failure());
+                response = problem.render(request_id);
+            }
+            // The listener drops it once the answer is out.
+            response.extensions_mut().insert(stranger);
+        }
+        if let Some(decision) = rate.get() {
+            rate_headers(response.headers_mut(), decision);
+        }
+        let answered = Answered {
+            method: &method,
+            route: route.as_ref().map(MatchedPath::as_str),
+            status: response.status(),
+            authenticated,
+            took: started.elapsed(),
+        };
+        self.failures.tell(&answered, failure.as_ref());
+        let headers = response.headers_mut();
+        if let Ok(value) = HeaderValue::from_str(request_id) {
+            headers.insert(REQUEST_ID, value);
+        }
+        // Any answer may show a secret or a customer's data; what may be kept says so itself.
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-store"));
+        response
+    }
+
     /// Room for a request that is well-formed and comes from no crowded address. Balancers that ask whether the
     /// process lives are let in whoever else holds what.
     fn admit(

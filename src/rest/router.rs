@@ -18,6 +18,7 @@ use utoipa_swagger_ui::SwaggerUi;
 
 use super::body::BodyLimits;
 use super::document::{Document, say_what_all_answer};
+use super::failures::Failures;
 use super::page::Page;
 use super::problem::Problem;
 use super::stranger::Strangers;
@@ -155,6 +156,7 @@ pub fn router(doors: Doors, limit: Duration) -> Router {
             bytes_per_second: doors.limits.minimum_bytes_per_second,
             finishing: doors.finishing.clone(),
         },
+        failures: Failures::default(),
     };
     router
         .merge(description)

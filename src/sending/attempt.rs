@@ -7,6 +7,7 @@ use super::verify::Presence;
 use crate::mailboxes::{Mailbox, TokenError};
 use crate::providers::mail::transport::{Leave, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::storage::outage::trouble;
 use crate::types::ids::LogId;
 use crate::types::message::Message;
 
@@ -126,7 +127,7 @@ fn no_token(error: &TokenError) -> Verdict {
         TokenError::Unavailable(text) => Verdict::temporary(Failure::own(text.clone())),
         // What the database or the sealing keys say is for the operator.
         error => {
-            tracing::error!(%error, "no token for a mailbox");
+            trouble!(error, error, "no token for a mailbox");
             Verdict::temporary(Failure::own(
                 "the gateway can't open the mailbox at the moment",
             ))

@@ -11,6 +11,7 @@ use super::pipeline::{Answer, Outcome, Receipt};
 use super::{SendError, Sending};
 use crate::providers::mail::verdict::Failure;
 use crate::storage::idempotency_keys::{self, Known};
+use crate::storage::outage::trouble;
 use crate::storage::{email_logs, gateways};
 use crate::types::ids::{AppId, LogId};
 use crate::types::log_status::LogStatus;
@@ -202,7 +203,7 @@ impl Sending {
         key: &IdempotencyKey,
     ) -> Result<Option<Answer>, SendError> {
         let unreadable = |error: sqlx::Error| {
-            tracing::error!(app_id = %app, %error, "an idempotency key can't be looked up");
+            trouble!(error, error, app_id = %app, "an idempotency key can't be looked up");
             SendError::NotTaken
         };
         let mut connection = self.pool.acquire().await.map_err(unreadable)?;
@@ -271,7 +272,7 @@ impl Sending {
         bound
             .await
             .unwrap_or_else(|error: sqlx::Error| {
-                tracing::error!(app_id = %app, %error, "an idempotency key can't be bound to its answer");
+                trouble!(error, error, app_id = %app, "an idempotency key can't be bound to its answer");
                 None
             })
             .ok_or(SendError::InFlight)

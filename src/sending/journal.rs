@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::minimal;
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
+use crate::storage::outage::{Outage, trouble};
 use crate::storage::pool::OwnConnection;
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Closing, Opening};
@@ -42,10 +43,24 @@ const COMMIT: Duration = Duration::from_secs(15);
 pub enum NotWritten {
     /// Or nobody knows: the database did not say.
     #[error("the journal can't write to the database")]
-    Trouble,
+    Trouble {
+        /// The database isn't there.
+        is_outage: bool,
+    },
     /// Another process has ended this one, and took up what it had in hand.
     #[error("this process was ended by another one")]
     Ended,
+}
+
+impl NotWritten {
+    /// The journal's task is gone.
+    const TASK_ENDED: Self = Self::Trouble { is_outage: false };
+}
+
+impl Outage for NotWritten {
+    fn is_outage(&self) -> bool {
+        matches!(self, Self::Trouble { is_outage: true })
+    }
 }
 
 /// What came of an opening.
@@ -161,8 +176,8 @@ impl Journal {
                 answer,
             })
             .await
-            .map_err(|_| NotWritten::Trouble)?;
-        written.await.unwrap_or(Err(NotWritten::Trouble))
+            .map_err(|_| NotWritten::TASK_ENDED)?;
+        written.await.unwrap_or(Err(NotWritten::TASK_ENDED))
     }
 }
 
@@ -305,7 +320,7 @@ impl JournalTask {
             tracing::warn!(%error, "a journal entry was refused; it is written without what strangers wrote");
             return self.commit_minimal(waiting).await;
         }
-        if count == 1 || !matches!(error, sqlx::Error::Database(_)) {
+        if count == 1 || error.is_outage() || !matches!(error, sqlx::Error::Database(_)) {
             return not_written(waiting, &error);
         }
         tracing::warn!(%error, count, "a journal batch was refused; it is tried in parts");
@@ -364,9 +379,15 @@ impl JournalTask {
 
 /// Tells all that nothing was written.
 fn not_written(waiting: Vec<Waiting>, error: &sqlx::Error) -> Vec<Waiting> {
-    tracing::error!(%error, count = waiting.len(), "the journal can't be written");
+    trouble!(
+        error,
+        error,
+        count = waiting.len(),
+        "the journal can't be written"
+    );
+    let is_outage = error.is_outage();
     for one in waiting {
-        let _ = one.answer.send(Err(NotWritten::Trouble));
+        let _ = one.answer.send(Err(NotWritten::Trouble { is_outage }));
     }
     Vec::new()
 }

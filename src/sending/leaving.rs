@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use sqlx::PgPool;
 
 use crate::providers::mail::transport::Leave;
+use crate::storage::outage::trouble;
 use crate::storage::spool;
 use crate::types::ids::LogId;
 use crate::types::lease::Lease;
@@ -61,7 +62,7 @@ impl StoredLeaves {
                 Err(NOT_CONFIRMED.to_owned())
             }
             Err(error) => {
-                tracing::warn!(log_id = %self.id, %error, "a stored message stays: that it leaves can't be noted");
+                trouble!(warn, error, log_id = %self.id, "a stored message stays: that it leaves can't be noted");
                 Err("the gateway's database can't be written".to_owned())
             }
         }

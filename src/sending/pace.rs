@@ -9,6 +9,7 @@ use super::Sending;
 use crate::mailboxes::Mailbox;
 use crate::storage::mailbox_pace::{self, Bounds};
 use crate::storage::mailboxes;
+use crate::storage::outage::trouble;
 
 /// The longest wait within a request.
 const SHORT: TimeDelta = TimeDelta::seconds(5);
@@ -59,7 +60,7 @@ impl Sending {
             Ok(slot) => slot,
             Err(error) => {
                 // The provider has limits of its own, and says so.
-                tracing::warn!(credential_id = %mailbox.id, %error, "a mailbox's pace can't be told");
+                trouble!(warn, error, credential_id = %mailbox.id, "a mailbox's pace can't be told");
                 return Pace::Go;
             }
         };
@@ -115,7 +116,7 @@ impl Sending {
                 tracing::info!(credential_id = %mailbox.id, "a mailbox has sent enough for now");
             }
             Err(error) => {
-                tracing::warn!(credential_id = %mailbox.id, %error, "a mailbox can't be parked");
+                trouble!(warn, error, credential_id = %mailbox.id, "a mailbox can't be parked");
             }
         }
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use tracing::Instrument as _;
+
 use super::attempt::{Attempted, Submission};
 use super::budget::Share;
 use super::facts::{Facts, report};
@@ -18,6 +20,7 @@ use super::{SendError, Sending};
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::idempotency_keys::NewKey;
+use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Deferral, Opening};
 use crate::types::ids::{AppId, LogId};
 use crate::types::message::Message;
@@ -100,10 +103,13 @@ impl Sending {
         let sending = self.clone();
         self.tracker
             // Boxed: the tracker and the runtime would each move all of it.
-            .spawn(Box::pin(async move {
-                let _share = share;
-                sending.send_here(app, &mailbox, prepared, key).await
-            }))
+            .spawn(Box::pin(
+                async move {
+                    let _share = share;
+                    sending.send_here(app, &mailbox, prepared, key).await
+                }
+                .in_current_span(),
+            ))
             .await
             .unwrap_or(Err(SendError::Unknown))
     }
@@ -164,7 +170,7 @@ impl Sending {
                 let answer = self.answer_to(app, &key).await?;
                 return answer.ok_or(SendError::NotTaken);
             }
-            Err(NotWritten::Trouble) => {
+            Err(NotWritten::Trouble { .. }) => {
                 self.withdraw(id, app, key.as_ref());
                 return Err(SendError::NotTaken);
             }
@@ -321,7 +327,7 @@ impl Sending {
                 Err(SendError::QuotaFull)
             }
             StoreError::Database(error) => {
-                tracing::error!(log_id = %id, %error, "a message that failed could not be stored: its sender is told to keep it");
+                trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender is told to keep it");
                 Err(SendError::NotTaken)
             }
         }

@@ -20,6 +20,7 @@ use super::verify::Presence;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Claimed, Deferral};
 use crate::storage::{apps, gateways, spool};
 use crate::types::ids::LogId;
@@ -214,7 +215,7 @@ impl Sending {
             }
             Ok(None) => Presence::Unknowable,
             Err(error) => {
-                tracing::error!(log_id = %claimed.id, %error, "a mailbox can't be read");
+                trouble!(error, error, log_id = %claimed.id, "a mailbox can't be read");
                 Presence::NotNow
             }
         };
@@ -244,7 +245,7 @@ impl Sending {
         };
         if let Err(error) = let_go.await {
             // It is found among what this process has in hand and does not work on.
-            tracing::warn!(log_id = %id, %error, "a message can't be let go of");
+            trouble!(warn, error, log_id = %id, "a message can't be let go of");
         }
     }
 
@@ -267,7 +268,7 @@ impl Sending {
                 self.put_back(&claimed, &blocked.to_string(), until).await;
             }
             Err(error) => {
-                tracing::error!(log_id = %claimed.id, %error, "a stored message can't be read; it stays stored");
+                trouble!(error, error, log_id = %claimed.id, "a stored message can't be read; it stays stored");
                 let why = "the gateway's database can't be read";
                 let until = self.clock.now() + UNREADABLE_WAIT;
                 self.put_back(&claimed, why, until).await;
@@ -380,7 +381,7 @@ impl Sending {
         };
         if let Err(error) = given_back.await {
             // Whoever ends this process's row finds it.
-            tracing::warn!(log_id = %claimed.id, %error, "a stored message can't be given back");
+            trouble!(warn, error, log_id = %claimed.id, "a stored message can't be given back");
         }
     }
 

@@ -8,6 +8,7 @@ use crate::mailboxes::{AskError, Mailbox};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
 use crate::storage::email_logs;
+use crate::storage::outage::trouble;
 use crate::types::ids::LogId;
 use crate::types::message_id::is_well_formed;
 
@@ -43,7 +44,7 @@ impl Sending {
                 Presence::Unknowable
             }
             Err(error) => {
-                tracing::warn!(log_id = %id, %error, "other messages of a mailbox can't be looked for");
+                trouble!(warn, error, log_id = %id, "other messages of a mailbox can't be looked for");
                 Presence::NotNow
             }
         }
@@ -73,7 +74,7 @@ impl Sending {
             Ok(false) => return Presence::NotFound,
             Err(error) => error,
         };
-        tracing::warn!(credential_id = %mailbox.id, %error, "sent mail can't be looked into");
+        trouble!(warn, error, credential_id = %mailbox.id, "sent mail can't be looked into");
         match error {
             AskError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
             AskError::Token(_)

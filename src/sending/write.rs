@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use sqlx::PgConnection;
 
+use tracing::Instrument as _;
+
 use super::Sending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
@@ -15,6 +17,7 @@ use crate::storage::email_counters;
 use crate::storage::email_logs;
 use crate::storage::gateways;
 use crate::storage::idempotency_keys;
+use crate::storage::outage::{Outage, trouble};
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
@@ -39,6 +42,12 @@ pub(super) enum StoreError {
     Database(#[from] sqlx::Error),
 }
 
+impl Outage for StoreError {
+    fn is_outage(&self) -> bool {
+        matches!(self, Self::Database(error) if error.is_outage())
+    }
+}
+
 /// What came of writing the end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
@@ -54,55 +63,62 @@ impl Sending {
     /// is written or the process ends.
     pub(super) async fn close(&self, ending: Ending) -> Closed {
         let ending = Arc::new(ending);
-        if let Some(closed) = self.try_close(&ending, WRITE_ATTEMPTS).await {
-            return closed;
-        }
-        tracing::error!(
+        let error = match self.try_close(&ending, WRITE_ATTEMPTS).await {
+            Ok(closed) => return closed,
+            Err(error) => error,
+        };
+        trouble!(
+            error,
+            error,
             log_id = %ending.closing.id,
             status = ending.closing.status.as_str(),
             "the end of a message could not be written yet; it is tried again"
         );
         let sending = self.clone();
         let hold = self.held.hold(ending.closing.id);
-        self.tracker.spawn(async move {
+        let task = async move {
             let _hold = hold;
             let written = tokio::select! {
                 written = sending.try_close(&ending, u32::MAX) => written,
                 () = sending.stop.cancelled() => sending.try_close(&ending, 1).await,
             };
-            if written.is_none() {
+            if written.is_err() {
                 tracing::error!(
                     log_id = %ending.closing.id,
                     status = ending.closing.status.as_str(),
                     "the end of a message was not written; its spool row stays open"
                 );
             }
-        });
+        };
+        self.tracker.spawn(task.in_current_span());
         Closed::Here
     }
 
-    /// `None` when it is not written. What a provider has taken is a fact, which is written even when this
-    /// process was ended.
-    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> Option<Closed> {
-        for attempt in 0..attempts {
-            if attempt > 0 {
-                tokio::time::sleep(pause_before(attempt)).await;
-            }
-            match self.journal.close(Arc::clone(ending)).await {
-                Ok(()) => return Some(Closed::Here),
+    /// What a provider has taken is a fact, which is written even when this process was ended.
+    async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> Result<Closed, NotWritten> {
+        let mut attempt = 1;
+        loop {
+            let error = match self.journal.close(Arc::clone(ending)).await {
+                Ok(()) => return Ok(Closed::Here),
                 Err(NotWritten::Ended) if ending.closing.status != LogStatus::Sent => {
-                    return Some(Closed::Ended);
+                    return Ok(Closed::Ended);
                 }
                 Err(NotWritten::Ended) => match self.stand_by(ending).await {
-                    Ok(()) => return Some(Closed::Here),
+                    Ok(()) => return Ok(Closed::Here),
                     Err(error) => {
-                        tracing::error!(log_id = %ending.closing.id, %error, "a message that was sent can't be said to be so yet");
+                        trouble!(error, error, log_id = %ending.closing.id, "a message that was sent can't be said to be so yet");
+                        let is_outage = error.is_outage();
+                        NotWritten::Trouble { is_outage }
                     }
                 },
-                Err(NotWritten::Trouble) => {}
+                Err(error) => error,
+            };
+            if attempt >= attempts {
+                return Err(error);
             }
+            tokio::time::sleep(pause_before(attempt)).await;
+            attempt += 1;
         }
-        None
     }
 
     /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
@@ -124,7 +140,7 @@ impl Sending {
                 .await
             {
                 Err(StoreError::Database(error)) if attempt < WRITE_ATTEMPTS => {
-                    tracing::warn!(log_id = %deferral.id, %error, "a message can't be stored; trying again");
+                    trouble!(warn, error, log_id = %deferral.id, "a message can't be stored; trying again");
                     tokio::time::sleep(pause_before(attempt)).await;
                     attempt += 1;
                 }
@@ -149,11 +165,11 @@ impl Sending {
                 }
                 Err(error) if self.stop.is_cancelled() => {
                     // Whoever ends this process's row finds it.
-                    tracing::error!(log_id = %deferral.id, %error, "a stored message was not put back");
+                    trouble!(error, error, log_id = %deferral.id, "a stored message was not put back");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(log_id = %deferral.id, %error, "a stored message can't be put back yet");
+                    trouble!(warn, error, log_id = %deferral.id, "a stored message can't be put back yet");
                 }
             }
             // The end is asked for: once more, at once.
@@ -249,7 +265,7 @@ impl Sending {
         let sending = self.clone();
         let hold = self.held.hold(id);
         let key = key.map(|key| key.key.clone());
-        self.tracker.spawn(async move {
+        let task = async move {
             let _hold = hold;
             for attempt in 1..u32::MAX {
                 match sending.try_withdraw(id, app, key.as_deref()).await {
@@ -258,7 +274,7 @@ impl Sending {
                         tracing::warn!(log_id = %id, "a message can't be taken back yet: another process tries it");
                     }
                     Err(error) => {
-                        tracing::warn!(log_id = %id, %error, "a message can't be taken back yet");
+                        trouble!(warn, error, log_id = %id, "a message can't be taken back yet");
                     }
                 }
                 if sending.stop.is_cancelled() {
@@ -271,7 +287,8 @@ impl Sending {
                     () = sending.stop.cancelled() => {}
                 }
             }
-        });
+        };
+        self.tracker.spawn(task.in_current_span());
     }
 
     /// `false` when another process has taken the message up, and may put it back.

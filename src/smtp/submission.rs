@@ -21,6 +21,7 @@ use crate::providers::mail::verdict::Failure;
 use crate::sending::budget::{Budget, Holder, Share};
 use crate::sending::submitted::{Submitted, SubmittedError};
 use crate::sending::{Blocked, Outcome, SendError, Sending, admit};
+use crate::storage::outage::trouble;
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::AppId;
@@ -138,7 +139,11 @@ impl Backend for Submission {
         match (app, key) {
             (Ok(app), Some(key)) => Ok(self.authenticated(&app, key)),
             (Err(AuthenticateError::Database(error)), _) => {
-                tracing::error!(%error, "nobody can authenticate: the database can't be asked");
+                trouble!(
+                    error,
+                    error,
+                    "nobody can authenticate: the database can't be asked"
+                );
                 Err(Reply::new(
                     454,
                     "4.7.0",
@@ -349,7 +354,11 @@ fn blocked(blocked: Blocked) -> Reply {
 }
 
 fn unavailable(error: &sqlx::Error) -> Reply {
-    tracing::error!(%error, "a message can't be taken: the database can't be asked");
+    trouble!(
+        error,
+        error,
+        "a message can't be taken: the database can't be asked"
+    );
     Reply::new(
         451,
         "4.3.0",

@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use sqlx::{PgConnection, PgPool};
 use tokio::time::timeout;
 
+use super::outage::Outage as _;
 use super::pool::OwnConnection;
 
 /// Longest that a query may take: the database's host may have vanished.
@@ -22,7 +23,35 @@ type Query<K, V> =
     for<'a> fn(&'a mut PgConnection, &'a [K]) -> BoxFuture<'a, Result<Vec<Option<V>>, sqlx::Error>>;
 
 /// What came of one query, for all who wait for it.
-type Answers<V> = Arc<OnceLock<Result<Vec<Option<V>>, String>>>;
+type Answers<V> = Arc<OnceLock<Result<Vec<Option<V>>, Said>>>;
+
+/// What the database said, for each of many callers.
+#[derive(Debug, Clone)]
+enum Said {
+    /// It isn't there.
+    Outage(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl From<sqlx::Error> for Said {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Io(error) => Self::Outage(error.to_string()),
+            error if error.is_outage() => Self::Outage(error.to_string()),
+            error => Self::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<Said> for sqlx::Error {
+    fn from(said: Said) -> Self {
+        match said {
+            Said::Outage(text) => Self::Io(std::io::Error::other(text)),
+            Said::Other(text) => Self::Protocol(text),
+        }
+    }
+}
 
 /// Questions that wait for their query.
 struct Batch<K, V> {
@@ -70,12 +99,12 @@ impl<K: Eq + Hash + Clone, V: Clone> Gathered<K, V> {
                 let result = timeout(QUERY, asked).await;
                 let result = result.unwrap_or(Err(sqlx::Error::PoolTimedOut));
                 // Nobody else has these questions.
-                let _ = answers.set(result.map_err(|error| error.to_string()));
+                let _ = answers.set(result.map_err(Said::from));
             }
             drop(own);
             match answers.get() {
                 Some(Ok(answers)) => return Ok(answers.get(place).cloned().flatten()),
-                Some(Err(error)) => return Err(sqlx::Error::Protocol(error.clone())),
+                Some(Err(error)) => return Err(error.clone().into()),
                 // Whoever asked went away before the answer.
                 None => {}
             }

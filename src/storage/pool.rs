@@ -34,14 +34,66 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// The address is none.
-    #[error("database.url can't be read: {0}")]
+    #[error(
+        "database.url can't be read: {0}; write it as postgres://user:password@host:port/database"
+    )]
     Url(#[source] sqlx::Error),
     /// Nobody answers there, or refuses.
-    #[error("the database at database.url can't be reached: {0}")]
+    #[error("the database at database.url can't be reached: {0}; {advice}", advice = advice(.0))]
     Connect(#[source] sqlx::Error),
+    /// A newer program has made tables that this one doesn't know.
+    #[error(
+        "the database at database.url belongs to a newer mailgate: its migration {0} is unknown to this one, {version}; run the newer version, or restore a backup from before the upgrade",
+        version = env!("CARGO_PKG_VERSION")
+    )]
+    Newer(i64),
+    /// The tables were made by something else than this program's migrations.
+    #[error(
+        "the database at database.url was not made by this mailgate: its migration {0} differs; give database.url a database of mailgate's own, or run the version that made this one"
+    )]
+    Other(i64),
     /// A migration failed.
-    #[error("the database's tables can't be brought up to date: {0}")]
-    Migrate(#[from] MigrateError),
+    #[error(
+        "the database's tables can't be brought up to date: {0}; nothing was changed by the step that failed: mend what it names, and start again"
+    )]
+    Migrate(#[source] MigrateError),
+}
+
+impl From<MigrateError> for PoolError {
+    fn from(error: MigrateError) -> Self {
+        match error {
+            MigrateError::VersionMissing(version) => Self::Newer(version),
+            MigrateError::VersionMismatch(version) => Self::Other(version),
+            error => Self::Migrate(error),
+        }
+    }
+}
+
+/// What to do when the database can't be reached, by what was said (SQLSTATE, Appendix A of the manual).
+fn advice(error: &sqlx::Error) -> &'static str {
+    let code = match error {
+        sqlx::Error::Database(error) => error.code().unwrap_or_default(),
+        sqlx::Error::Io(_) => {
+            return "start Postgres there, or give database.url the host and port where it listens";
+        }
+        sqlx::Error::PoolTimedOut => {
+            return "see whether a firewall drops what is sent there, or give database.url another host";
+        }
+        sqlx::Error::Tls(_) => {
+            return "give database.url the sslmode and sslrootcert that the server asks for";
+        }
+        _ => return "see what Postgres has written into its own log",
+    };
+    match code.as_ref() {
+        "28P01" | "28000" => {
+            "give database.url a user that the server lets in, with its password (createuser makes one, pg_hba.conf says who may come)"
+        }
+        "3D000" => "make it with createdb, or name another in database.url",
+        "42501" => "give database.url a user that may connect to it",
+        "53300" => "raise max_connections of Postgres, or lower database.max_connections",
+        "57P03" => "it is starting or ending: try again shortly",
+        _ => "see what Postgres has written into its own log",
+    }
 }
 
 /// Connects, and proves it by one round trip.
@@ -86,6 +138,18 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
         }
         connected => connected.map_err(PoolError::Connect),
     }
+}
+
+/// Connects beside the pool, for what the database says to it.
+///
+/// # Errors
+///
+/// What it said.
+pub async fn reach(pool: &PgPool) -> Result<(), sqlx::Error> {
+    PgConnection::connect_with(&pool.connect_options())
+        .await?
+        .close()
+        .await
 }
 
 /// Brings the tables up to date. Any number of processes may do it at once: an advisory lock lets

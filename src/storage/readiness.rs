@@ -1,17 +1,22 @@
-//! Whether the database can be used, asked a few times in a second at most, however often somebody wants to know.
+//! Whether the database can be used: the one place that knows, and that logs when it goes, why, and when it is back.
+//! It is looked at once in a second, however often somebody wants to know.
 
-use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use sqlx::PgPool;
+use tokio::time::timeout;
 
+use super::outage::Outage as _;
 use super::pool;
 
-/// Probes in a second, and as many saved up.
-const PROBES: NonZeroU32 = NonZeroU32::MIN.saturating_add(4);
+/// How long the pool may take before it is asked whether the database is there at all.
+const SOON: Duration = Duration::from_secs(1);
 
-/// What a probe has shown.
+/// How long it may take after all.
+const LATE: Duration = Duration::from_secs(5);
+
+/// What the last look has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
     /// The database answers, and its tables are there.
@@ -22,7 +27,7 @@ pub enum Ready {
     Unreachable,
 }
 
-/// The last probe.
+/// The last look.
 #[derive(Debug, Clone)]
 pub struct Readiness {
     inner: Arc<Inner>,
@@ -31,60 +36,104 @@ pub struct Readiness {
 #[derive(Debug)]
 struct Inner {
     pool: PgPool,
-    probes: DefaultDirectRateLimiter,
-    turn: tokio::sync::Mutex<()>,
-    last: Mutex<Option<Ready>>,
+    /// And since when it is so.
+    last: Mutex<(Ready, Instant)>,
 }
 
 impl Readiness {
-    /// Nobody has asked yet.
+    /// Over a database that was there just now, with its tables.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
+        let last = Mutex::new((Ready::Yes, Instant::now()));
         Self {
-            inner: Arc::new(Inner {
-                pool,
-                probes: RateLimiter::direct(Quota::per_second(PROBES)),
-                turn: tokio::sync::Mutex::new(()),
-                last: Mutex::new(None),
-            }),
+            inner: Arc::new(Inner { pool, last }),
         }
     }
 
-    /// What the last probe has shown, which is a new one unless there were many of late, or one runs.
-    pub async fn ask(&self) -> Ready {
-        let last = *self.last();
-        let Some(last) = last else {
-            let _turn = self.inner.turn.lock().await;
-            let last = *self.last();
-            return match last {
-                Some(last) => last,
-                None => self.probe().await,
-            };
-        };
-        match self.inner.turn.try_lock() {
-            Ok(_turn) if self.inner.probes.check().is_ok() => self.probe().await,
-            _ => last,
-        }
+    /// What the last look has shown. Nobody waits for it.
+    #[must_use]
+    pub fn last(&self) -> Ready {
+        self.state().0
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Ready>> {
+    fn state(&self) -> MutexGuard<'_, (Ready, Instant)> {
         self.inner
             .last
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn probe(&self) -> Ready {
-        let answer = pool::is_ready(&self.inner.pool).await;
-        let ready = match &answer {
-            Ok(true) => Ready::Yes,
-            Ok(false) => Ready::NotMigrated,
-            Err(_) => Ready::Unreachable,
+    /// Looks, and logs what has changed.
+    pub async fn look(&self) {
+        let (ready, cause) = match self.probe().await {
+            Ok(true) => (Ready::Yes, None),
+            Ok(false) => (Ready::NotMigrated, None),
+            Err(cause) => (Ready::Unreachable, Some(cause)),
         };
-        let before = self.last().replace(ready);
-        if ready != Ready::Yes && before != Some(ready) {
-            tracing::warn!(?ready, error = ?answer.err(), "not ready");
+        let (before, since) = *self.state();
+        if before == ready {
+            if let Some(cause) = cause {
+                tracing::debug!(cause, "the database still can't be used");
+            }
+            return;
         }
-        ready
+        *self.state() = (ready, Instant::now());
+        match ready {
+            Ready::Yes => {
+                let seconds = since.elapsed().as_secs();
+                tracing::info!(seconds, "the database is back");
+            }
+            Ready::NotMigrated => {
+                tracing::error!(
+                    "the database's tables are older than this program: run mailgate migrate"
+                );
+            }
+            Ready::Unreachable => {
+                tracing::error!(
+                    cause,
+                    "the database can't be used; nothing more is said of it until it is back"
+                );
+            }
+        }
+    }
+
+    /// Whether the tables are there; else why the database can't be used. The pool tries again and again, and keeps
+    /// to itself why, so the database itself is asked where the pool has nothing to say soon.
+    async fn probe(&self) -> Result<bool, String> {
+        let pool = &self.inner.pool;
+        let mut asked = std::pin::pin!(pool::is_ready(pool));
+        if let Ok(answer) = timeout(SOON, asked.as_mut()).await {
+            match answer {
+                // A connection of the pool has broken; the next one may be good.
+                Err(error) if error.is_outage() => {}
+                answer => return answer.map_err(|error| error.to_string()),
+            }
+            self.reach().await?;
+            let again = timeout(LATE, pool::is_ready(pool)).await;
+            return again.map_or_else(
+                |_| Err(self.used_up()),
+                |answer| answer.map_err(|error| error.to_string()),
+            );
+        }
+        self.reach().await?;
+        match timeout(LATE, asked).await {
+            Ok(Err(sqlx::Error::PoolTimedOut)) | Err(_) => Err(self.used_up()),
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Connects beside the pool.
+    async fn reach(&self) -> Result<(), String> {
+        match timeout(LATE, pool::reach(&self.inner.pool)).await {
+            Ok(reached) => reached.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no answer within {} seconds", LATE.as_secs())),
+        }
+    }
+
+    fn used_up(&self) -> String {
+        let connections = self.inner.pool.options().get_max_connections();
+        format!(
+            "all {connections} connections of database.max_connections have been in use for seconds"
+        )
     }
 }

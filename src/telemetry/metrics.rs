@@ -31,6 +31,15 @@ type Label = (&'static str, &'static [&'static str]);
 const PLUGIN: Label = ("plugin", &["plugin_a", "plugin_b"]);
 const QUEUE: Label = ("queue", &["events", "jobs", "notices"]);
 const WEBHOOK: Label = ("outcome", &["delivered", "failed", "given_up"]);
+const CERTIFICATES: Label = (
+    "setting",
+    &[
+        "tls.certificate",
+        "plugins.plugin_a.ca_file",
+        "plugins.plugin_b.ca_file",
+        "relay.ca_file",
+    ],
+);
 const LISTENER: Label = ("listener", &["starttls", "tls"]);
 
 /// Name, kind, what it says, and the labels.
@@ -79,6 +88,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_database_connections", Kind::Gauge, "Connections of the pool, those in use and idle ones", &[("state", &["used", "idle"])]),
     ("mailgate_database_acquire_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "How long a probe every 15 seconds waited for a connection of the pool", &[]),
     ("mailgate_database_up", Kind::Gauge, "1: the last probe was answered", &[]),
+    ("mailgate_certificate_expiry_timestamp_seconds", Kind::Gauge, "When the first certificate of a setting's file expires, in seconds since 1970; NaN where there is none", &[CERTIFICATES]),
     ("mailgate_build_info", Kind::Gauge, "1; the version is the label", &[("version", &[env!("CARGO_PKG_VERSION")])]),
 ];
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::Webhooks;
 use super::dispatch::{Ready, Seen};
+use crate::storage::outage::trouble;
 use crate::storage::pool::OwnConnection;
 use crate::storage::webhook_messages;
 use crate::storage::webhook_queue::{self, Claimed};
@@ -143,7 +144,12 @@ impl Webhooks {
         match released.await.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             Ok(()) => tracing::debug!(count = claimed.len(), "webhook leases were given back"),
             Err(error) => {
-                tracing::warn!(%error, count = claimed.len(), "webhook leases can't be given back; they run out");
+                trouble!(
+                    warn,
+                    error,
+                    count = claimed.len(),
+                    "webhook leases can't be given back; they run out"
+                );
             }
         }
     }

@@ -212,6 +212,18 @@ impl Webhooks {
                 .await?;
         }
         trail.commit(transaction).await?;
+        match (
+            before.is_active,
+            after.as_ref().map(|after| after.is_active),
+        ) {
+            (Some(true), Some(false)) => {
+                tracing::info!(webhook_id = %id, app_id = %app, "a webhook configuration is switched off");
+            }
+            (Some(false), Some(true)) => {
+                tracing::info!(webhook_id = %id, app_id = %app, "a webhook configuration is switched on");
+            }
+            _ => {}
+        }
         Ok(after)
     }
 

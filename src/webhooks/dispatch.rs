@@ -19,6 +19,7 @@ use super::recorder::recorder;
 use super::schedule::wait_after;
 use super::sign::SigningKey;
 use super::{Attempt, Webhooks, secret_context};
+use crate::storage::outage::trouble;
 use crate::storage::webhook_queue::{Attempted, Claimed};
 use crate::types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
@@ -182,7 +183,7 @@ impl Dispatcher {
                             self.take(claimed, &bodies);
                         }
                         Err(error) => {
-                            tracing::error!(%error, "webhooks that are due can't be looked for");
+                            trouble!(error, error, "webhooks that are due can't be looked for");
                             idle = Some(idle_again);
                         }
                     }
@@ -291,6 +292,20 @@ fn report(attempted: &Attempted) {
     };
     let took = Duration::from_millis(u64::try_from(attempted.duration_ms).unwrap_or(0));
     metrics::counter!("mailgate_webhook_attempts_total", "outcome" => outcome).increment(1);
+    if outcome == "given_up" {
+        let claimed = &attempted.claimed;
+        tracing::warn!(
+            message_id = %claimed.message,
+            app_id = %claimed.app,
+            webhook_id = claimed.endpoint.config(claimed.app).map(tracing::field::display),
+            log_id = claimed.log.map(tracing::field::display),
+            event = claimed.event,
+            attempts = claimed.attempts.saturating_add(1),
+            http_status = attempted.http_status,
+            error = attempted.error_message,
+            "a webhook is given up"
+        );
+    }
     metrics::histogram!("mailgate_webhook_seconds", "outcome" => outcome).record(took);
 }
 

@@ -7,6 +7,7 @@ use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::storage::outage::trouble;
 use crate::storage::pool::OwnConnection;
 use crate::storage::refusal::is_refusal;
 use crate::storage::webhook_queue::{self, Attempted};
@@ -84,7 +85,12 @@ impl Recorder {
                     return;
                 }
                 Err(error) => {
-                    tracing::error!(%error, count = attempted.len(), "webhook attempts can't be recorded");
+                    trouble!(
+                        error,
+                        error,
+                        count = attempted.len(),
+                        "webhook attempts can't be recorded"
+                    );
                 }
             }
         }
@@ -109,7 +115,7 @@ impl Recorder {
             Ok(recorded) => count(std::slice::from_ref(attempted), recorded),
             Err(error) => {
                 let message_id = attempted.claimed.message;
-                tracing::error!(%error, %message_id, "a webhook attempt can't be recorded");
+                trouble!(error, error, %message_id, "a webhook attempt can't be recorded");
                 note_lost(1);
             }
         }

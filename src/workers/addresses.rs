@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::pause;
 use crate::mailboxes::{ADDRESS_PLACES, Mailboxes};
+use crate::storage::outage::trouble;
 
 /// How often it looks for mailboxes that are due.
 const POLL: Duration = Duration::from_secs(1);
@@ -18,7 +19,11 @@ pub async fn run(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationT
     let places = Arc::new(Semaphore::new(ADDRESS_PLACES));
     loop {
         if let Err(error) = begin(&mailboxes, &places, &tracker, &stop).await {
-            tracing::error!(%error, "mailboxes whose addresses are due can't be found");
+            trouble!(
+                error,
+                error,
+                "mailboxes whose addresses are due can't be found"
+            );
         }
         if !pause(POLL, &stop).await {
             return;

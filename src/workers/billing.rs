@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::billing::Billing;
+use crate::storage::outage::trouble;
 
 /// How many of each are worked on at once.
 const PLACES: usize = 8;
@@ -50,7 +51,7 @@ pub async fn run(billing: Billing, tracker: TaskTracker, stop: CancellationToken
             // There may be more.
             Ok(true) if !stop.is_cancelled() => continue,
             Ok(_) => {}
-            Err(error) => tracing::error!(%error, "billing's work can't be looked for"),
+            Err(error) => trouble!(error, error, "billing's work can't be looked for"),
         }
         tokio::select! {
             () = billing.woken() => {}
@@ -109,9 +110,17 @@ async fn round(
 
 async fn seldom(billing: &Billing) {
     if let Err(error) = billing.find_unbilled().await {
-        tracing::error!(%error, "subscribers without a subscription can't be found");
+        trouble!(
+            error,
+            error,
+            "subscribers without a subscription can't be found"
+        );
     }
     if let Err(error) = billing.forget_events().await {
-        tracing::error!(%error, "old events of the payment provider can't be forgotten");
+        trouble!(
+            error,
+            error,
+            "old events of the payment provider can't be forgotten"
+        );
     }
 }

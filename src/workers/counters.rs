@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::reports::Reports;
+use crate::storage::outage::trouble;
 
 /// How often it looks: reports read what waits, and that is little then.
 const EVERY: Duration = Duration::from_secs(1);
@@ -19,7 +20,7 @@ pub async fn run(reports: Reports, stop: CancellationToken) {
     loop {
         match round(&reports, &mut spent).await {
             Ok(()) => {}
-            Err(error) => tracing::error!(%error, "messages can't be added up"),
+            Err(error) => trouble!(error, error, "messages can't be added up"),
         }
         if !pause(EVERY, &stop).await {
             return;

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::mailboxes::Mailboxes;
+use crate::storage::outage::trouble;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(5);
@@ -14,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(5);
 pub async fn run(mailboxes: Mailboxes, stop: CancellationToken) {
     loop {
         if let Err(error) = mailboxes.remove_traces(&stop).await {
-            tracing::error!(%error, "the logs of deleted apps can't be removed");
+            trouble!(error, error, "the logs of deleted apps can't be removed");
         }
         if !pause(EVERY, &stop).await {
             return;

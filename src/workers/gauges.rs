@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::sending::quota::Quota;
+use crate::storage::outage::trouble;
 use crate::storage::spool::usage::{self, Usage};
 use crate::storage::waiting::Waiting;
 use crate::storage::{
@@ -56,7 +57,7 @@ pub async fn run(
         };
         match measured {
             Ok(queues) => show(&queues, quota, clock.now()),
-            Err(error) => tracing::warn!(%error, "the queues can't be measured"),
+            Err(error) => trouble!(warn, error, "the queues can't be measured"),
         }
         // What histograms have gathered is put into their buckets, though nobody may ever scrape.
         handle.run_upkeep();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::sending::LeaseKeeper;
 use crate::shutdown::Shutdown;
+use crate::storage::outage::trouble;
 
 /// How often the lease is confirmed: a dozen times within its length.
 const EVERY: Duration = Duration::from_secs(1);
@@ -15,7 +16,11 @@ pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdow
     let nobody_sends = keeper.nobody_sends().clone();
     while !keeper.lease().has_ended() {
         if let Err(error) = keeper.confirm().await {
-            tracing::error!(%error, "the lease of this process can't be confirmed; it sends nothing meanwhile");
+            trouble!(
+                error,
+                error,
+                "the lease of this process can't be confirmed; it sends nothing meanwhile"
+            );
         }
         if keeper.lease().living() != known {
             known = keeper.lease().living();
@@ -30,7 +35,7 @@ pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdow
             () = keeper.lease().ended() => {}
             () = nobody_sends.cancelled() => {
                 if let Err(error) = keeper.end().await {
-                    tracing::warn!(%error, "the end of this process can't be noted; its lease lapses");
+                    trouble!(warn, error, "the end of this process can't be noted; its lease lapses");
                 }
                 return;
             }

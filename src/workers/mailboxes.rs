@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::pause;
 use crate::mailboxes::{Mailboxes, REPLY_PLACES};
+use crate::storage::outage::trouble;
 
 /// How often it looks for mailboxes that are due.
 const POLL: Duration = Duration::from_secs(1);
@@ -26,14 +27,18 @@ pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: Cancellat
     let mut forgot_at: Option<Instant> = None;
     loop {
         if let Err(error) = mailboxes.store_senders().await {
-            tracing::error!(%error, "mailboxes that have sent can't be noted");
+            trouble!(error, error, "mailboxes that have sent can't be noted");
         }
         if let Err(error) = look(&mailboxes, &places, &tracker, &stop).await {
-            tracing::error!(%error, "mailboxes that are due for a look can't be found");
+            trouble!(
+                error,
+                error,
+                "mailboxes that are due for a look can't be found"
+            );
         }
         if forgot_at.is_none_or(|at| at.elapsed() > FORGET) {
             if let Err(error) = mailboxes.forget_replies().await {
-                tracing::error!(%error, "old replies can't be forgotten");
+                trouble!(error, error, "old replies can't be forgotten");
             }
             forgot_at = Some(Instant::now());
         }
@@ -79,7 +84,7 @@ pub async fn refresh_idle(mailboxes: Mailboxes, stop: CancellationToken) {
             Ok(0) => {}
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => tracing::error!(%error, "unused tokens can't be looked for"),
+            Err(error) => trouble!(error, error, "unused tokens can't be looked for"),
         }
         if !pause(IDLE, &stop).await {
             return;

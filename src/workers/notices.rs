@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::billing::notices::Notices;
+use crate::storage::outage::trouble;
 
 /// How often it looks while there are none.
 const POLL: Duration = Duration::from_secs(1);
@@ -19,7 +20,7 @@ pub async fn run(notices: Notices, stop: CancellationToken) {
     loop {
         if forgot_at.is_none_or(|at| at.elapsed() > FORGET) {
             if let Err(error) = notices.forget().await {
-                tracing::error!(%error, "old notices can't be forgotten");
+                trouble!(error, error, "old notices can't be forgotten");
             }
             forgot_at = Some(Instant::now());
         }
@@ -27,7 +28,7 @@ pub async fn run(notices: Notices, stop: CancellationToken) {
             Ok(0) => {}
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => tracing::error!(%error, "due notices can't be sent"),
+            Err(error) => trouble!(error, error, "due notices can't be sent"),
         }
         if !pause(POLL, &stop).await {
             return;

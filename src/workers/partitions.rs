@@ -8,6 +8,7 @@ use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
+use crate::storage::outage::trouble;
 use crate::storage::partitions::{self, Right, midnight};
 use crate::storage::pool::maintenance;
 use crate::storage::{
@@ -60,7 +61,7 @@ pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionE
 pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: CancellationToken) {
     loop {
         if let Err(error) = round(&pool, &clock, retention_days).await {
-            tracing::error!(%error, "the log's partitions can't be looked after");
+            trouble!(error, error, "the log's partitions can't be looked after");
         }
         if !pause(EVERY, &stop).await {
             return;

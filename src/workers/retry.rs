@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use crate::providers::mail::MailProviders;
 use crate::sending::Sending;
+use crate::storage::outage::trouble;
 
 /// How often it looks for due messages while there are none, and for what processes left that have ended.
 const POLL: Duration = Duration::from_secs(1);
@@ -28,13 +29,13 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             providers.drop_idle_connections();
             recover(&sending, Left::Nobody).await;
             if let Err(error) = sending.recover_forgotten().await {
-                tracing::error!(%error, "messages in hand can't be looked for");
+                trouble!(error, error, "messages in hand can't be looked for");
             }
             if let Err(error) = sending.forget_keys().await {
-                tracing::error!(%error, "old idempotency keys can't be forgotten");
+                trouble!(error, error, "old idempotency keys can't be forgotten");
             }
             if let Err(error) = sending.fold_usage().await {
-                tracing::error!(%error, "what waits for each app can't be added up");
+                trouble!(error, error, "what waits for each app can't be added up");
             }
             recovered_at = Some(Instant::now());
         }
@@ -43,7 +44,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             // There may be more, and places are given back one by one.
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => tracing::error!(%error, "due messages can't be looked for"),
+            Err(error) => trouble!(error, error, "due messages can't be looked for"),
         }
         if !pause(POLL, &stop).await {
             return;
@@ -71,7 +72,12 @@ async fn recover(sending: &Sending, left: Left) {
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                tracing::error!(%error, ?left, "abandoned messages can't be looked for");
+                trouble!(
+                    error,
+                    error,
+                    ?left,
+                    "abandoned messages can't be looked for"
+                );
                 return;
             }
         }

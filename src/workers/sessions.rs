@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use crate::accounts::Accounts;
 use crate::storage::apps::DeletedApps;
+use crate::storage::outage::trouble;
 
 /// How often it looks by itself: an announcement is missed when the connection breaks.
 const LOOK: Duration = Duration::from_secs(30);
@@ -21,7 +22,7 @@ pub async fn run(pool: PgPool, accounts: Accounts, stop: CancellationToken) {
         tokio::select! {
             ended = listen(&pool, &accounts) => {
                 if let Err(error) = ended {
-                    tracing::warn!(%error, "deleted apps can't be listened for; trying again");
+                    trouble!(warn, error, "deleted apps can't be listened for; trying again");
                 }
             }
             () = stop.cancelled() => return,

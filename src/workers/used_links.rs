@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::mailboxes::Mailboxes;
+use crate::storage::outage::trouble;
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_mins(1);
@@ -14,7 +15,7 @@ const EVERY: Duration = Duration::from_mins(1);
 pub async fn run(mailboxes: Mailboxes, stop: CancellationToken) {
     loop {
         if let Err(error) = mailboxes.forget_lapsed_links(&stop).await {
-            tracing::error!(%error, "lapsed connect links can't be removed");
+            trouble!(error, error, "lapsed connect links can't be removed");
         }
         if !pause(EVERY, &stop).await {
             return;

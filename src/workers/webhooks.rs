@@ -6,6 +6,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
+use crate::storage::outage::trouble;
 use crate::storage::webhook_queue::NewRows;
 use crate::webhooks::Webhooks;
 
@@ -18,7 +19,7 @@ pub async fn run(pool: PgPool, webhooks: Webhooks, stop: CancellationToken) {
         tokio::select! {
             ended = listen(&pool, &webhooks) => {
                 if let Err(error) = ended {
-                    tracing::warn!(%error, "new webhooks can't be listened for; trying again");
+                    trouble!(warn, error, "new webhooks can't be listened for; trying again");
                 }
             }
             () = stop.cancelled() => return,

@@ -8,3 +8,4 @@ pub mod process;
 pub mod serve;
 mod start_failures;
 mod wrong_settings;
+mod wrong_settings_words;

@@ -7,5 +7,6 @@ mod logged;
 mod observed;
 mod observed_work;
 mod proxy_protocol;
+mod request_log;
 mod systemd;
 mod warnings;

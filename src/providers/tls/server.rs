@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use rustls::InconsistentKeys;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -33,9 +34,10 @@ pub enum ServerTlsError {
     },
     /// The two don't belong together, or rustls can't use them.
     #[error(
-        "tls.certificate and tls.key can't be used together ({} and {}): {source}",
+        "tls.certificate and tls.key can't be used together ({} and {}): {}",
         certificate.display(),
-        key.display()
+        key.display(),
+        why_not(source)
     )]
     Pair {
         /// The certificate's file.
@@ -48,6 +50,22 @@ pub enum ServerTlsError {
     /// rustls refuses its own defaults.
     #[error("TLS can't be set up: {0}")]
     Rustls(#[from] rustls::Error),
+}
+
+/// What is wrong with a pair, and what to do.
+fn why_not(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            "the key is not the certificate's; give the two files that were issued together, the server's own certificate first in its file".to_owned()
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            "the first certificate in the file can't be read; give the file as it was issued, with the server's own certificate first".to_owned()
+        }
+        rustls::Error::General(_) => {
+            "the key can't be used; give an ECDSA (P-256, P-384), Ed25519 or RSA key (2048 bits at least), without a password".to_owned()
+        }
+        error => format!("{error}; give the two files as they were issued"),
+    }
 }
 
 /// A certificate whose files may be replaced while it is shown. A handshake takes what is shown at

@@ -149,7 +149,9 @@ fn a_message_id_is_kept_as_it_stands_there() {
         ("Message-ID: <a@b> (of mine)", "<a@b> (of mine)"),
     ] {
         let content = format!("From: a@example.com\r\n{header}\r\n\r\n");
-        let prepared = read(&content, &["x@example.org"]).unwrap().into_prepared();
+        let prepared = read(&content, &["x@example.org"])
+            .unwrap()
+            .into_prepared(String::new());
         assert_eq!(prepared.message_id.as_deref(), Some(expected), "{header}");
     }
 }

@@ -32,6 +32,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_billing_jobs_total", "outcome", "billing/jobs.rs", "let outcome = ", ";\n"),
     ("mailgate_billing_queue_entries", "queue", "workers/gauges.rs", " billing(", ";\n"),
     ("mailgate_billing_queue_overdue_seconds", "queue", "workers/gauges.rs", " billing(", ";\n"),
+    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "workers/expiry.rs", "fn named(", "\n}"),
     ("mailgate_notices_total", "outcome", "storage/billing_notices/due.rs", "fn as_str(", "\n    }"),
 ];
 

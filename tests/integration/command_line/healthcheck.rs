@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 
 use super::process::{Finished, Invocation, certificates};
-use crate::support::database;
+use crate::support::{database, patience};
 
 async fn healthcheck(listen: &str) -> Finished {
     Invocation::new(["healthcheck"])
@@ -35,7 +35,11 @@ async fn it_tells_whether_the_gateway_is_ready() {
     .await
     .unwrap();
     let address = format!("127.0.0.1:{port}");
-    let without_database = healthcheck(&address).await;
+    let without_database = patience::found("a look that finds the database gone", async || {
+        let checked = healthcheck(&address).await;
+        (!checked.stderr.is_empty()).then_some(checked)
+    })
+    .await;
     without_database.fails(1, &["is not ready: GET /readyz answers 503"]);
     serve.terminate().await;
     let ended = healthcheck(&address).await;

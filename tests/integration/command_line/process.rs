@@ -244,7 +244,6 @@ impl Running {
         let line = self.logged("mailgate serves").await;
         let address = |name: &str| -> SocketAddr {
             let text = line[name].as_str().expect("the line names its addresses");
-            let text = text.trim_start_matches("Some(").trim_end_matches(')');
             text.parse().expect("an address")
         };
         let addresses = Addresses {

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::process::{END, Invocation, Running, certificates, http_client};
 use crate::support::database;
 use crate::support::gateway::Gateway;
+use crate::support::patience;
 use crate::support::smtp_client::SmtpClient;
 
 /// A `serve` on the database of `gateway`, with its mailboxes, through its sandbox.
@@ -254,8 +255,10 @@ async fn a_database_that_goes_away_shows_in_readyz_and_does_not_hold_up_the_end(
     .await
     .unwrap();
     let readyz = format!("http://{}/readyz", addresses.http);
-    let status = http_client().get(readyz).send().await.unwrap().status();
-    assert_eq!(status.as_u16(), 503);
+    patience::until("a look that finds the database gone", async || {
+        http_client().get(&readyz).send().await.unwrap().status() == 503
+    })
+    .await;
     serve.terminate().await;
 }
 

@@ -74,13 +74,12 @@ async fn a_restart_in_mid_traffic_is_told_and_mended() {
     let reply = session.submit("bob@example.com", MESSAGE).await;
     assert!(reply.starts_with("451 4.3.0"), "{reply}");
     assert!(began.elapsed() < SOON);
-    let readyz = gateway
-        .http
-        .get(format!("{}/readyz", gateway.daemon.base_url))
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(readyz.status().as_u16(), 503);
+    gateway
+        .eventually("a look that finds the server gone", async |gateway| {
+            let readyz = format!("{}/readyz", gateway.daemon.base_url);
+            gateway.http.get(readyz).send().await.unwrap().status() == 503
+        })
+        .await;
     server.restart().await;
     sends_again(&gateway).await;
     let reply = session.submit("bob@example.com", MESSAGE).await;

@@ -158,6 +158,18 @@ fn the_units_name_the_sockets_that_the_gateway_knows() {
             );
         } else {
             assert!(text.contains("Type=notify") && text.contains("WatchdogSec="));
+            // A user that is made up at each start owns no file: the settings are handed over.
+            assert!(text.contains("\nDynamicUser=yes\n"));
+            let settings = text
+                .lines()
+                .find_map(|line| line.strip_prefix("LoadCredential="))
+                .and_then(|credential| credential.split_once(':'));
+            let (name, path) = settings.expect("the settings are a credential");
+            assert_eq!(path, "/etc/mailgate/mailgate.toml");
+            let start = text
+                .lines()
+                .find_map(|line| line.strip_prefix("ExecStart="));
+            assert!(start.is_some_and(|it| it.ends_with(&format!("--config %d/{name}"))));
         }
     }
     names.sort();

@@ -1,12 +1,14 @@
 //! What a start says of settings that it gets along without.
 
-use crate::command_line::process::{Invocation, certificates};
-use crate::support::database;
+use mailgate::sandbox::certificates;
+
+use crate::command_line::process::{self, Invocation, http_client};
+use crate::support::{database, ports};
 
 #[tokio::test]
 async fn what_lacks_is_told_with_what_to_do() {
     let url = database::create().await;
-    let (_folder, files) = certificates();
+    let (_folder, files) = process::certificates();
     for (settings, told, untold) in [
         (
             vec![],
@@ -49,5 +51,51 @@ async fn what_lacks_is_told_with_what_to_do() {
             assert!(!said.contains(text), "{text}:\n{said}");
         }
         serve.terminate().await;
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_expires_soon_is_told_and_measured() {
+    let url = database::create().await;
+    let now = chrono::Utc::now();
+    // They hold for 397 days from the moment that they are made for.
+    for (days_left, level, word) in [
+        (-2_i64, Some("ERROR"), "has expired"),
+        (2, Some("ERROR"), "expires within days"),
+        (20, Some("WARN"), "expires soon"),
+        (25, None, "certificate"),
+    ] {
+        let folder = tempfile::TempDir::new().unwrap();
+        let made = now - chrono::TimeDelta::days(397 - days_left);
+        let files = certificates::ensure(folder.path(), &[], made).unwrap();
+        let metrics = ports::local_address();
+        let mut serve = Invocation::serve(&url, &files)
+            .set("METRICS__LISTEN", metrics.to_string())
+            .set("RELAY__CA_FILE", &files.ca)
+            .set("RELAY__HOST", "127.0.0.1")
+            .set("RELAY__FROM", "billing@gateway.example")
+            .start();
+        serve.ready().await;
+        let scraped = http_client().get(format!("http://{metrics}/metrics"));
+        let scraped = scraped.send().await.unwrap().text().await.unwrap();
+        let expires = (made + chrono::TimeDelta::days(397)).timestamp();
+        for setting in ["tls.certificate", "relay.ca_file"] {
+            let sample =
+                format!("mailgate_certificate_expiry_timestamp_seconds{{setting=\"{setting}\"}}");
+            assert!(
+                scraped.contains(&format!("{sample} {expires}\n")),
+                "{scraped}"
+            );
+        }
+        serve.terminate().await;
+        let said = serve.stderr();
+        for setting in ["tls.certificate", "relay.ca_file"] {
+            let setting = format!("\"setting\":\"{setting}\"");
+            let lines: Vec<&str> = said.lines().filter(|it| it.contains(&setting)).collect();
+            assert_eq!(lines.len(), usize::from(level.is_some()), "{said}");
+            if let (Some(level), [line]) = (level, lines.as_slice()) {
+                assert!(line.contains(level) && line.contains(word), "{line}");
+            }
+        }
     }
 }

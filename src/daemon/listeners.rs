@@ -1,0 +1,74 @@
+//! The addresses that the settings name, listened on: all of them, or a line on each that is taken.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+
+use super::DaemonError;
+use super::systemd::Inherited;
+use crate::config::Settings;
+
+/// Every address that the settings name, listened on, unless somebody else does already.
+pub(super) struct Listeners {
+    pub(super) http: TcpListener,
+    pub(super) starttls: Option<TcpListener>,
+    pub(super) implicit_tls: Option<TcpListener>,
+    pub(super) metrics: Option<TcpListener>,
+}
+
+impl Listeners {
+    pub(super) async fn bind(
+        settings: &Settings,
+        mut inherited: Inherited,
+    ) -> Result<Self, DaemonError> {
+        let smtp = &settings.smtp;
+        let mut taken = Vec::new();
+        let mut bind_some = async |setting, address| match (inherited.remove(setting), address) {
+            (Some(listener), _) => Some(listener),
+            (None, Some(address)) => {
+                let bound = bind(setting, address).await;
+                bound.map_err(|error| taken.push(error)).ok()
+            }
+            (None, None) => None,
+        };
+        let starttls = bind_some("smtp.starttls_listen", smtp.starttls_listen).await;
+        let implicit_tls = bind_some("smtp.tls_listen", smtp.tls_listen).await;
+        let metrics = bind_some("metrics.listen", settings.metrics_listen).await;
+        let http = bind_some("http.listen", Some(settings.http_listen)).await;
+        match http {
+            Some(http) if taken.is_empty() => Ok(Self {
+                http,
+                starttls,
+                implicit_tls,
+                metrics,
+            }),
+            _ => Err(DaemonError::Taken(taken)),
+        }
+    }
+
+    /// The real address, where port 0 was asked for.
+    pub(super) fn http_address(&self, address: SocketAddr) -> Result<SocketAddr, DaemonError> {
+        self.http
+            .local_addr()
+            .map_err(|source| DaemonError::Listen {
+                setting: "http.listen",
+                address,
+                source,
+            })
+    }
+}
+
+/// Listens on the address of a setting.
+///
+/// # Errors
+///
+/// [`DaemonError::Listen`].
+pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, DaemonError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| DaemonError::Listen {
+            setting,
+            address,
+            source,
+        })
+}

@@ -1,0 +1,21 @@
+//! Looks whether the database is there.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::pause;
+use crate::storage::readiness::Readiness;
+
+/// How often it looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Runs until `stop`.
+pub async fn run(readiness: Readiness, stop: CancellationToken) {
+    while pause(EVERY, &stop).await {
+        tokio::select! {
+            () = readiness.look() => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
