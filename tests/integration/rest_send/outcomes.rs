@@ -203,7 +203,13 @@ async fn without_its_database_the_gateway_asks_to_come_again() {
         .parse()
         .unwrap();
     assert!(Duration::from_secs(seconds) <= Duration::from_mins(1));
-    let answer = Answer::to(request_to(&gateway, Method::GET, "/readyz")).await;
+    let readyz = || request_to(&gateway, Method::GET, "/readyz");
+    gateway
+        .eventually("a look that finds the database gone", async |_| {
+            readyz().send().await.unwrap().status() == 503
+        })
+        .await;
+    let answer = Answer::to(readyz()).await;
     assert_eq!(answer.problem(), (503, "unavailable"));
     let alive = request_to(&gateway, Method::GET, "/healthz")
         .send()
