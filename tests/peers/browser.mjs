@@ -8,6 +8,7 @@
 //   javascript       false: pages run no scripts (default: true)
 //   allowRefused     true: what the browser refuses doesn't fail the run (default: false)
 //   userDataFolder   an empty folder for the browser's profile
+//   stepSeconds      how long one step may take
 //   limitSeconds     how long all steps together may take
 //
 // A step is an object with one member. A selector is one of Playwright's: CSS, `text=Send`,
@@ -30,8 +31,7 @@ import { createRequire } from 'node:module';
 const { chromium } = createRequire(process.execPath)('playwright-core');
 
 const CHROMIUM = '/usr/bin/chromium';
-/** Longest that one step may take, and how often a page is looked at; in milliseconds. */
-const STEP_TIME = 60_000;
+/** How often a page is looked at; in milliseconds. */
 const POLL_TIME = 50;
 
 const ARGUMENTS = [
@@ -53,6 +53,8 @@ const REFUSED = /Content Security Policy|^Refused to /;
 
 const plan = JSON.parse(readFileSync(0, 'utf8'));
 const { steps, viewport, javascript = true, allowRefused = false } = plan;
+/** Longest that one step may take; in milliseconds. */
+const STEP_TIME = plan.stepSeconds * 1000;
 const deadline = Date.now() + plan.limitSeconds * 1000;
 
 let consoleErrors = [];

@@ -172,7 +172,8 @@ async fn a_step_that_fails_is_named() {
         let site = &site;
         async move {
             let steps = [Step::goto(site), step, Step::expect_text("never reached")];
-            let failure = Browser::phone().try_run(&steps).await.unwrap_err();
+            let browser = Browser::phone().impatient();
+            let failure = browser.try_run(&steps).await.unwrap_err();
             assert!(failure.starts_with("step 2 {"), "{failure}");
             assert!(failure.contains(reason), "{failure}");
         }
