@@ -23,4 +23,7 @@ ALTER TABLE mailboxes
     -- When it was last asked, or is being asked: whoever asked earlier has nothing to store any more.
     ADD COLUMN addresses_asked_at timestamptz;
 
+-- Whose own address another mailbox's alias is, connected or not.
+CREATE INDEX mailboxes_by_address ON mailboxes (app_id, email_lookup);
+
 CREATE INDEX mailboxes_addresses_due ON mailboxes (addresses_due_at) WHERE status = 'active';

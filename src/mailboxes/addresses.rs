@@ -33,7 +33,8 @@ const FRESH: TimeDelta = TimeDelta::minutes(1);
 
 /// What a new mailbox may send as beside its own address.
 pub(super) struct Aliases {
-    pub(super) addresses: Vec<EmailAddress>,
+    /// `None`: nobody knows at the moment, so those that are known stay.
+    pub(super) addresses: Option<Vec<EmailAddress>>,
     /// When its provider is asked again.
     pub(super) due_at: DateTime<Utc>,
 }
@@ -56,12 +57,14 @@ impl Mailboxes {
         };
         let due_at = now + wait_after(told.as_ref().err());
         if let Err(error) = &told {
-            tracing::info!(%error, "a new mailbox can't be asked what it may send as: nothing but its own address for now");
+            tracing::info!(%error, "a mailbox that is being connected can't be asked what it may send as");
         }
-        Aliases {
-            addresses: told.unwrap_or_default(),
-            due_at,
-        }
+        let addresses = match told {
+            Ok(addresses) => Some(addresses),
+            Err(ReadError::Forbidden(_)) => Some(Vec::new()),
+            Err(_) => None,
+        };
+        Aliases { addresses, due_at }
     }
 
     /// Claims mailboxes whose providers are to be asked.
@@ -118,12 +121,16 @@ impl Mailboxes {
 
     /// Asks with the mailbox's own token. One that doesn't need to be asked isn't opened.
     async fn ask_aliases(&self, mailbox: &Mailbox) -> Result<Vec<EmailAddress>, AskError> {
-        let provider = (self.providers.get(mailbox.plugin))
-            .filter(|provider| provider.tells_aliases(&mailbox.scopes));
-        let own = EmailAddress::parse(&mailbox.email);
-        let (Some(provider), Ok(own)) = (provider, own) else {
-            return Ok(Vec::new());
+        let Some(provider) = self.providers.get(mailbox.plugin) else {
+            return Err(AskError::Read(ReadError::unavailable(
+                "its plugin is switched off",
+            )));
         };
+        let own = EmailAddress::parse(&mailbox.email);
+        let Ok(own) = own else { return Ok(Vec::new()) };
+        if !provider.tells_aliases(&mailbox.scopes) {
+            return Ok(Vec::new());
+        }
         let own = &own;
         let question = |account: Account| async move { ask(provider, &account, own).await };
         self.ask_reader(mailbox, question).await

@@ -349,7 +349,7 @@ impl Mailboxes {
         )
         .await?;
         let told = Told {
-            addresses: Some(&grant.aliases.addresses),
+            addresses: grant.aliases.addresses.as_deref(),
             asked_at: now,
             due_at: grant.aliases.due_at,
         };

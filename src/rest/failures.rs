@@ -78,6 +78,11 @@ impl Failures {
             let cause = failure.cause.as_deref();
             tracing::warn!(%method, route, status, code, cause, milliseconds, kept_back, "a request failed");
         } else if answered.status.is_client_error() && answered.authenticated {
+            // Whoever is told to slow down may go on asking.
+            let is_bounded = answered.status == StatusCode::TOO_MANY_REQUESTS;
+            if is_bounded && self.turn(false).is_none() {
+                return;
+            }
             tracing::info!(%method, route, status, code, fields, milliseconds, "a request was refused");
         } else {
             tracing::debug!(%method, route, status, milliseconds, "request");

@@ -317,6 +317,11 @@ impl Sending {
                     }
                 };
             }
+            // It may have arrived, so it stays in hand until it is known.
+            Err(error) if outcome_unknown => {
+                tracing::error!(log_id = %id, %error, "a message that may have arrived could not be stored: it is looked up later");
+                return Err(SendError::Unknown);
+            }
             Err(error) => error,
         };
         self.withdraw(id, first.facts.app, first.key);

@@ -59,7 +59,8 @@ pub async fn confirm(
 /// What the database said.
 pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE gateways SET ended_at = now() WHERE id = $1 AND ended_at IS NULL",
+        "UPDATE gateways SET ended_at = now()
+         WHERE id = (SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR UPDATE)",
         id.0,
     )
     .execute(connection)

@@ -9,7 +9,8 @@ use crate::types::ids::AppId;
 use crate::types::plugin::Plugin;
 
 /// Which of an app's mailboxes is wanted. Of several, it is the one whose own address is asked for, then one that was
-/// connected by a connect session, then the one connected first.
+/// connected by a connect session, then the one connected first. In an app of many users nobody sends as an alias that
+/// is another user's own address, connected or not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The app.
@@ -182,6 +183,12 @@ async fn find_by_addresses(
                  FROM mailbox_addresses JOIN mailboxes ON mailboxes.id = credential_id
                  WHERE mailbox_addresses.app_id = asked.app_id
                    AND address_lookup = asked.email_lookup AND status = 'active'
+                   AND mailboxes.app_id = asked.app_id
+                   AND NOT EXISTS (
+                     SELECT 1 FROM mailboxes AS own JOIN apps ON apps.id = own.app_id
+                     WHERE own.app_id = asked.app_id AND own.email_lookup = asked.email_lookup
+                       AND own.user_key <> mailboxes.user_key AND apps.multiuser
+                   )
              ) AS candidates
              WHERE (asked.plugin IS NULL OR plugin = asked.plugin)
                AND (asked.user_id IS NULL OR user_key IN (

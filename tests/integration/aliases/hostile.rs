@@ -53,8 +53,13 @@ async fn whatever_is_answered_the_mailbox_is_connected() {
         ((200, "{}".to_owned()), 1),
         ((200, list(&many)), 201),
         ((200, list(&odd)), 2),
-        ((200, list(&["x".repeat(5_000_000)])), 1),
-        ((302, String::new()), 1),
+        // What passes takes nothing away, and what is no longer granted does.
+        ((200, list(&["x".repeat(5_000_000)])), 2),
+        ((302, String::new()), 2),
+        (refused(429, "rateLimitExceeded"), 2),
+        (refused(500, "backendError"), 2),
+        ((200, "{}".to_owned()), 2),
+        (refused(403, "insufficientPermissions"), 1),
     ] {
         let named = format!("{} {:.60}", fault.0, fault.1);
         stand_in.fail_send_as(Some(fault));

@@ -105,9 +105,9 @@ pub(super) fn accepted(body: Value) -> Option<Vec<String>> {
         return None;
     };
     let entries = match answer.remove("sendAs") {
-        None => Vec::new(),
         Some(Value::Array(entries)) => entries,
-        Some(_) => return None,
+        // Every account has one at least, its own.
+        _ => return None,
     };
     let entries = entries
         .into_iter()
@@ -139,8 +139,14 @@ mod tests {
         ] });
         let expected = ["ada@example.com", "sales@example.com"].map(str::to_owned);
         assert_eq!(accepted(answer), Some(expected.to_vec()));
-        assert_eq!(accepted(json!({})), Some(Vec::new()));
-        for nonsense in [json!(null), json!([]), json!({ "sendAs": 7 }), json!("x")] {
+        assert_eq!(accepted(json!({ "sendAs": [] })), Some(Vec::new()));
+        for nonsense in [
+            json!({}),
+            json!(null),
+            json!([]),
+            json!({ "sendAs": 7 }),
+            json!("x"),
+        ] {
             assert_eq!(accepted(nonsense), None);
         }
     }

@@ -107,7 +107,9 @@ impl OAuthClient {
     ///
     /// [`OAuthError`].
     pub async fn proxies(&self, access_token: &SecretString) -> Result<Vec<String>, OAuthError> {
-        Ok(self.userinfo(access_token).await?.proxies())
+        // What is told unasked has none, and would be taken for an account without any.
+        let (status, body) = self.ask_for_account(access_token, self.selection()).await?;
+        Ok(read_claims(status, &body)?.proxies())
     }
 
     /// Whether the account is in a directory that tells what else it goes by.
@@ -129,11 +131,7 @@ impl OAuthClient {
         } else {
             asked?
         };
-        if !status.is_success() {
-            return Err(refusal(status, &body));
-        }
-        serde_json::from_slice(&body)
-            .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))
+        read_claims(status, &body)
     }
 
     /// What Graph's `/me` has to be asked for, since it doesn't tell `proxyAddresses` by itself (user-get).
@@ -223,6 +221,14 @@ impl Claims {
             .or(self.mail)
             .ok_or(OAuthError::Nonsense("the account's data has no address"))
     }
+}
+
+fn read_claims(status: StatusCode, body: &[u8]) -> Result<Claims, OAuthError> {
+    if !status.is_success() {
+        return Err(refusal(status, body));
+    }
+    serde_json::from_slice(body)
+        .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))
 }
 
 /// The claims of a JSON Web Token (RFC 7519 §3), its signature aside.
