@@ -107,8 +107,12 @@ impl OAuthClient {
     ///
     /// [`OAuthError`].
     pub async fn proxies(&self, access_token: &SecretString) -> Result<Vec<String>, OAuthError> {
-        // What is told unasked has none, and would be taken for an account without any.
-        let (status, body) = self.ask_for_account(access_token, self.selection()).await?;
+        let asked = self.ask_for_account(access_token, self.selection()).await;
+        let (status, body) = asked?;
+        // An account of no directory, or of one that doesn't tell.
+        if matches!(status.as_u16(), 400 | 403) {
+            return Ok(Vec::new());
+        }
         Ok(read_claims(status, &body)?.proxies())
     }
 
