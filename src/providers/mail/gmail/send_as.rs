@@ -104,10 +104,9 @@ pub(super) fn accepted(body: Value) -> Option<Vec<String>> {
     let Value::Object(mut answer) = body else {
         return None;
     };
-    let entries = match answer.remove("sendAs") {
-        Some(Value::Array(entries)) => entries,
-        // Every account has one at least, its own.
-        _ => return None,
+    // Every account has one at least, its own.
+    let Some(Value::Array(entries)) = answer.remove("sendAs") else {
+        return None;
     };
     let entries = entries
         .into_iter()
