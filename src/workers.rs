@@ -12,6 +12,7 @@ mod lease;
 mod mailboxes;
 mod notices;
 mod partitions;
+mod places;
 mod retry;
 mod sessions;
 mod used_links;

@@ -1,6 +1,24 @@
 //! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. How one ends is in
 //! [`end`], what one may send as in [`addresses`].
 
+/// The mailbox of a row that has more beside it.
+macro_rules! mailbox_of {
+    ($row:ident) => {
+        $crate::storage::mailboxes::Mailbox::try_from($crate::storage::mailboxes::Row {
+            id: $row.id,
+            user_key: $row.user_key,
+            plugin: $row.plugin,
+            email: $row.email,
+            scopes: $row.scopes,
+            refresh_token_sealed: $row.refresh_token_sealed,
+            access_token_sealed: $row.access_token_sealed,
+            access_token_expires_at: $row.access_token_expires_at,
+            token_generation: $row.token_generation,
+            parked_until: $row.parked_until,
+        })
+    };
+}
+
 pub mod addresses;
 pub mod count;
 pub mod due;

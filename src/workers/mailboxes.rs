@@ -1,14 +1,13 @@
 //! What is done for connected mailboxes without being asked: replies are looked for, and unused tokens
 //! refreshed.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::pause;
+use super::places::Places;
 use crate::mailboxes::{Mailboxes, REPLY_PLACES};
 use crate::storage::outage::trouble;
 
@@ -23,13 +22,13 @@ const FORGET: Duration = Duration::from_hours(1);
 
 /// Looks for replies until `stop`.
 pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
-    let places = Arc::new(Semaphore::new(REPLY_PLACES));
+    let places = Places::new(REPLY_PLACES, tracker, stop.clone());
     let mut forgot_at: Option<Instant> = None;
     loop {
         if let Err(error) = mailboxes.store_senders().await {
             trouble!(error, error, "mailboxes that have sent can't be noted");
         }
-        if let Err(error) = look(&mailboxes, &places, &tracker, &stop).await {
+        if let Err(error) = look(&mailboxes, &places).await {
             trouble!(
                 error,
                 error,
@@ -49,30 +48,14 @@ pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: Cancellat
 }
 
 /// Begins as many looks as there are places for.
-async fn look(
-    mailboxes: &Mailboxes,
-    places: &Arc<Semaphore>,
-    tracker: &TaskTracker,
-    stop: &CancellationToken,
-) -> Result<(), sqlx::Error> {
-    let free = places.available_permits();
+async fn look(mailboxes: &Mailboxes, places: &Places) -> Result<(), sqlx::Error> {
+    let free = places.free();
     if free == 0 {
         return Ok(());
     }
     for look in mailboxes.claim_reply_looks(free).await? {
-        // Only this loop takes places, so there is one for each.
-        let Ok(place) = Arc::clone(places).try_acquire_owned() else {
-            return Ok(());
-        };
-        let (mailboxes, stop) = (mailboxes.clone(), stop.clone());
-        tracker.spawn(async move {
-            let _place = place;
-            // A look that is cut off leaves its mailbox as it was.
-            tokio::select! {
-                () = mailboxes.look_for_replies(look) => {}
-                () = stop.cancelled() => {}
-            }
-        });
+        let mailboxes = mailboxes.clone();
+        places.begin(async move { mailboxes.look_for_replies(look).await });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use super::{Mailbox, Row};
+use super::Mailbox;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, CredentialId};
 use crate::types::plugin::Plugin;
@@ -105,20 +105,9 @@ pub async fn claim_due(
     .await?;
     rows.into_iter()
         .map(|row| {
-            let mailbox = Row {
-                id: row.id,
-                user_key: row.user_key,
-                plugin: row.plugin,
-                email: row.email,
-                scopes: row.scopes,
-                refresh_token_sealed: row.refresh_token_sealed,
-                access_token_sealed: row.access_token_sealed,
-                access_token_expires_at: row.access_token_expires_at,
-                token_generation: row.token_generation,
-                parked_until: row.parked_until,
-            };
+            let mailbox = mailbox_of!(row)?;
             Ok(AddressLook {
-                mailbox: Mailbox::try_from(mailbox)?,
+                mailbox,
                 asked_at: row.asked_at,
             })
         })

@@ -83,21 +83,10 @@ pub async fn claim_reply_looks(
     .await?;
     rows.into_iter()
         .map(|row| {
-            let mailbox = Row {
-                id: row.id,
-                user_key: row.user_key,
-                plugin: row.plugin,
-                email: row.email,
-                scopes: row.scopes,
-                refresh_token_sealed: row.refresh_token_sealed,
-                access_token_sealed: row.access_token_sealed,
-                access_token_expires_at: row.access_token_expires_at,
-                token_generation: row.token_generation,
-                parked_until: row.parked_until,
-            };
+            let mailbox = mailbox_of!(row)?;
             Ok(ReplyLook {
                 app: AppId(row.app_id),
-                mailbox: Mailbox::try_from(mailbox)?,
+                mailbox,
                 aliases: row.aliases,
                 last_sent_at: row.last_sent_at,
                 cursor: row.replies_cursor,

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Mailbox, Row};
+use super::Mailbox;
 use crate::types::ids::AppId;
 use crate::types::plugin::Plugin;
 
@@ -77,20 +77,9 @@ fn put(
         let number = usize::try_from(row.place - 1).ok();
         let place = number.and_then(|number| found.get_mut(*places.get(number)?));
         if let Some(place) = place {
-            let mailbox = Row {
-                id: row.id,
-                user_key: row.user_key,
-                plugin: row.plugin,
-                email: row.email,
-                scopes: row.scopes,
-                refresh_token_sealed: row.refresh_token_sealed,
-                access_token_sealed: row.access_token_sealed,
-                access_token_expires_at: row.access_token_expires_at,
-                token_generation: row.token_generation,
-                parked_until: row.parked_until,
-            };
+            let mailbox = mailbox_of!(row)?;
             *place = Some(Chosen {
-                mailbox: Mailbox::try_from(mailbox)?,
+                mailbox,
                 address: row.address,
             });
         }
