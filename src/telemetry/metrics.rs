@@ -70,7 +70,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_provider_switched_off_total", Kind::Counter, "Messages that wait because the provider's interface is not switched on for the OAuth client: the operator's affair", &[PLUGIN]),
     ("mailgate_replies_total", Kind::Counter, "Replies that were found", &[PLUGIN]),
     ("mailgate_reply_looks_failed_total", Kind::Counter, "Looks for replies that failed", &[]),
-    ("mailgate_address_reads_total", Kind::Counter, "Times that providers were asked what a mailbox may send as, by what came of it", &[("outcome", &["read", "forbidden", "failed"])]),
+    ("mailgate_address_reads_total", Kind::Counter, "Requests to providers for the addresses that a mailbox may send as, by outcome", &[("outcome", &["read", "forbidden", "failed"])]),
     ("mailgate_webhook_attempts_total", Kind::Counter, "Attempts to deliver a webhook: taken by the receiver, failed, or failed with no attempt after it", &[WEBHOOK]),
     ("mailgate_webhook_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Time that one attempt to deliver a webhook took", &[WEBHOOK]),
     ("mailgate_webhook_unrecorded_total", Kind::Counter, "Attempts to deliver a webhook that were made and not recorded: they may be made again", &[]),
