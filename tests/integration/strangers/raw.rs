@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -120,4 +122,20 @@ impl Raw {
         self.received.drain(..consumed);
         Some(answered)
     }
+}
+
+/// What the first `wanted` of these connections come to, in the order in which they do: an answer, or an end without
+/// one. Fewer where the others stay as they are.
+pub async fn first_of(clients: &mut [Raw], wanted: usize) -> Vec<Option<Answered>> {
+    let mut waiting: FuturesUnordered<_> = clients.iter_mut().map(Raw::read).collect();
+    let mut came = Vec::new();
+    let all = async {
+        while came.len() < wanted
+            && let Some(next) = waiting.next().await
+        {
+            came.push(next);
+        }
+    };
+    let _ = timeout(PATIENCE, all).await;
+    came
 }
