@@ -2,6 +2,7 @@
 
 pub mod audit;
 mod authenticate;
+mod caller;
 mod create;
 mod hold_back;
 mod own;
@@ -18,6 +19,7 @@ use sqlx::PgPool;
 use crate::config::{Limits, PayprovSettings};
 use crate::storage::apps;
 use crate::storage::gathered::Gathered;
+use crate::storage::known::Known;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
 use crate::types::subscription::SubscriptionStatus;
@@ -25,6 +27,7 @@ use crate::types::subscription::SubscriptionStatus;
 pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::Subscriber;
 pub use authenticate::{AuthenticateError, PresentedKey};
+pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
 use hold_back::HeldBack;
 pub use own::ChangeError;
@@ -36,6 +39,9 @@ use sessions::Sessions;
 pub use show::{AppCredentials, ShowError};
 use slow_down::Failures;
 
+/// Apps that are remembered at most: some 300 bytes each.
+const KNOWN: usize = 20_000;
+
 /// Subscribers and apps.
 #[derive(Debug, Clone)]
 pub struct Accounts {
@@ -46,7 +52,7 @@ pub struct Accounts {
     held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
     sessions: Arc<Sessions>,
-    by_send_key: Arc<Gathered<Vec<Vec<u8>>, SendingApp>>,
+    by_send_key: Arc<Known<Vec<Vec<u8>>, SendingApp>>,
     beginning: Beginning,
 }
 
@@ -89,7 +95,7 @@ impl Accounts {
             Box::pin(apps::find_by_send_keys(connection, keys))
         });
         Self {
-            by_send_key: Arc::new(by_send_key),
+            by_send_key: Arc::new(Known::new(by_send_key, KNOWN)),
             beginning: Beginning::new(payprov),
             pool,
             seal_keys,

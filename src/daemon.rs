@@ -193,6 +193,7 @@ pub async fn start_on(
         pool.clone(),
         Arc::clone(&clock),
         Arc::clone(&providers),
+        accounts.clone(),
         mailboxes.clone(),
         start_journal(&pool, &clock, &lease, shutdown),
         lease,
@@ -231,7 +232,6 @@ pub async fn start_on(
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = Submission {
         accounts: accounts.clone(),
-        mailboxes: mailboxes.clone(),
         sending: sending.clone(),
         hostname,
         clock: Arc::clone(&clock),

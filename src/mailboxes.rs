@@ -24,14 +24,17 @@ use tokio_util::task::TaskTracker;
 use crate::config::{MailboxSettings, PluginSettings};
 use crate::providers::mail::MailProviders;
 use crate::storage::gathered::Gathered;
-use crate::storage::mailboxes::{self, Wanted};
+use crate::storage::known::Known;
+use crate::storage::mailboxes;
 use crate::types::clock::SharedClock;
 use crate::types::plugin::Plugin;
 use crate::types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::addresses::AddressLook;
-pub use crate::storage::mailboxes::{Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox};
+pub use crate::storage::mailboxes::{
+    Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
+};
 pub use addresses::PLACES as ADDRESS_PLACES;
 pub use ask::AskError;
 pub use authorize::{BeginError, ConnectLink, LinkOrigin};
@@ -42,6 +45,9 @@ pub use replies::PLACES as REPLY_PLACES;
 use replies::Senders;
 use token::Flights;
 pub use token::TokenError;
+
+/// Choices that are remembered at most: some 4 KiB each, most of it the tokens, sealed.
+const KNOWN: usize = 5_000;
 
 /// The connected mailboxes.
 #[derive(Debug, Clone)]
@@ -54,7 +60,7 @@ pub struct Mailboxes {
     senders: Arc<Senders>,
     tracker: TaskTracker,
     settings: Arc<MailboxSettings>,
-    wanted: Arc<Gathered<Wanted, Chosen>>,
+    wanted: Arc<Known<Wanted, Chosen>>,
 }
 
 impl Mailboxes {
@@ -73,7 +79,7 @@ impl Mailboxes {
             Box::pin(mailboxes::find_wanted(connection, wanted))
         });
         Self {
-            wanted: Arc::new(wanted),
+            wanted: Arc::new(Known::new(wanted, KNOWN)),
             pool,
             seal_keys,
             clock,

@@ -12,6 +12,7 @@ pub mod journal;
 mod keeper;
 mod leaving;
 mod minimal;
+mod outcome;
 mod pace;
 mod pipeline;
 pub mod prepared;
@@ -19,6 +20,7 @@ pub mod quota;
 mod retry;
 mod settle;
 mod spooled;
+mod submit;
 pub mod submitted;
 mod verify;
 mod write;
@@ -31,6 +33,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::Accounts;
 use crate::config::SendingSettings;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
@@ -40,12 +43,13 @@ use crate::types::ids::LogId;
 use crate::types::lease::Lease;
 
 use budget::Budget;
-pub use gate::{Blocked, admit};
+pub use gate::Blocked;
 use held::Held;
 use journal::Journal;
 pub use keeper::{LeaseKeeper, begin};
-pub use pipeline::{Answer, Outcome, Receipt};
+pub use outcome::{Answer, Outcome, Receipt};
 use quota::Quota;
+pub use submit::{Refusal, Request};
 
 /// No outcome can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +80,7 @@ pub struct Sending {
     pool: PgPool,
     clock: SharedClock,
     providers: Arc<MailProviders>,
+    accounts: Accounts,
     mailboxes: Mailboxes,
     journal: Journal,
     settings: Arc<SendingSettings>,
@@ -99,7 +104,7 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// Over a database, the mailboxes and their providers. Messages are sent on the tracker of
+    /// Over a database, the apps, their mailboxes and providers. Messages are sent on the tracker of
     /// `shutdown`, so that a caller who goes away leaves nothing half done.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the gateway")]
     #[must_use]
@@ -107,6 +112,7 @@ impl Sending {
         pool: PgPool,
         clock: SharedClock,
         providers: Arc<MailProviders>,
+        accounts: Accounts,
         mailboxes: Mailboxes,
         journal: Journal,
         lease: Lease,
@@ -125,6 +131,7 @@ impl Sending {
             pool,
             clock,
             providers,
+            accounts,
             mailboxes,
             journal,
             settings,

@@ -14,6 +14,7 @@ pub mod gateways;
 pub mod gathered;
 pub mod idempotency_keys;
 pub mod journal;
+pub mod known;
 pub mod log_retention;
 pub mod mailbox_pace;
 pub mod mailboxes;

@@ -1,6 +1,7 @@
 //! Floor 0: the words that every other floor speaks. No I/O lives here.
 
 pub mod audit;
+pub mod boot_time;
 pub mod budget;
 pub mod clock;
 pub mod connection_limits;

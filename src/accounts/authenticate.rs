@@ -1,7 +1,6 @@
 //! Finds the app behind a send key.
 
 use super::Accounts;
-use crate::storage::apps::SendingApp;
 use crate::storage::subscribers::{self, Subscriber};
 use crate::types::secrets::{ApiSecret, SendKey};
 
@@ -52,19 +51,5 @@ impl Accounts {
         subscribers::find_by_api_secret(&mut connection, &secret.digests)
             .await?
             .ok_or(AuthenticateError::Wrong)
-    }
-
-    /// The app that the key opens at this moment, with its subscriber's status: a key that was
-    /// renewed or whose app was deleted since opens nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthenticateError`].
-    pub async fn app_by_send_key(
-        &self,
-        key: &PresentedKey,
-    ) -> Result<SendingApp, AuthenticateError> {
-        let app = self.by_send_key.ask(&key.digests).await?;
-        app.ok_or(AuthenticateError::Wrong)
     }
 }

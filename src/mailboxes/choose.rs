@@ -5,7 +5,7 @@ use crate::storage::mailboxes::{
     self, Chosen, ConnectedUser, FormerMailbox, Mailbox, Wanted, addresses,
 };
 use crate::types::email_address::EmailAddress;
-use crate::types::ids::{AppId, CredentialId};
+use crate::types::ids::{AppId, AppVersion, CredentialId};
 use crate::types::plugin::Plugin;
 
 impl Mailboxes {
@@ -27,23 +27,10 @@ impl Mailboxes {
             plugin,
             address_lookup: None,
         };
-        self.wanted.ask(&wanted).await
+        self.choose(&wanted).await
     }
 
-    /// The app's active mailbox that may send as this address: the one whose own it is, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn for_address(
-        &self,
-        app: AppId,
-        address: &EmailAddress,
-    ) -> Result<Option<Chosen>, sqlx::Error> {
-        self.for_sender(app, None, None, address).await
-    }
-
-    /// The same among those of an end user and a plugin, where they are given (as for
+    /// The app's active mailbox that may send as this address: the one whose own it is, if there is one; among those of an end user and a plugin, where they are given (as for
     /// [`Self::for_user`]).
     ///
     /// # Errors
@@ -62,41 +49,56 @@ impl Mailboxes {
             plugin,
             address_lookup: Some(address.lookup_key()),
         };
-        self.wanted.ask(&wanted).await
+        self.choose(&wanted).await
     }
 
-    /// The mailbox that was disconnected last, among those that [`Self::for_user`] and [`Self::for_sender`] would
-    /// have chosen from.
+    /// The mailbox that is wanted.
     ///
     /// # Errors
     ///
     /// What the database said.
-    pub async fn former(
-        &self,
-        app: AppId,
-        user: Option<&str>,
-        plugin: Option<Plugin>,
-        address: Option<&EmailAddress>,
-    ) -> Result<Option<FormerMailbox>, sqlx::Error> {
-        let lookup = address.map(EmailAddress::lookup_key);
-        let mut connection = self.pool.acquire().await?;
-        mailboxes::find_former(&mut connection, app, user, plugin, lookup.as_deref()).await
+    pub async fn choose(&self, wanted: &Wanted) -> Result<Option<Chosen>, sqlx::Error> {
+        self.wanted.ask(wanted).await
     }
 
-    /// Up to `limit` addresses that the mailboxes may send as that [`Self::for_user`] would have chosen from.
+    /// What was chosen last, if it is as of `version` and there is no need to read the mailbox anew: its token
+    /// lives.
+    #[must_use]
+    pub fn remembered(&self, wanted: &Wanted, version: Option<AppVersion>) -> Option<Chosen> {
+        let chosen = self.wanted.last(wanted)?;
+        let holds = version.is_some() && chosen.version == version;
+        if holds && self.has_living_token(&chosen.mailbox) {
+            return Some(chosen);
+        }
+        self.wanted.forget(wanted);
+        None
+    }
+
+    /// A mailbox is to be read anew before its next message.
+    pub fn forget(&self, mailbox: &Mailbox) {
+        self.wanted.retain(|chosen| chosen.mailbox.id != mailbox.id);
+    }
+
+    /// The mailbox that was disconnected last among those that are wanted.
     ///
     /// # Errors
     ///
     /// What the database said.
-    pub async fn addresses(
-        &self,
-        app: AppId,
-        user: Option<&str>,
-        plugin: Option<Plugin>,
-        limit: i64,
-    ) -> Result<Vec<String>, sqlx::Error> {
+    pub async fn former(&self, wanted: &Wanted) -> Result<Option<FormerMailbox>, sqlx::Error> {
+        let (user, lookup) = (wanted.user.as_deref(), wanted.address_lookup.as_deref());
         let mut connection = self.pool.acquire().await?;
-        addresses::list(&mut connection, app, user, plugin, limit).await
+        mailboxes::find_former(&mut connection, wanted.app, user, wanted.plugin, lookup).await
+    }
+
+    /// Up to `limit` addresses that the mailboxes may send as that would be wanted but for theirs.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn addresses(&self, wanted: &Wanted, limit: i64) -> Result<Vec<String>, sqlx::Error> {
+        let user = wanted.user.as_deref();
+        let mut connection = self.pool.acquire().await?;
+        addresses::list(&mut connection, wanted.app, user, wanted.plugin, limit).await
     }
 
     /// Whether a mailbox may send as this address.

@@ -114,15 +114,20 @@ impl Mailboxes {
             .map_err(|_| TokenError::CutOff)?
     }
 
+    /// Whether the stored access token will not lapse at once.
+    pub(super) fn has_living_token(&self, mailbox: &Mailbox) -> bool {
+        mailbox
+            .access_token_expires_at
+            .is_some_and(|end| end > self.clock.now() + SKEW)
+    }
+
     /// The stored token, if it is good.
     fn good_token(
         &self,
         mailbox: &Mailbox,
         refused: Option<i64>,
     ) -> Result<Option<Account>, TokenError> {
-        let lives = mailbox
-            .access_token_expires_at
-            .is_some_and(|end| end > self.clock.now() + SKEW);
+        let lives = self.has_living_token(mailbox);
         match &mailbox.access_token_sealed {
             Some(sealed) if lives && refused.is_none_or(|old| mailbox.token_generation > old) => {
                 Ok(Some(Account {

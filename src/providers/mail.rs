@@ -13,6 +13,7 @@ pub mod received;
 pub mod smtp;
 pub mod transport;
 pub mod verdict;
+mod withheld;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::Doors;
 use super::problem::Problem;
 use super::stranger;
-use crate::accounts::{App, AuthenticateError, PresentedKey, RateDecision, SendingApp, Subscriber};
+use crate::accounts::{App, AuthenticateError, Caller, PresentedKey, RateDecision, Subscriber};
 
 /// Where the middleware finds what the limiter said of a request.
 pub(super) type RateSlot = Arc<OnceLock<RateDecision>>;
@@ -34,8 +34,12 @@ struct OfApp {
     pushable_key: String,
 }
 
-/// The app whose send key came in `X-Send-Key`, or in `X-Api-Key` as older clients have it.
-pub(super) struct KeyedApp(pub(super) SendingApp);
+/// The app whose send key came in `X-Send-Key`, or in `X-Api-Key` as older clients have it; as it was known last,
+/// which is still to be proven.
+pub(super) struct KeyedApp {
+    pub(super) caller: Caller,
+    pub(super) peer: IpAddr,
+}
 
 impl FromRequestParts<Doors> for AuthenticatedSubscriber {
     type Rejection = Problem;
@@ -109,33 +113,56 @@ impl FromRequestParts<Doors> for KeyedApp {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
-        let wrong = |detail| Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail);
-        let presented = credential(&parts.headers, &["x-send-key", "x-api-key"])?
-            .ok_or_else(|| wrong("Put the app's send key into the header X-Send-Key."))?;
-        let presented = doors.accounts.present(presented);
-        let found = match &presented {
-            Some(key) => {
-                let _place = doors.accounts.hold_back(peer(parts), key).await;
-                doors.accounts.app_by_send_key(key).await
-            }
-            None => Err(AuthenticateError::Wrong),
+        let presented =
+            credential(&parts.headers, &["x-send-key", "x-api-key"])?.ok_or_else(|| {
+                invalid_send_key("Put the app's send key into the header X-Send-Key.")
+            })?;
+        let peer = peer(parts);
+        let Some(key) = doors.accounts.present(presented) else {
+            return Err(unknown_send_key(doors, peer).await);
         };
-        if let (Ok(_), Some(key)) = (&found, &presented) {
-            doors.accounts.remember(key);
-        }
-        match found {
-            Ok(app) => {
-                stranger::authenticated(parts);
-                count_call(parts, doors, app.id.0)?;
-                Ok(Self(app))
+        let caller = match doors.accounts.remembered(&key) {
+            Some(caller) => caller,
+            None => {
+                let _place = doors.accounts.hold_back(peer, &key).await;
+                match doors.accounts.caller(&key).await {
+                    Ok(caller) => caller,
+                    Err(error) => return Err(not_let_in(doors, peer, error).await),
+                }
             }
-            Err(AuthenticateError::Database(error)) => Err(Problem::database(&error)),
-            Err(AuthenticateError::Wrong) => {
-                doors.accounts.slow_down(peer(parts), "rest").await;
-                Err(wrong("The send key is not in use."))
-            }
+        };
+        doors.accounts.remember(&key);
+        stranger::authenticated(parts);
+        count_call(parts, doors, caller.app().id.0)?;
+        Ok(Self { caller, peer })
+    }
+}
+
+impl KeyedApp {
+    /// Proves that its key still opens it.
+    pub(super) async fn prove(&mut self, doors: &Doors) -> Result<(), Problem> {
+        match doors.accounts.prove(&mut self.caller).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(not_let_in(doors, self.peer, error).await),
         }
     }
+}
+
+async fn not_let_in(doors: &Doors, peer: IpAddr, error: AuthenticateError) -> Problem {
+    match error {
+        AuthenticateError::Database(error) => Problem::database(&error),
+        AuthenticateError::Wrong => unknown_send_key(doors, peer).await,
+    }
+}
+
+/// What a caller hears whose key opens nothing, which takes longer the more of them come from its address.
+pub(super) async fn unknown_send_key(doors: &Doors, peer: IpAddr) -> Problem {
+    doors.accounts.slow_down(peer, "rest").await;
+    invalid_send_key("The send key is not in use.")
+}
+
+fn invalid_send_key(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "invalid_send_key", detail)
 }
 
 /// What stands in these headers, all of which must say the same.

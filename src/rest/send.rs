@@ -6,30 +6,29 @@ pub(in crate::rest) mod fuzzing;
 mod request;
 mod validate;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::Doors;
-use super::authority::KeyedApp;
+use super::authority::{KeyedApp, unknown_send_key};
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{LARGE, parse};
 use super::whole_body::json_body_within;
 use crate::accounts::SendingApp;
 use crate::compose::Fields;
-use crate::mailboxes::{Chosen, FormerMailbox};
+use crate::mailboxes::{FormerMailbox, Wanted};
 use crate::sending::budget::{Holder, Share};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
-use crate::sending::prepared::Prepared;
-use crate::sending::{Blocked, SendError, admit};
+use crate::sending::prepared::{Draft, PrepareError};
+use crate::sending::{Refusal, Request, SendError};
 use crate::types::budget::NoRoom;
-use crate::types::email_address::EmailAddress;
 use crate::types::moment::iso8601;
 use answer::{QueuedResponse, SentResponse, answer};
 use request::SendRequest;
-use validate::{ValidRequest, validate};
+use validate::{ValidRequest, pk_mismatch, validate};
 
 /// JSON may write a message's byte in several of its own, and base64 takes four for three.
 const JSON_OVERHEAD: usize = 2;
@@ -71,84 +70,92 @@ const COPIES: usize = 2;
 )]
 pub(super) async fn send(
     State(doors): State<Doors>,
-    KeyedApp(app): KeyedApp,
+    mut app: KeyedApp,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    let read = read(&doors, &mut app, &headers, body).await;
+    let read = match read {
+        Ok(read) => read,
+        Err(problem) => {
+            // Nobody hears what is wrong with a request whose key opens nothing any more.
+            app.prove(&doors).await?;
+            return Err(problem);
+        }
+    };
+    let to = read.fields.to.as_str().to_owned();
+    let wanted = read.wanted;
+    let pushable_key = app.caller.app().pushable_key.clone();
+    let request = Request {
+        caller: app.caller,
+        still_means: |before, now| {
+            before.pushable_key == now.pushable_key && before.multiuser == now.multiuser
+        },
+        wanted: wanted.clone(),
+        draft: Draft::of_fields(read.fields, doors.limits.message_bytes),
+        key: read.key,
+        share: read.share,
+    };
+    match doors.sending.submit(request).await {
+        Ok(answered) => answer(answered, to),
+        Err(Refusal::Key) => Err(unknown_send_key(&doors, app.peer).await),
+        Err(Refusal::Changed(now)) if now.pushable_key != pushable_key => Err(pk_mismatch()),
+        Err(Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address)) => {
+            Err(no_mailbox(&doors, &wanted).await)
+        }
+        Err(refusal) => Err(refused(refusal)),
+    }
+}
+
+/// A request that is as it should be.
+struct Read {
+    fields: Fields,
+    wanted: Wanted,
+    key: Option<IdempotencyKey>,
+    share: Share,
+}
+
+async fn read(
+    doors: &Doors,
+    app: &mut KeyedApp,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Read, Problem> {
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
-    let mut share = room_for(&doors, &app, &headers, limit)?;
-    let body = json_body_within(&headers, body, limit, |more| {
+    let mut share = room_for(doors, app.caller.app(), headers, limit)?;
+    let body = json_body_within(headers, body, limit, |more| {
         share.grow(more * COPIES).map_err(overloaded)
     })
     .await?;
-    let key = idempotency_key(&headers, &body)?;
-    let request: SendRequest = off_thread(body.len(), move || parse(&body)).await?;
-    let request = validate(request, &app, doors.limits.recipients)?;
-    if let Some(key) = &key
-        && let Some(answered) = (doors.sending.answer_to(app.id, key).await).map_err(not_sent)?
-    {
-        return answer(answered, request.fields.to.as_str().to_owned());
+    let key = idempotency_key(headers, &body)?;
+    let mut request = understand(doors, app.caller.app(), &body).await;
+    if request.is_err() && !app.caller.is_proven() {
+        // It may be right for the app as it is by now.
+        app.prove(doors).await?;
+        request = understand(doors, app.caller.app(), &body).await;
     }
-    admit(app.subscription_status).map_err(blocked)?;
-    let Chosen { mailbox, address } = choose(&doors, &app, &request).await?;
-    let from = EmailAddress::parse(&address).map_err(|_| no_mailbox(&[]))?;
-    let to = request.fields.to.as_str().to_owned();
-    let prepared = prepare(&doors, request.fields, from).await?;
-    let answered = doors
-        .sending
-        .send(app.id, mailbox, prepared, key, share)
-        .await
-        .map_err(not_sent)?;
-    answer(answered, to)
+    let request = request?;
+    Ok(Read {
+        fields: request.fields,
+        wanted: Wanted {
+            app: app.caller.app().id,
+            user: request.user_id,
+            plugin: request.plugin,
+            address_lookup: request.from.map(|from| from.lookup_key()),
+        },
+        key,
+        share,
+    })
 }
 
-async fn choose(
+async fn understand(
     doors: &Doors,
     app: &SendingApp,
-    request: &ValidRequest,
-) -> Result<Chosen, Problem> {
-    let (user, plugin) = (request.user_id.as_deref(), request.plugin);
-    let mailboxes = &doors.mailboxes;
-    let found = match &request.from {
-        Some(from) => mailboxes.for_sender(app.id, user, plugin, from).await,
-        None => mailboxes.for_user(app.id, user, plugin).await,
-    };
-    if let Some(chosen) = found.map_err(|error| Problem::database(&error))? {
-        return Ok(chosen);
-    }
-    let address = request.from.as_ref();
-    let former = mailboxes.former(app.id, user, plugin, address).await;
-    if let Some(former) = former.map_err(|error| Problem::database(&error))? {
-        return Err(disconnected(&former));
-    }
-    let others = match address {
-        Some(_) => mailboxes.addresses(app.id, user, plugin, NAMED + 1).await,
-        None => Ok(Vec::new()),
-    };
-    Err(no_mailbox(
-        &others.map_err(|error| Problem::database(&error))?,
-    ))
-}
-
-async fn prepare(doors: &Doors, fields: Fields, from: EmailAddress) -> Result<Prepared, Problem> {
-    let limit = doors.limits.message_bytes;
-    let too_large = || {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "message_too_large",
-            format!("The message may have {limit} bytes at most."),
-        )
-    };
-    let size = fields.least_size();
-    if size > limit {
-        return Err(too_large());
-    }
-    let now = doors.clock.now();
-    let prepared = off_thread(size, move || Ok(Prepared::composed(fields, &from, now))).await?;
-    if prepared.message.size() > limit {
-        return Err(too_large());
-    }
-    Ok(prepared)
+    body: &Bytes,
+) -> Result<ValidRequest, Problem> {
+    let read = body.clone();
+    let request: SendRequest = off_thread(body.len(), move || parse(&read)).await?;
+    validate(request, app, doors.limits.recipients)
 }
 
 /// Runs what takes long for `size` bytes off the threads that serve connections.
@@ -159,13 +166,17 @@ async fn off_thread<T: Send + 'static>(
     if size < LARGE {
         return work();
     }
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        Err(Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal_error",
-            "Something went wrong in the gateway.",
-        ))
-    })
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|_| Err(internal_error()))
+}
+
+fn internal_error() -> Problem {
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "internal_error",
+        "Something went wrong in the gateway.",
+    )
 }
 
 /// Room that is taken as the request comes. One that tells its length is refused before it comes where there is
@@ -216,6 +227,30 @@ fn idempotency_key(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotenc
     }
 }
 
+fn refused(refusal: Refusal) -> Problem {
+    match refusal {
+        Refusal::Send(error) => not_sent(error),
+        Refusal::Blocked(blocked) => Problem::new(
+            StatusCode::PAYMENT_REQUIRED,
+            "subscription_blocked",
+            format!("{blocked}."),
+        ),
+        Refusal::Unpreparable(PrepareError::TooLarge(limit)) => Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "message_too_large",
+            format!("The message may have {limit} bytes at most."),
+        ),
+        Refusal::Changed(_) | Refusal::Unpreparable(PrepareError::Changed) => {
+            Problem::unavailable()
+        }
+        Refusal::Database(error) => Problem::database(&error),
+        // The first three are worded where more is known of the caller.
+        Refusal::Key
+        | Refusal::NoMailbox
+        | Refusal::Unpreparable(PrepareError::Address | PrepareError::CutOff) => internal_error(),
+    }
+}
+
 fn not_sent(error: SendError) -> Problem {
     let text = format!("{error}.");
     match error {
@@ -237,12 +272,22 @@ fn not_sent(error: SendError) -> Problem {
     }
 }
 
-fn blocked(blocked: Blocked) -> Problem {
-    Problem::new(
-        StatusCode::PAYMENT_REQUIRED,
-        "subscription_blocked",
-        format!("{blocked}."),
-    )
+/// Why nobody is there to send: a mailbox that was disconnected, or what could have been sent as.
+async fn no_mailbox(doors: &Doors, wanted: &Wanted) -> Problem {
+    let mailboxes = &doors.mailboxes;
+    let found = async {
+        if let Some(former) = mailboxes.former(wanted).await? {
+            return Ok(disconnected(&former));
+        }
+        let others = match wanted.address_lookup {
+            Some(_) => mailboxes.addresses(wanted, NAMED + 1).await?,
+            None => Vec::new(),
+        };
+        Ok(none_matches(&others))
+    };
+    found
+        .await
+        .unwrap_or_else(|error: sqlx::Error| Problem::database(&error))
 }
 
 fn disconnected(former: &FormerMailbox) -> Problem {
@@ -258,7 +303,7 @@ fn disconnected(former: &FormerMailbox) -> Problem {
 }
 
 /// `addresses` are what could have been sent as, if `from` is the reason.
-fn no_mailbox(addresses: &[String]) -> Problem {
+fn none_matches(addresses: &[String]) -> Problem {
     let reason = "No connected mailbox of the app matches user_id, plugin and from.";
     let detail = if addresses.is_empty() {
         reason.to_owned()

@@ -47,7 +47,7 @@ impl Sending {
     /// Submits a message once. A token that the provider refuses is refreshed, and the submission
     /// tried once more: nothing has gone out before.
     pub(super) async fn attempt(&self, submission: Submission<'_>) -> Attempted {
-        let verdict = self.submit(submission).await;
+        let verdict = self.submit_once(submission).await;
         if let Verdict::Sent { .. } = verdict {
             self.mailboxes.note_sent(submission.mailbox);
         }
@@ -86,7 +86,7 @@ impl Sending {
         }
     }
 
-    async fn submit(&self, submission: Submission<'_>) -> Verdict {
+    async fn submit_once(&self, submission: Submission<'_>) -> Verdict {
         let Submission {
             mailbox,
             recipients,
@@ -111,7 +111,10 @@ impl Sending {
             metrics::histogram!("mailgate_provider_seconds", "plugin" => mailbox.plugin.as_str())
                 .record(started.elapsed());
             match (verdict, refused) {
-                (Verdict::TokenRefused(_), None) => refused = Some(account.generation),
+                (Verdict::TokenRefused(_), None) => {
+                    self.mailboxes.forget(mailbox);
+                    refused = Some(account.generation);
+                }
                 (Verdict::TokenRefused(failure), Some(_)) => return Verdict::Permanent(failure),
                 (verdict, _) => return verdict,
             }

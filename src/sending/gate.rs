@@ -18,7 +18,7 @@ pub enum Blocked {
 /// # Errors
 ///
 /// [`Blocked`], which also says whether waiting may help.
-pub fn admit(status: Option<SubscriptionStatus>) -> Result<(), Blocked> {
+pub(super) fn admit(status: Option<SubscriptionStatus>) -> Result<(), Blocked> {
     match sending_permission(status) {
         SendingPermission::Allowed => Ok(()),
         SendingPermission::Suspended(status) => Err(Blocked::Suspended(status)),

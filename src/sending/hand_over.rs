@@ -13,8 +13,9 @@ use sqlx::PgConnection;
 use super::Sending;
 use super::facts::Facts;
 use super::journal::Ending;
-use super::write::StoreError;
+use super::write::{StoreError, WRITE_ATTEMPTS, pause_before};
 use crate::storage::idempotency_keys::{self, NewKey};
+use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Deferral, Opening};
 use crate::storage::webhook_messages::{self, NewMessage};
 use crate::storage::{email_logs, gateways, journal};
@@ -42,6 +43,9 @@ pub(super) enum HandOverError {
     /// It can't be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database did not answer the commit, and nobody knows what came of it.
+    #[error("whether it is stored can't be known: {0}")]
+    Unknown(#[source] sqlx::Error),
 }
 
 impl From<sqlx::Error> for HandOverError {
@@ -76,24 +80,49 @@ impl Sending {
         transaction.commit().await
     }
 
-    /// Gives a message into the queue that has never left, whatever was said of it before.
+    /// Gives a message into the queue that has never left, whatever was said of it before. A database that
+    /// stumbles is asked again, and tells then whether a commit whose answer was lost has succeeded.
     pub(super) async fn hand_over(
         &self,
-        left: LeftOver<'_>,
+        left: &LeftOver<'_>,
+        deferral: &Deferral,
+        answer: Option<(String, Value)>,
+    ) -> Result<(), HandOverError> {
+        let mut attempt = 1;
+        let mut may_be_stored = false;
+        loop {
+            let error = match self.try_hand_over(left, deferral, answer.clone()).await {
+                Ok(()) => return Ok(()),
+                Err(HandOverError::Unknown(error)) => {
+                    may_be_stored = true;
+                    error
+                }
+                Err(HandOverError::Store(StoreError::Database(error))) => error,
+                // What this says was found out after the commit, which can't have succeeded then.
+                Err(error) => return Err(error),
+            };
+            if attempt >= WRITE_ATTEMPTS {
+                return Err(if may_be_stored {
+                    HandOverError::Unknown(error)
+                } else {
+                    error.into()
+                });
+            }
+            trouble!(warn, error, log_id = %deferral.id, "a message can't be handed over; trying again");
+            tokio::time::sleep(pause_before(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    async fn try_hand_over(
+        &self,
+        left: &LeftOver<'_>,
         deferral: &Deferral,
         answer: Option<(String, Value)>,
     ) -> Result<(), HandOverError> {
         let now = self.clock.now();
         let mut transaction = self.pool.begin().await?;
         let gateway = begin(&mut transaction, now).await?;
-        if let Some(key) = &left.key {
-            // Free again, where whoever took the message over has found that it was not sent.
-            idempotency_keys::claim(&mut transaction, &[key], now).await?;
-            let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
-            if known.is_none_or(|known| known.log != key.log) {
-                return Err(HandOverError::KeyOfAnother);
-            }
-        }
         if spool::has_chunks(&mut transaction, deferral.id).await? {
             // It was stored before this process was ended, and never heard of it.
             return Ok(());
@@ -104,14 +133,28 @@ impl Sending {
                 let logged = email_logs::ending(&mut transaction, deferral.id).await?;
                 return logged.map(drop).ok_or(HandOverError::Gone);
             }
-            let opened = journal::open(&mut transaction, gateway, &[left.opening]).await?;
+            // Whatever has changed since: it was taken.
+            let opening = Opening {
+                version: None,
+                ..left.opening.clone()
+            };
+            let opened = journal::open(&mut transaction, gateway, &[&opening]).await?;
             opened.map_err(|_| StoreError::Ended)?;
+        }
+        // Behind the above, so that whoever ends the message meanwhile has freed its key before.
+        if let Some(key) = &left.key {
+            // Free again, where whoever took the message over has found that it was not sent.
+            idempotency_keys::claim(&mut transaction, &[key], now).await?;
+            let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
+            if known.is_none_or(|known| known.log != key.log) {
+                return Err(HandOverError::KeyOfAnother);
+            }
         }
         let (facts, message) = (left.facts, Some(left.message));
         self.store_in(&mut transaction, gateway, facts, deferral, message, answer)
             .await?;
         gateways::remove(&mut transaction, gateway).await?;
-        transaction.commit().await?;
+        transaction.commit().await.map_err(HandOverError::Unknown)?;
         tracing::info!(log_id = %deferral.id, status = LogStatus::FailedTemp.as_str(), "a message that had not left was handed over");
         Ok(())
     }

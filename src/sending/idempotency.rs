@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
 
-use super::pipeline::{Answer, Outcome, Receipt};
+use super::outcome::{Answer, Outcome, Receipt};
 use super::{SendError, Sending};
 use crate::providers::mail::verdict::Failure;
 use crate::storage::idempotency_keys::{self, Known};
@@ -197,7 +197,7 @@ impl Sending {
     /// # Errors
     ///
     /// [`SendError`].
-    pub async fn answer_to(
+    pub(super) async fn answer_to(
         &self,
         app: AppId,
         key: &IdempotencyKey,

@@ -20,7 +20,7 @@ use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
 use crate::storage::outage::{Outage, trouble};
 use crate::storage::pool::OwnConnection;
-use crate::storage::refusal::is_refusal;
+use crate::storage::refusal::{is_passing, is_refusal};
 use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
 use crate::types::clock::SharedClock;
@@ -70,6 +70,8 @@ pub enum Opened {
     Here,
     /// Its idempotency key stands for another message; nothing was written.
     Twin,
+    /// Its app has changed since its mailbox was chosen; nothing was written.
+    Stale,
 }
 
 /// How a message ended, and who is told.
@@ -225,14 +227,16 @@ impl<'a> Batch<'a> {
             .collect()
     }
 
-    /// Keys that are free again.
-    fn freed(&self) -> Vec<(AppId, &'a str, LogId)> {
-        (self.endings.iter())
-            .filter_map(|ending| {
-                let key = ending.freed_key.as_deref()?;
-                Some((ending.emission.app, key, ending.closing.id))
-            })
-            .collect()
+    /// Keys that are free again: those of endings that say so, and of openings that weren't written.
+    fn freed(&self, stale: &HashSet<LogId>) -> Vec<(AppId, &'a str, LogId)> {
+        let of_endings = (self.endings.iter()).filter_map(|ending| {
+            let key = ending.freed_key.as_deref()?;
+            Some((ending.emission.app, key, ending.closing.id))
+        });
+        let of_openings = (self.keys.iter())
+            .filter(|key| stale.contains(&key.log))
+            .map(|key| (key.app, key.key.as_str(), key.log));
+        of_endings.chain(of_openings).collect()
     }
 
     /// Whether all of it is one statement.
@@ -252,6 +256,8 @@ impl<'a> Batch<'a> {
 struct Written {
     /// Openings whose keys stand for other messages.
     twins: HashSet<LogId>,
+    /// Openings whose apps have changed since.
+    stale: HashSet<LogId>,
     /// Endings that were left for the next batch.
     left: HashSet<LogId>,
 }
@@ -276,6 +282,7 @@ impl Written {
     fn outcome(&self, entry: &Entry) -> Option<Opened> {
         match entry {
             Entry::Open(opening, _) if self.twins.contains(&opening.id) => Some(Opened::Twin),
+            Entry::Open(opening, _) if self.stale.contains(&opening.id) => Some(Opened::Stale),
             Entry::Close(ending) if self.left.contains(&ending.closing.id) => None,
             _ => Some(Opened::Here),
         }
@@ -320,7 +327,8 @@ impl JournalTask {
             tracing::warn!(%error, "a journal entry was refused; it is written without what strangers wrote");
             return self.commit_minimal(waiting).await;
         }
-        if count == 1 || error.is_outage() || !matches!(error, sqlx::Error::Database(_)) {
+        let is_of_an_entry = matches!(error, sqlx::Error::Database(_)) && !is_passing(&error);
+        if count == 1 || error.is_outage() || !is_of_an_entry {
             return not_written(waiting, &error);
         }
         tracing::warn!(%error, count, "a journal batch was refused; it is tried in parts");
@@ -401,9 +409,8 @@ async fn write(
 ) -> Fenced<Written> {
     // One statement needs no transaction of its own.
     if batch.is_plain() {
-        let left = write_messages(connection, gateway, &batch.openings, batch, only_sent, now);
-        let twins = HashSet::new();
-        return Ok(left.await?.map(|left| Written { twins, left }));
+        let written = write_messages(connection, gateway, &batch.openings, batch, only_sent, now);
+        return written.await;
     }
     let mut transaction = connection.begin().await?;
     let mut twins: HashSet<LogId> = batch.keys.iter().map(|key| key.log).collect();
@@ -418,19 +425,20 @@ async fn write(
     let openings: Vec<&Opening> = (batch.openings.iter().copied())
         .filter(|opening| !twins.contains(&opening.id))
         .collect();
-    let left = write_messages(&mut transaction, gateway, &openings, batch, only_sent, now);
-    let left = match left.await? {
-        Ok(left) => left,
+    let written = write_messages(&mut transaction, gateway, &openings, batch, only_sent, now);
+    let mut written = match written.await? {
+        Ok(written) => written,
         // What the transaction has done so far goes with it.
         Err(ended) => return Ok(Err(ended)),
     };
-    idempotency_keys::answer(&mut transaction, &batch.answers(&left)).await?;
-    idempotency_keys::free(&mut transaction, &batch.freed()).await?;
+    idempotency_keys::answer(&mut transaction, &batch.answers(&written.left)).await?;
+    idempotency_keys::free(&mut transaction, &batch.freed(&written.stale)).await?;
     transaction.commit().await?;
-    Ok(Ok(Written { twins, left }))
+    written.twins = twins;
+    Ok(Ok(written))
 }
 
-/// Answers the endings that are left for the next batch.
+/// Writes the messages of a batch, with these of its openings.
 async fn write_messages(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -438,31 +446,45 @@ async fn write_messages(
     batch: &Batch<'_>,
     only_sent: bool,
     now: DateTime<Utc>,
-) -> Fenced<HashSet<LogId>> {
+) -> Fenced<Written> {
     let closings = batch.closings();
+    let (mut opened, mut left) = (Vec::new(), HashSet::new());
     match (openings.is_empty(), closings.is_empty()) {
-        (true, true) => Ok(Ok(HashSet::new())),
-        (false, true) => {
-            let opened = journal::open(connection, gateway, openings).await?;
-            Ok(opened.map(|()| HashSet::new()))
-        }
+        (true, true) => {}
+        (false, true) => match journal::open(connection, gateway, openings).await? {
+            Ok(written) => opened = written,
+            Err(ended) => return Ok(Err(ended)),
+        },
         _ if only_sent => {
             let written = journal::write_sent(connection, gateway, openings, &closings).await?;
-            Ok(written.map(|written| {
-                let mut left: HashSet<LogId> = closings.iter().map(|closing| closing.id).collect();
-                for id in written {
-                    left.remove(&id);
-                }
-                left
-            }))
+            let written = match written {
+                Ok(written) => written,
+                Err(ended) => return Ok(Err(ended)),
+            };
+            opened = written.opened;
+            left.extend(closings.iter().map(|closing| closing.id));
+            for id in written.ended {
+                left.remove(&id);
+            }
         }
         _ => {
             let events: Vec<NewMessage> = (batch.endings.iter())
                 .map(|ending| NewMessage::of(&ending.emission, now))
                 .collect();
-            let written =
-                journal::write(connection, gateway, openings, &closings, &events, now).await?;
-            Ok(written.map(|()| HashSet::new()))
+            let written = journal::write(connection, gateway, openings, &closings, &events, now);
+            match written.await? {
+                Ok(written) => opened = written,
+                Err(ended) => return Ok(Err(ended)),
+            }
         }
     }
+    let mut stale: HashSet<LogId> = openings.iter().map(|opening| opening.id).collect();
+    for id in opened {
+        stale.remove(&id);
+    }
+    Ok(Ok(Written {
+        twins: HashSet::new(),
+        stale,
+        left,
+    }))
 }

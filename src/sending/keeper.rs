@@ -1,16 +1,19 @@
 //! Keeps the lease of this process, over a connection of its own, and ends the leases of others that have
 //! lapsed.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::storage::gateways;
 use crate::storage::pool::OwnConnection;
+use crate::types::boot_time::BootTime;
 use crate::types::ids::GatewayId;
-use crate::types::lease::Lease;
+use crate::types::lease::{LEASE, Lease};
 
 /// How long the database may take to confirm: past it the question is asked anew, over another connection.
 const CONFIRMED: Duration = Duration::from_secs(3);
@@ -19,13 +22,18 @@ const CONFIRMED: Duration = Duration::from_secs(3);
 /// database that was away for all, each has the time to say that it lives.
 const STEADY: Duration = Duration::from_secs(6);
 
+/// How long a lease must have been seen unmoved by this process before it is taken for lapsed, whatever the
+/// database's clock says, which somebody may set: far longer than its process sends without a confirmation, and as
+/// much shorter than the lease as two looks are apart.
+const UNMOVED: Duration = Duration::from_secs(LEASE.as_secs() - 2);
+
 /// Begins to serve: a row of this process's own.
 ///
 /// # Errors
 ///
 /// What the database said.
 pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
-    let asked = Instant::now();
+    let asked = BootTime::now();
     let mut connection = pool.acquire().await?;
     gateways::begin(&mut connection, id).await?;
     Ok(Lease::new(id, asked))
@@ -39,6 +47,8 @@ pub struct LeaseKeeper {
     nobody_sends: CancellationToken,
     /// Since when each confirmation has come.
     steady_since: Option<Instant>,
+    /// The leases of others, and when each was first seen as it is.
+    others: HashMap<GatewayId, (DateTime<Utc>, BootTime)>,
 }
 
 impl LeaseKeeper {
@@ -48,6 +58,7 @@ impl LeaseKeeper {
             lease,
             nobody_sends,
             steady_since: None,
+            others: HashMap::new(),
         }
     }
 
@@ -70,33 +81,60 @@ impl LeaseKeeper {
     /// What the database said.
     pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
-        let asked = Instant::now();
-        let may_end = self.steady_since.is_some_and(|at| at.elapsed() >= STEADY);
+        let (asked, steady_since) = (BootTime::now(), Instant::now());
         let asking = self.connection.run(async |connection| {
             let living = gateways::confirm(connection, id).await?;
-            let ended = match living {
-                Some(_) if may_end => gateways::end_lapsed(connection).await?,
-                _ => Vec::new(),
-            };
-            Ok((living, ended))
+            Ok((living, gateways::others(connection, id).await?))
         });
         let answer = timeout(CONFIRMED, asking).await;
-        let (living, ended) = match answer.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
+        let (living, others) = match answer.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             Ok(answer) => answer,
             Err(error) => {
                 self.steady_since = None;
+                self.others.clear();
                 return Err(error);
             }
         };
         match living {
             Some(living) => self.lease.confirm(asked, living),
-            None => self.lease.end(),
+            None => {
+                self.lease.end();
+                return Ok(());
+            }
         }
-        self.steady_since.get_or_insert(asked);
+        let is_steady = self.steady_since.get_or_insert(steady_since).elapsed() >= STEADY;
+        let unmoved = self.unmoved(others);
+        if !is_steady || unmoved.is_empty() {
+            return Ok(());
+        }
+        let ending = self
+            .connection
+            .run(async |connection| gateways::end_lapsed(connection, &unmoved).await);
+        let ended = timeout(CONFIRMED, ending).await;
+        let ended = ended.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
         for gateway in ended {
             tracing::warn!(gateway_id = %gateway, "a gateway has not been heard of for the length of its lease: what it had in hand is taken over");
         }
         Ok(())
+    }
+
+    /// Those of the others' leases that have not moved for the length of one.
+    fn unmoved(
+        &mut self,
+        others: Vec<(GatewayId, DateTime<Utc>)>,
+    ) -> Vec<(GatewayId, DateTime<Utc>)> {
+        let now = BootTime::now();
+        let before = std::mem::take(&mut self.others);
+        let mut unmoved = Vec::new();
+        for (id, until) in others {
+            let seen = before.get(&id).filter(|(known, _)| *known == until);
+            let since = seen.map_or(now, |(_, since)| *since);
+            if since.elapsed() >= UNMOVED {
+                unmoved.push((id, until));
+            }
+            self.others.insert(id, (until, since));
+        }
+        unmoved
     }
 
     /// Says that nothing is in hand any more: what is left all the same is taken up by others at once.

@@ -1,78 +1,36 @@
-//! The way of a message from open to close.
+//! The way of a message from its opening to its end, or to the queue.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use tracing::Instrument as _;
-
 use super::attempt::{Attempted, Submission};
-use super::budget::Share;
 use super::facts::{Facts, report};
-use super::hand_over::LeftOver;
+use super::hand_over::{HandOverError, LeftOver};
 use super::idempotency::{self, IdempotencyKey};
 use super::journal::{NotWritten, Opened};
+use super::outcome::{Outcome, Receipt};
 use super::pace::Pace;
 use super::prepared::Prepared;
 use super::settle::Settled;
 use super::write::{Closed, StoreError};
 use super::{SendError, Sending};
-use crate::mailboxes::Mailbox;
+use crate::mailboxes::Chosen;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::idempotency_keys::NewKey;
 use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Deferral, Opening};
 use crate::types::ids::{AppId, LogId};
 use crate::types::message::Message;
-use crate::types::plugin::Plugin;
 
-/// What became of a message that the gateway took.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// The provider has it.
-    Sent(Receipt),
-    /// Stored; the gateway tries again, so the caller must not.
-    Queued {
-        /// Of the message.
-        receipt: Receipt,
-        /// Why not now.
-        failure: Failure,
-        /// Attempts that have failed so far.
-        retry_count: i32,
-        /// The next attempt.
-        next_retry_at: DateTime<Utc>,
-    },
-    /// It will not be sent.
-    Rejected {
-        /// Of the message.
-        receipt: Receipt,
-        /// Why not.
-        failure: Failure,
-        /// It was out when the connection broke, and may have arrived.
-        may_have_arrived: bool,
-    },
-}
-
-/// What identifies a message from now on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Receipt {
-    /// In the log.
-    pub id: LogId,
-    /// The mailbox's address.
-    pub from: String,
-    /// The mailbox's provider.
-    pub plugin: Plugin,
-    /// The Message-ID header.
-    pub message_id: Option<String>,
-}
-
-/// What a caller is told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// What became of the message.
-    pub outcome: Outcome,
-    /// It was told before, under the same idempotency key.
-    pub replayed: bool,
+/// What came of taking a message.
+pub(super) enum Taken {
+    /// It was opened, and this became of it.
+    Here(Outcome),
+    /// Its idempotency key stands for another one.
+    Twin,
+    /// The app has changed since the mailbox was chosen.
+    Stale,
 }
 
 /// A message that is being sent for the first time.
@@ -85,42 +43,15 @@ struct First<'a> {
 }
 
 impl Sending {
-    /// Sends a message from a mailbox. It goes on when the caller goes away. A message whose key
-    /// stands for another one isn't sent: what became of that one is the answer. `share` is the room that
-    /// the message takes.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError`].
-    pub async fn send(
+    /// Opens a message and submits it for the first time; nothing is sent where it can't be opened.
+    pub(super) async fn take(
         &self,
         app: AppId,
-        mailbox: Mailbox,
+        chosen: &Chosen,
         prepared: Prepared,
-        key: Option<IdempotencyKey>,
-        share: Share,
-    ) -> Result<Answer, SendError> {
-        let sending = self.clone();
-        self.tracker
-            // Boxed: the tracker and the runtime would each move all of it.
-            .spawn(Box::pin(
-                async move {
-                    let _share = share;
-                    sending.send_here(app, &mailbox, prepared, key).await
-                }
-                .in_current_span(),
-            ))
-            .await
-            .unwrap_or(Err(SendError::Unknown))
-    }
-
-    async fn send_here(
-        &self,
-        app: AppId,
-        mailbox: &Mailbox,
-        prepared: Prepared,
-        key: Option<IdempotencyKey>,
-    ) -> Result<Answer, SendError> {
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Taken, SendError> {
+        let mailbox = &chosen.mailbox;
         let Prepared {
             id,
             at,
@@ -155,23 +86,18 @@ impl Sending {
             recipients: recipients.addresses.clone(),
             smtputf8: recipients.smtputf8,
             opened_at: at,
-            key: key.as_ref().map(|key| key.key.clone()),
+            key: key.map(|key| key.key.clone()),
+            version: chosen.version,
         };
         let opening = Arc::new(opening);
         let _hold = self.held.hold(id);
-        let new_key = key.as_ref().map(|key| new_key(app, id, key));
+        let new_key = key.map(|key| new_key(app, id, key));
         match self.journal.open(Arc::clone(&opening), new_key).await {
             Ok(Opened::Here) => {}
-            Ok(Opened::Twin) => {
-                let Some(key) = key else {
-                    return Err(SendError::Unknown);
-                };
-                // A key that was forgotten this very moment is free the next time.
-                let answer = self.answer_to(app, &key).await?;
-                return answer.ok_or(SendError::NotTaken);
-            }
+            Ok(Opened::Twin) => return Ok(Taken::Twin),
+            Ok(Opened::Stale) => return Ok(Taken::Stale),
             Err(NotWritten::Trouble { .. }) => {
-                self.withdraw(id, app, key.as_ref());
+                self.withdraw(id, app, key);
                 return Err(SendError::NotTaken);
             }
             Err(NotWritten::Ended) => return Err(SendError::NotTaken),
@@ -185,7 +111,7 @@ impl Sending {
             },
             facts,
             message: &message,
-            key: key.as_ref(),
+            key,
             opening,
         };
         let outcome = match self.pace(mailbox).await {
@@ -205,10 +131,7 @@ impl Sending {
                 self.queue(first, failure, at, false, None).await
             }
         };
-        outcome.map(|outcome| Answer {
-            outcome,
-            replayed: false,
-        })
+        outcome.map(Taken::Here)
     }
 
     async fn try_first(
@@ -309,8 +232,12 @@ impl Sending {
                     key: first.key.map(|key| new_key(first.facts.app, id, key)),
                     message: first.message,
                 };
-                return match self.hand_over(left, &deferral, answer).await {
+                return match self.hand_over(&left, &deferral, answer).await {
                     Ok(()) => Ok(outcome),
+                    Err(error @ HandOverError::Unknown(_)) => {
+                        tracing::error!(log_id = %id, %error, "a message that was not sent may have been handed over");
+                        Err(SendError::Unknown)
+                    }
                     Err(error) => {
                         tracing::error!(log_id = %id, %error, "a message that was not sent can't be handed over: its sender is told to keep it");
                         Err(SendError::NotTaken)

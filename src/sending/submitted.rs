@@ -173,12 +173,11 @@ impl Submitted {
         })
     }
 
-    /// The message, once its sender has been found among what the app's mailboxes may send as, where it is spelled
-    /// so.
+    /// The message as `from_address` sends it: how the sender is spelled among what the app's mailboxes may send as.
     #[must_use]
-    pub fn into_prepared(self, from_address: String) -> Prepared {
-        let mut prepared = self.prepared;
-        prepared.summary.from_address = from_address;
+    pub fn prepared(&self, from_address: &str) -> Prepared {
+        let mut prepared = self.prepared.clone();
+        from_address.clone_into(&mut prepared.summary.from_address);
         prepared
     }
 }

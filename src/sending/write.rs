@@ -26,7 +26,7 @@ use crate::types::log_status::LogStatus;
 use crate::types::message::Message;
 
 /// Attempts to write what became of a message while its caller waits.
-const WRITE_ATTEMPTS: u32 = 5;
+pub(super) const WRITE_ATTEMPTS: u32 = 5;
 
 /// A message is not stored.
 #[derive(Debug, thiserror::Error)]
@@ -318,7 +318,7 @@ impl Sending {
 }
 
 /// A tenth of a second, doubled with each attempt, half a minute at most.
-fn pause_before(attempt: u32) -> Duration {
+pub(super) fn pause_before(attempt: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     (Duration::from_millis(100) * doubled.min(300)).min(Duration::from_secs(30))
 }

@@ -14,13 +14,14 @@ use super::connection::{Backend, Delivered};
 use super::protocol::authentication::{Credentials, Mechanism};
 use super::protocol::reply::Reply;
 use super::protocol::session::{Envelope, SessionSettings};
-use crate::accounts::{Accounts, AppSession, AuthenticateError, PresentedKey, SendingApp};
+use crate::accounts::{Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp};
 use crate::config::{BareNewline, Limits};
-use crate::mailboxes::{Chosen, Mailboxes};
+use crate::mailboxes::Wanted;
 use crate::providers::mail::verdict::Failure;
 use crate::sending::budget::{Budget, Holder, Share};
+use crate::sending::prepared::{Draft, PrepareError};
 use crate::sending::submitted::{Submitted, SubmittedError};
-use crate::sending::{Blocked, Outcome, SendError, Sending, admit};
+use crate::sending::{Blocked, Outcome, Refusal, Request, SendError, Sending};
 use crate::storage::outage::trouble;
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
@@ -34,8 +35,6 @@ const OVERLOADED: &str = "The gateway has too many messages in hand, please come
 pub struct Submission {
     /// Who is calling.
     pub accounts: Accounts,
-    /// Which mailbox.
-    pub mailboxes: Mailboxes,
     /// The way of a message.
     pub sending: Sending,
     /// The gateway's name in Received headers.
@@ -132,12 +131,12 @@ impl Backend for Submission {
         let app = match &key {
             Some(key) => {
                 let _place = self.accounts.hold_back(peer, key).await;
-                self.app(key, &username).await
+                self.caller(key, &username).await
             }
             None => Err(AuthenticateError::Wrong),
         };
         match (app, key) {
-            (Ok(app), Some(key)) => Ok(self.authenticated(&app, key)),
+            (Ok(caller), Some(key)) => Ok(self.authenticated(caller.app(), key)),
             (Err(AuthenticateError::Database(error)), _) => {
                 trouble!(
                     error,
@@ -186,14 +185,21 @@ impl Backend for Submission {
         let (true, Some(share)) = (has_room, incoming.share) else {
             return Delivered::Reply(Reply::new(451, "4.3.1", OVERLOADED));
         };
-        match self.app(&identity.key, &identity.app_id).await {
-            Ok(app) => Delivered::Reply(
-                self.submit(&app, envelope, incoming.pieces, share)
-                    .await
-                    .unwrap_or_else(|reply| reply),
-            ),
-            Err(AuthenticateError::Wrong) => Delivered::ReplyAndClose(authentication_failed()),
-            Err(AuthenticateError::Database(error)) => Delivered::Reply(unavailable(&error)),
+        let caller = match self.accounts.remembered(&identity.key) {
+            Some(caller) if caller.app().slug == identity.app_id => Ok(caller),
+            _ => self.caller(&identity.key, &identity.app_id).await,
+        };
+        let mut caller = match caller {
+            Ok(caller) => caller,
+            Err(error) => return not_let_in(&error),
+        };
+        match self.read(&caller, &envelope, incoming.pieces) {
+            Ok(submitted) => self.submit(caller, submitted, share).await,
+            // Nobody hears what is wrong with a message whose key opens nothing any more.
+            Err(reply) => match self.accounts.prove(&mut caller).await {
+                Ok(()) => Delivered::Reply(reply),
+                Err(error) => not_let_in(&error),
+            },
         }
     }
 }
@@ -210,27 +216,26 @@ impl Submission {
     }
 
     /// The app that a key opens, if it is the one that is named.
-    async fn app(&self, key: &PresentedKey, app_id: &str) -> Result<SendingApp, AuthenticateError> {
-        let app = self.accounts.app_by_send_key(key).await?;
-        if app.slug == app_id {
-            Ok(app)
+    async fn caller(&self, key: &PresentedKey, app_id: &str) -> Result<Caller, AuthenticateError> {
+        let caller = self.accounts.caller(key).await?;
+        if caller.app().slug == app_id {
+            Ok(caller)
         } else {
             Err(AuthenticateError::Wrong)
         }
     }
 
-    async fn submit(
+    fn read(
         &self,
-        app: &SendingApp,
-        envelope: Envelope,
+        caller: &Caller,
+        envelope: &Envelope,
         pieces: Vec<Bytes>,
-        share: Share,
-    ) -> Result<Reply, Reply> {
-        if let Some(wait) = self.accounts.count_call(app.id.0).retry_after {
+    ) -> Result<Submitted, Reply> {
+        if let Some(wait) = self.accounts.count_call(caller.app().id.0).retry_after {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
             return Err(Reply::new(451, "4.7.0", &text));
         }
-        let submitted = Submitted::read(
+        Submitted::read(
             pieces,
             &envelope.recipients,
             envelope.smtputf8,
@@ -243,33 +248,54 @@ impl Submission {
             SubmittedError::Malformed
             | SubmittedError::IdempotencyKey
             | SubmittedError::MessageId => Reply::new(550, "5.6.0", &error.to_string()),
-        })?;
-        let key = submitted.idempotency_key.clone();
-        if let Some(key) = &key {
-            let answer = self.sending.answer_to(app.id, key).await;
-            if let Some(answer) = answer.map_err(not_sent)? {
-                return Ok(reply(&answer.outcome));
+        })
+    }
+
+    async fn submit(&self, caller: Caller, submitted: Submitted, share: Share) -> Delivered {
+        let wanted = Wanted {
+            app: caller.app().id,
+            user: None,
+            plugin: None,
+            address_lookup: Some(submitted.from.lookup_key()),
+        };
+        let request = Request {
+            caller,
+            still_means: |before, now| before.slug == now.slug,
+            wanted,
+            key: submitted.idempotency_key.clone(),
+            draft: Draft::of_submitted(submitted),
+            share,
+        };
+        match self.sending.submit(request).await {
+            Ok(answer) => Delivered::Reply(reply(&answer.outcome)),
+            Err(Refusal::Key | Refusal::Changed(_)) => {
+                Delivered::ReplyAndClose(authentication_failed())
             }
+            Err(refusal) => Delivered::Reply(refused(refusal)),
         }
-        admit(app.subscription_status).map_err(blocked)?;
-        let Chosen { mailbox, address } = self
-            .mailboxes
-            .for_address(app.id, &submitted.from)
-            .await
-            .map_err(|error| unavailable(&error))?
-            .ok_or_else(no_mailbox_sends_so)?;
-        let answer = self
-            .sending
-            .send(
-                app.id,
-                mailbox,
-                submitted.into_prepared(address),
-                key,
-                share,
-            )
-            .await
-            .map_err(not_sent)?;
-        Ok(reply(&answer.outcome))
+    }
+}
+
+fn not_let_in(error: &AuthenticateError) -> Delivered {
+    match error {
+        AuthenticateError::Wrong => Delivered::ReplyAndClose(authentication_failed()),
+        AuthenticateError::Database(error) => Delivered::Reply(unavailable(error)),
+    }
+}
+
+fn refused(refusal: Refusal) -> Reply {
+    match refusal {
+        Refusal::Key | Refusal::Changed(_) => authentication_failed(),
+        Refusal::Blocked(blocked) => self::blocked(blocked),
+        Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
+        Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
+            Reply::new(552, "5.3.4", "The message is too large")
+        }
+        Refusal::Unpreparable(PrepareError::Changed | PrepareError::CutOff) => {
+            not_sent(SendError::NotTaken)
+        }
+        Refusal::Database(error) => unavailable(&error),
+        Refusal::Send(error) => not_sent(error),
     }
 }
 

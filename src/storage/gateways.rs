@@ -2,6 +2,7 @@
 //! writes of messages it writes only while its row has not ended: each such statement locks the row
 //! `FOR KEY SHARE`, which the row's end waits for, and its lease's confirmations don't.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -68,21 +69,52 @@ pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sql
     Ok(())
 }
 
-/// Ends the rows whose leases have lapsed, but for those whose process is writing at this moment; answers
-/// which.
+/// Until when the others that have not ended have their leases.
 ///
 /// # Errors
 ///
 /// What the database said.
-pub async fn end_lapsed(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx::Error> {
+pub async fn others(
+    connection: &mut PgConnection,
+    id: GatewayId,
+) -> Result<Vec<(GatewayId, DateTime<Utc>)>, sqlx::Error> {
+    let others = sqlx::query!(
+        "SELECT id, lease_until FROM gateways WHERE ended_at IS NULL AND id <> $1",
+        id.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(others
+        .into_iter()
+        .map(|row| (GatewayId(row.id), row.lease_until))
+        .collect())
+}
+
+/// Ends those of these rows whose leases are as they were seen and have lapsed, or lie so far ahead that the
+/// database's clock must have been set back; but for those whose process is writing at this moment. Answers which.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn end_lapsed(
+    connection: &mut PgConnection,
+    unmoved: &[(GatewayId, DateTime<Utc>)],
+) -> Result<Vec<GatewayId>, sqlx::Error> {
+    let ids: Vec<Uuid> = unmoved.iter().map(|(id, _)| id.0).collect();
+    let untils: Vec<DateTime<Utc>> = unmoved.iter().map(|(_, until)| *until).collect();
     let ended = sqlx::query_scalar!(
         "UPDATE gateways SET ended_at = now()
          WHERE id IN (
-             SELECT id FROM gateways
-             WHERE ended_at IS NULL AND lease_until < now()
-             FOR UPDATE SKIP LOCKED
+             SELECT gateways.id FROM gateways
+                    JOIN unnest($1::uuid[], $2::timestamptz[]) AS seen (id, until) USING (id)
+             WHERE ended_at IS NULL AND lease_until = until
+                   AND (lease_until < now() OR lease_until > now() + make_interval(secs => $3))
+             FOR UPDATE OF gateways SKIP LOCKED
          )
          RETURNING id",
+        &ids,
+        &untils,
+        LEASE.as_secs_f64(),
     )
     .fetch_all(connection)
     .await?;

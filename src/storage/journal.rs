@@ -33,6 +33,7 @@ struct Openings<'a> {
     smtputf8: Vec<bool>,
     opened: Vec<DateTime<Utc>>,
     keys: Vec<Option<&'a str>>,
+    versions: Vec<Option<Uuid>>,
 }
 
 impl<'a> Openings<'a> {
@@ -57,6 +58,7 @@ impl<'a> Openings<'a> {
             smtputf8: column(openings, |opening| opening.smtputf8),
             opened: column(openings, |opening| opening.opened_at),
             keys: column(openings, |opening| opening.key.as_deref()),
+            versions: column(openings, |opening| opening.version.map(|version| version.0)),
         }
     }
 }
@@ -102,7 +104,7 @@ impl<'a> Closings<'a> {
 /// A join by id would then read the whole spool by its key; `= ANY (ARRAY[…])` can only be looked up.
 macro_rules! with_openings {
     ($opening:ident, $gateway:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
-        sqlx::query_scalar!(
+        sqlx::query!(
             "WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $17 AND ended_at IS NULL FOR KEY SHARE
          ), opened AS (
@@ -117,10 +119,14 @@ macro_rules! with_openings {
              FROM fence, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
                          $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
                          $12::boolean[], $13::text[], $14::boolean[], $15::timestamptz[],
-                         $16::text[])
+                         $16::text[], $18::uuid[])
                   AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
                               bcc_addresses, subject, plugin, message_id, size_bytes,
-                              has_attachments, recipients, smtputf8, opened_at, key)
+                              has_attachments, recipients, smtputf8, opened_at, key, version)
+             WHERE opening.version IS NULL
+                   OR opening.version = (SELECT app_versions.version FROM app_versions
+                                 WHERE app_versions.app_id = opening.app_id)
+             RETURNING id
          " + $behind,
             &$opening.ids,
             &$opening.apps,
@@ -138,7 +144,8 @@ macro_rules! with_openings {
             &$opening.smtputf8,
             &$opening.opened,
             &$opening.keys as &[Option<&str>],
-            $gateway.0
+            $gateway.0,
+            &$opening.versions as &[Option<Uuid>]
             $(, $argument)*
         )
     };
@@ -155,7 +162,8 @@ fn fenced<T>(is_living: bool, value: T) -> Result<T, HasEnded> {
     if is_living { Ok(value) } else { Err(HasEnded) }
 }
 
-/// Writes openings.
+/// Writes openings, but for those whose app has changed since its mailbox was chosen; answers the ones that were
+/// written.
 ///
 /// # Errors
 ///
@@ -164,21 +172,34 @@ pub async fn open(
     connection: &mut PgConnection,
     gateway: GatewayId,
     openings: &[&Opening],
-) -> Fenced<()> {
+) -> Fenced<Vec<LogId>> {
     let opening = Openings::of(openings);
-    let is_living = with_openings!(
+    let written = with_openings!(
         opening,
         gateway,
-        r#") SELECT EXISTS (SELECT FROM fence) AS "is_living!""#
+        r#") SELECT EXISTS (SELECT FROM fence) AS "is_living!", ARRAY(SELECT id FROM opened) AS "opened!""#
     )
     .fetch_one(connection)
     .await?;
-    Ok(fenced(is_living, ()))
+    Ok(fenced(written.is_living, ids(written.opened)))
+}
+
+fn ids(ids: Vec<Uuid>) -> Vec<LogId> {
+    ids.into_iter().map(LogId).collect()
+}
+
+/// What was written of openings and endings.
+#[derive(Debug, Default)]
+pub struct Written {
+    /// Openings.
+    pub opened: Vec<LogId>,
+    /// Endings.
+    pub ended: Vec<LogId>,
 }
 
 /// Writes openings, and the endings of messages that were sent at their first attempt. Those of them that
 /// somebody listens to, that an attempt had failed of before, or that are no longer in the spool are left
-/// to [`write`]; answers the ones that were written.
+/// to [`write`]; answers what was written.
 ///
 /// # Errors
 ///
@@ -188,7 +209,7 @@ pub async fn write_sent(
     gateway: GatewayId,
     openings: &[&Opening],
     closings: &[&Closing],
-) -> Fenced<Vec<LogId>> {
+) -> Fenced<Written> {
     let opening = Openings::of(openings);
     let ids: Vec<Uuid> = closings.iter().map(|closing| closing.id.0).collect();
     let message_ids: Vec<Option<&str>> = (closings.iter())
@@ -198,7 +219,7 @@ pub async fn write_sent(
         opening,
         gateway,
         r#"), closing AS (
-             SELECT * FROM unnest($18::uuid[], $19::text[]) AS closing (id, given_message_id)
+             SELECT * FROM unnest($19::uuid[], $20::text[]) AS closing (id, given_message_id)
          ), taken AS (
              DELETE FROM spool USING closing
              WHERE spool.id = ANY (ARRAY[closing.id]) AND gateway_id = (SELECT id FROM fence)
@@ -224,26 +245,22 @@ pub async fn write_sent(
              FROM taken
              GROUP BY app_id, hour, plugin
          )
-         SELECT id AS "id?" FROM taken
-         UNION ALL
-         SELECT NULL WHERE NOT EXISTS (SELECT FROM fence)"#,
+         SELECT EXISTS (SELECT FROM fence) AS "is_living!", ARRAY(SELECT id FROM opened) AS "opened!",
+                ARRAY(SELECT id FROM taken) AS "ended!""#,
         &ids,
         &message_ids as &[Option<&str>],
     )
-    .fetch_all(connection)
+    .fetch_one(connection)
     .await?;
-    // One row without an id says that there is no fence any more.
-    let is_living = written.iter().all(Option::is_some);
-    Ok(fenced(
-        is_living,
-        written.into_iter().flatten().map(LogId).collect(),
-    ))
+    let (opened, ended) = (self::ids(written.opened), self::ids(written.ended));
+    Ok(fenced(written.is_living, Written { opened, ended }))
 }
 
 /// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
 /// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told. The log
 /// of a day that has aged away is not written.
-/// Of a message that is no longer in the spool nothing is written: it had ended before.
+/// Of a message that is no longer in the spool nothing is written: it had ended before. Answers the openings that
+/// were written, as [`open`].
 ///
 /// # Errors
 ///
@@ -256,7 +273,7 @@ pub async fn write(
     closings: &[&Closing],
     events: &[NewMessage],
     now: DateTime<Utc>,
-) -> Fenced<()> {
+) -> Fenced<Vec<LogId>> {
     let (opening, closing) = (Openings::of(openings), Closings::of(closings));
     let event_ids: Vec<Uuid> = events.iter().map(|event| event.id.0).collect();
     let event_logs: Vec<Option<Uuid>> = events
@@ -265,12 +282,12 @@ pub async fn write(
         .collect();
     let event_names: Vec<&str> = events.iter().map(|event| event.event.as_str()).collect();
     let bodies: Vec<&str> = events.iter().map(|event| event.body.as_str()).collect();
-    let is_living = with_openings!(
+    let written = with_openings!(
         opening,
         gateway,
         r#"), closing AS (
-             SELECT * FROM unnest($18::uuid[], $19::text[], $20::text[], $21::text[],
-                                  $22::integer[], $23::timestamptz[], $24::bigint[])
+             SELECT * FROM unnest($19::uuid[], $20::text[], $21::text[], $22::text[],
+                                  $23::integer[], $24::timestamptz[], $25::bigint[])
                  AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
                              duration_ms)
          ), taken AS (
@@ -313,7 +330,7 @@ pub async fn write(
              GROUP BY app_id, hour, plugin, status
          ), heard AS MATERIALIZED (
              SELECT message.*, taken.app_id, endpoints.*
-             FROM unnest($25::uuid[], $26::uuid[], $27::text[], $28::text[])
+             FROM unnest($26::uuid[], $27::uuid[], $28::text[], $29::text[])
                       AS message (id, log_id, event, body)
                   JOIN taken ON taken.id = log_id
                   JOIN LATERAL (
@@ -332,17 +349,18 @@ pub async fn write(
                   ) AS endpoints ON true
          ), told AS (
              INSERT INTO webhook_messages (app_id, id, event, log_id, body, created_at)
-             SELECT app_id, id, event, log_id, body, $29 FROM heard
+             SELECT app_id, id, event, log_id, body, $30 FROM heard
          ), queued AS (
              INSERT INTO webhook_queue
                  (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, due_at)
-             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $29
+             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $30
              FROM heard, unnest(endpoint_ids, urls, secrets)
                              AS endpoint (endpoint_id, url, secret_sealed)
          )
          SELECT EXISTS (SELECT FROM fence)
                 AND (SELECT count(pg_notify('webhooks', '')::text)
-                     FROM (SELECT FROM heard LIMIT 1) AS first) >= 0 AS "is_living!""#,
+                     FROM (SELECT FROM heard LIMIT 1) AS first) >= 0 AS "is_living!",
+                ARRAY(SELECT id FROM opened) AS "opened!""#,
         &closing.ids,
         &closing.statuses as &[&str],
         &closing.errors as &[Option<&str>],
@@ -358,5 +376,5 @@ pub async fn write(
     )
     .fetch_one(connection)
     .await?;
-    Ok(fenced(is_living, ()))
+    Ok(fenced(written.is_living, ids(written.opened)))
 }

@@ -24,6 +24,10 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 const LOCK_SECONDS: u64 = 5;
 const IDLE_IN_TRANSACTION_SECONDS: u64 = 10;
 
+/// Pauses between a migration's attempts to get its locks: the first, and the longest; each doubles.
+const LOCK_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_LOCK_PAUSE: Duration = Duration::from_secs(30);
+
 /// How long maintenance may take that changes tables or goes through much of them.
 const MAINTENANCE_SECONDS: u64 = 3_600;
 
@@ -153,15 +157,42 @@ pub async fn reach(pool: &PgPool) -> Result<(), sqlx::Error> {
 }
 
 /// Brings the tables up to date. Any number of processes may do it at once: an advisory lock lets
-/// them in one after the other.
+/// them in one after the other. A table that somebody else has locked is waited for in small steps: whoever
+/// comes behind a migration that waits would wait with it, the last release's gateways among them.
 ///
 /// # Errors
 ///
 /// When a migration fails, or the database is ahead of this program.
 pub async fn migrate(pool: &PgPool) -> Result<(), PoolError> {
-    let mut connection = maintenance(pool).await.map_err(PoolError::Connect)?;
-    MIGRATIONS.run(&mut connection).await?;
-    connection.close().await.map_err(PoolError::Connect)
+    let started = Instant::now();
+    let mut pause = LOCK_PAUSE;
+    loop {
+        let mut connection = maintenance(pool).await.map_err(PoolError::Connect)?;
+        let lock = format!("SET lock_timeout = '{LOCK_SECONDS}s'");
+        (connection.execute(AssertSqlSafe(lock)).await).map_err(PoolError::Connect)?;
+        let error = match MIGRATIONS.run(&mut connection).await {
+            Ok(()) => return connection.close().await.map_err(PoolError::Connect),
+            Err(error) => error,
+        };
+        // The lock of migrations goes with its connection.
+        let _ = connection.close().await;
+        if !is_locked(&error) || started.elapsed().as_secs() > MAINTENANCE_SECONDS {
+            return Err(error.into());
+        }
+        tracing::warn!(%error, "the tables can't be brought up to date yet: another session holds a lock, which is waited for");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_LOCK_PAUSE);
+    }
+}
+
+/// Whether somebody else's lock was not given back in time (SQLSTATE `55P03`).
+fn is_locked(error: &MigrateError) -> bool {
+    let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
+        return false;
+    };
+    error
+        .as_database_error()
+        .is_some_and(|error| error.code().as_deref() == Some("55P03"))
 }
 
 /// A connection beside the pool for what takes long: it may run for an hour, and wait as long for a lock.

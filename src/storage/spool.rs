@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, CredentialId, GatewayId, LogId};
+use crate::types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId};
 use crate::types::plugin::Plugin;
 
 pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
@@ -53,6 +53,8 @@ pub struct Opening {
     pub opened_at: DateTime<Utc>,
     /// The caller's idempotency key.
     pub key: Option<String>,
+    /// What was known of the app when its mailbox was chosen: the opening is refused where that has changed since.
+    pub version: Option<AppVersion>,
 }
 
 /// Stores one piece of a deferred message; one that is there stays.

@@ -32,6 +32,11 @@ pub fn lowest_uuid_at(at: DateTime<Utc>) -> Uuid {
     Uuid::from_u128(milliseconds << 80)
 }
 
+/// What a send relies on of an app, at one moment: its key, its subscription's status, and who sends as whom. It
+/// is another one after each change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppVersion(pub Uuid);
+
 fn encode(id: Uuid) -> String {
     let value = id.as_u128();
     (0..26_u32)

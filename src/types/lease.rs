@@ -1,13 +1,14 @@
 //! A process's right to work on messages: a lease that the database confirms, by its own clock. The process
-//! measures from when it asked, by a clock that nobody sets, so it never believes in its lease for longer
-//! than the database does.
+//! measures from when it asked, by a clock that nobody sets and that goes on while the machine is suspended, so it
+//! never believes in its lease for longer than the database does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::boot_time::BootTime;
 use super::ids::GatewayId;
 
 /// How long a process is believed to live without a word from it.
@@ -26,7 +27,7 @@ pub struct Lease {
 struct Inner {
     id: GatewayId,
     /// When the question left that the database has confirmed last.
-    confirmed: Mutex<Instant>,
+    confirmed: Mutex<BootTime>,
     living: AtomicUsize,
     ended: CancellationToken,
 }
@@ -34,7 +35,7 @@ struct Inner {
 impl Lease {
     /// A lease that the database has given out when it was asked at `asked`.
     #[must_use]
-    pub fn new(id: GatewayId, asked: Instant) -> Self {
+    pub fn new(id: GatewayId, asked: BootTime) -> Self {
         Self {
             inner: Arc::new(Inner {
                 id,
@@ -52,7 +53,7 @@ impl Lease {
     }
 
     /// The database has confirmed it when it was asked at `asked`, and knows so many living processes.
-    pub fn confirm(&self, asked: Instant, living: usize) {
+    pub fn confirm(&self, asked: BootTime, living: usize) {
         *self.confirmed() = asked;
         self.inner.living.store(living.max(1), Ordering::Relaxed);
     }
@@ -85,7 +86,7 @@ impl Lease {
         self.inner.ended.cancelled().await;
     }
 
-    fn confirmed(&self) -> MutexGuard<'_, Instant> {
+    fn confirmed(&self) -> MutexGuard<'_, BootTime> {
         self.inner
             .confirmed
             .lock()
@@ -99,20 +100,17 @@ mod tests {
 
     #[test]
     fn a_lease_is_believed_in_for_a_third_of_it() {
-        let now = Instant::now();
+        let now = BootTime::now();
         let lease = Lease::new(GatewayId(uuid::Uuid::nil()), now);
         assert!(lease.is_fresh());
-        let Some(before) = now.checked_sub(FRESH) else {
-            return;
-        };
-        lease.confirm(before, 3);
+        lease.confirm(now.before(FRESH), 3);
         assert!(!lease.is_fresh());
         assert_eq!(lease.living(), 3);
-        lease.confirm(Instant::now(), 0);
+        lease.confirm(BootTime::now(), 0);
         assert!(lease.is_fresh());
         assert_eq!(lease.living(), 1);
         lease.end();
-        lease.confirm(Instant::now(), 1);
+        lease.confirm(BootTime::now(), 1);
         assert!(!lease.is_fresh() && lease.has_ended());
     }
 }

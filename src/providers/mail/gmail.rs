@@ -1,6 +1,5 @@
 //! Gmail's REST interface: mail leaves by `messages.send`, mailboxes are read in [`inbox`].
 
-mod content;
 mod inbox;
 pub mod send_as;
 mod verdict;
@@ -13,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Method, RequestBuilder};
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
@@ -26,12 +25,11 @@ use crate::providers::mail::places::Places;
 use crate::providers::mail::smtp::SmtpTransport;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::providers::mail::withheld::{Content, Unanswered};
 use crate::types::clock::SharedClock;
 use crate::types::message::Message;
 use crate::types::message_id;
 use crate::types::plugin::Plugin;
-
-use content::Content;
 
 /// Bytes of a message up to which it goes out within JSON; the interface takes 5 MB of it.
 const LARGEST_RAW: usize = 3_500_000;
@@ -146,17 +144,11 @@ impl GmailApi {
                 Content::plain(&message),
             )
         };
-        if let Err(why) = leave.ask().await {
-            return Verdict::temporary(Failure::own(why));
-        }
-        let answered = self
+        let request = self
             .request(account, Method::POST, path)
             .timeout(self.data)
-            .header(CONTENT_TYPE, content_type)
-            .header(CONTENT_LENGTH, content.length)
-            .body(content.body)
-            .send()
-            .await;
+            .header(CONTENT_TYPE, content_type);
+        let answered = content.send(request, leave).await;
         match answered {
             Ok(response) => {
                 let now = self.clock.now();
@@ -179,11 +171,9 @@ impl GmailApi {
                     (verdict, _) => verdict,
                 }
             }
-            // Nobody acts on a message that has not come in whole.
-            Err(error) if error.is_connect() || !content.handed_out.is_whole() => {
-                Verdict::temporary(Failure::own(no_answer(error)))
-            }
-            Err(error) => Verdict::Unknown(Failure::own(no_answer(error))),
+            Err(Unanswered::Withheld(why)) => Verdict::temporary(Failure::own(why)),
+            Err(Unanswered::NotWhole(error)) => Verdict::temporary(Failure::own(no_answer(error))),
+            Err(Unanswered::Broken(error)) => Verdict::Unknown(Failure::own(no_answer(error))),
         }
     }
 }

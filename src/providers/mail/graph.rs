@@ -103,22 +103,25 @@ impl Graph {
         if grants(&account.scopes, "Mail.ReadWrite") {
             self.by_draft(account, recipients, &message, until, leave)
                 .await
-        } else if let Err(why) = leave.ask().await {
-            Verdict::temporary(Failure::own(why))
         } else {
-            self.by_send_mail(account, &message, until).await
+            self.by_send_mail(account, &message, until, leave).await
         }
     }
 
     /// Sends a message at once. Nothing finds it again.
-    async fn by_send_mail(&self, account: &Account, message: &Message, until: Instant) -> Verdict {
+    async fn by_send_mail(
+        &self,
+        account: &Account,
+        message: &Message,
+        until: Instant,
+        leave: &dyn Leave,
+    ) -> Verdict {
         if in_base64(message.size()) > REQUEST_BYTES {
             return Verdict::Permanent(Failure::own(
                 "5.3.4 The message is too large to be sent without a draft, which the mailbox's \
                  user has not granted: the scope Mail.ReadWrite is missing",
             ));
         }
-        let content = Content::Mime(base64(message));
         let address = self.api.address("/sendMail");
         let patience = Patience {
             each: self.data,
@@ -126,7 +129,7 @@ impl Graph {
         };
         let answered = self
             .api
-            .call(account, Method::POST, &address, content, patience)
+            .send_mime(account, &address, base64(message), patience, leave)
             .await;
         match answered {
             Ok(Answer { status: 202, .. }) => Verdict::sent(),
@@ -165,15 +168,14 @@ impl Graph {
             Ok(prepared) => prepared,
             Err(verdict) => return verdict,
         };
-        if let Err(why) = leave.ask().await {
-            self.remove(account, &prepared.id).await;
-            return Verdict::temporary(Failure::own(why));
-        }
         let patience = Patience {
             each: self.data,
             until,
         };
-        let verdict = match self.send_draft(account, &prepared.id, patience).await {
+        let verdict = match self
+            .send_draft(account, &prepared.id, patience, leave)
+            .await
+        {
             Ok(Answer { status: 202, .. }) => return prepared.sent(message),
             Ok(answer) => of_answer(Stage::Submission, &answer),
             Err(error) => of_broken_call(Stage::Submission, error),

@@ -27,6 +27,7 @@ pub(crate) fn send_request(data: &[u8]) {
         pushable_key: "pk_demo".to_owned(),
         multiuser: input.flag(),
         subscription_status: None,
+        version: None,
     };
     let Ok(request) = parse::<SendRequest>(input.rest()) else {
         return;

@@ -41,6 +41,15 @@ pub(super) struct ValidRequest {
 
 type Errors = Vec<FieldError>;
 
+/// The request names another app than its send key opens.
+pub(super) fn pk_mismatch() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "pk_mismatch",
+        "pk and the send key belong to different apps.",
+    )
+}
+
 /// `recipients` is how many a message may have.
 pub(super) fn validate(
     request: SendRequest,
@@ -50,11 +59,7 @@ pub(super) fn validate(
     let mut errors = Vec::new();
     let pk = request.pk.required("pk", &mut errors);
     if pk.is_some_and(|pk| pk != app.pushable_key) {
-        return Err(Problem::new(
-            StatusCode::FORBIDDEN,
-            "pk_mismatch",
-            "pk and the send key belong to different apps.",
-        ));
+        return Err(pk_mismatch());
     }
     let to = request.to.required("to", &mut errors);
     let to = to.and_then(|to| address("to".into(), &to, &mut errors));

@@ -18,7 +18,7 @@ fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError>
 
 fn sent(submitted: Submitted) -> String {
     let bytes = submitted
-        .into_prepared(String::new())
+        .prepared("")
         .message
         .chunks()
         .collect::<Vec<_>>()
@@ -115,7 +115,7 @@ fn the_log_is_told_who_got_it() {
         &["ONE@example.org", "three@example.org", "secret@example.org"],
     )
     .unwrap()
-    .into_prepared(String::new());
+    .prepared("");
     assert_eq!(
         prepared.summary.to_address,
         "one@example.org, two@example.org"
@@ -127,7 +127,7 @@ fn the_log_is_told_who_got_it() {
     assert!(!prepared.summary.has_attachments);
     let bare = read("From: a@example.com\r\n\r\n", &["one@example.org"])
         .unwrap()
-        .into_prepared(String::new());
+        .prepared("");
     assert_eq!(bare.summary.to_address, "one@example.org");
     // Its own id names it, and stands in front of it.
     let given = format!("<{}@example.com>", bare.id);
@@ -151,7 +151,7 @@ fn a_message_id_is_kept_as_it_stands_there() {
         let content = format!("From: a@example.com\r\n{header}\r\n\r\n");
         let prepared = read(&content, &["x@example.org"])
             .unwrap()
-            .into_prepared(String::new());
+            .prepared("");
         assert_eq!(prepared.message_id.as_deref(), Some(expected), "{header}");
     }
 }
@@ -178,7 +178,7 @@ fn attachments_are_seen() {
     ] {
         let prepared = read(&content, &["x@example.org"])
             .unwrap()
-            .into_prepared(String::new());
+            .prepared("");
         assert_eq!(prepared.summary.has_attachments, expected, "{content}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use sqlx::PgConnection;
 
-use crate::types::ids::AppId;
+use crate::types::ids::{AppId, AppVersion};
 use crate::types::subscription::SubscriptionStatus;
 
 /// What a send key opens, as of the moment it was asked.
@@ -20,6 +20,8 @@ pub struct SendingApp {
     pub multiuser: bool,
     /// The subscription of the app's subscriber.
     pub subscription_status: Option<SubscriptionStatus>,
+    /// What all of this is as of.
+    pub version: Option<AppVersion>,
 }
 
 /// The apps that send keys open, each known by the look-up digests that it may have.
@@ -33,7 +35,8 @@ pub async fn find_by_send_keys(
 ) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
     let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
     let rows = sqlx::query!(
-        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, subscription_status
+        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, subscription_status,
+                (SELECT version FROM app_versions WHERE app_id = apps.id) AS version
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE send_key_digest = ANY($1)",
         &digests,
@@ -51,6 +54,7 @@ pub async fn find_by_send_keys(
                 subscription_status: row
                     .subscription_status
                     .and_then(|status| status.parse().ok()),
+                version: row.version.map(AppVersion),
             };
             (row.send_key_digest, app)
         })

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Mailbox;
-use crate::types::ids::AppId;
+use crate::types::ids::{AppId, AppVersion};
 use crate::types::plugin::Plugin;
 
 /// Which of an app's mailboxes is wanted. Of several, it is the one whose own address is asked for, then one that was
@@ -31,6 +31,8 @@ pub struct Chosen {
     pub mailbox: Mailbox,
     /// What it sends as, as the provider spells it: the address that was asked for, or else its own.
     pub address: String,
+    /// What the choice is as of.
+    pub version: Option<AppVersion>,
 }
 
 /// The active mailboxes that are wanted, in their order.
@@ -81,6 +83,7 @@ fn put(
             *place = Some(Chosen {
                 mailbox,
                 address: row.address,
+                version: row.version.map(AppVersion),
             });
         }
     }
@@ -101,6 +104,7 @@ struct FoundRow {
     token_generation: i64,
     parked_until: Option<DateTime<Utc>>,
     address: String,
+    version: Option<Uuid>,
 }
 
 async fn find_of_apps(
@@ -117,7 +121,8 @@ async fn find_of_apps(
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
-                mailbox.email AS address
+                mailbox.email AS address,
+                (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
          FROM unnest($1::uuid[], $2::text[])
               WITH ORDINALITY AS asked (app_id, plugin, place)
          CROSS JOIN LATERAL (
@@ -158,7 +163,8 @@ async fn find_by_addresses(
                 mailbox.plugin AS "plugin!", mailbox.email AS "email!", mailbox.scopes AS "scopes!",
                 mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation AS "token_generation!",
-                mailbox.parked_until, mailbox.address AS "address!"
+                mailbox.parked_until, mailbox.address AS "address!",
+                (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
          FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[])
               WITH ORDINALITY AS asked (app_id, email_lookup, plugin, user_id, user_key, place)
          CROSS JOIN LATERAL (
@@ -221,7 +227,8 @@ async fn find_of_users(
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
-                mailbox.email AS address
+                mailbox.email AS address,
+                (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
          FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[])
               WITH ORDINALITY AS asked (app_id, user_id, user_key, plugin, place)
          CROSS JOIN LATERAL (

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::DateTime;
-use reqwest::header::{CONTENT_LENGTH, DATE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -13,12 +13,16 @@ use url::Url;
 use url::form_urlencoded::byte_serialize;
 
 use crate::providers::answer::{self, causes};
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::{Account, Leave};
+use crate::providers::mail::withheld::{self, Unanswered};
 use crate::types::web_address::names_loopback;
 
 /// Ids that stay what they are when a draft is sent or mail is moved (outlook-immutable-id). It holds for one
 /// request, so it goes with every one.
 const IMMUTABLE_IDS: &str = r#"IdType="ImmutableId""#;
+
+/// What a message in base64 is called (user-sendmail, "MIME format").
+const MIME: &str = "text/plain";
 
 /// The largest answer that is read: a page of headers, or a draft with its text.
 const MAXIMUM_ANSWER: usize = 16 * 1024 * 1024;
@@ -49,6 +53,9 @@ pub(super) enum CallError {
     /// The request may have been heard.
     #[error("{0}")]
     Broken(String),
+    /// It must not leave, for a reason of ours.
+    #[error("{0}")]
+    Withheld(String),
 }
 
 /// What a request carries.
@@ -135,21 +142,48 @@ impl Api {
         patience: Patience,
     ) -> Result<Answer, CallError> {
         let has_content = method == Method::POST;
-        let request = self
-            .http
-            .request(method, address)
-            .bearer_auth(account.access_token.expose_secret())
-            .header("accept", "application/json")
-            .header("prefer", IMMUTABLE_IDS);
+        let request = self.request(account, method, address);
         let request = match content {
             // RFC 9110 §8.6: a method that has a content says so when there is none; message-send requires it,
             // and the HTTP client leaves it out.
             Content::Nothing if has_content => request.header(CONTENT_LENGTH, 0),
             Content::Nothing => request,
-            Content::Mime(base64) => request.header("content-type", "text/plain").body(base64),
+            Content::Mime(base64) => request.header(CONTENT_TYPE, MIME).body(base64),
             Content::Json(value) => request.json(&value),
         };
         finish(request, patience).await
+    }
+
+    /// Sends a MIME message in base64, whose last piece leaves once `leave` has been asked.
+    pub(super) async fn send_mime(
+        &self,
+        account: &Account,
+        address: &str,
+        base64: String,
+        patience: Patience,
+        leave: &dyn Leave,
+    ) -> Result<Answer, CallError> {
+        let limit = patience.left();
+        let request = self
+            .request(account, Method::POST, address)
+            .header(CONTENT_TYPE, MIME)
+            .timeout(limit);
+        match withheld::Content::text(base64).send(request, leave).await {
+            Ok(response) => Ok(answer_of(response).await),
+            Err(Unanswered::Withheld(why)) => Err(CallError::Withheld(why)),
+            Err(Unanswered::NotWhole(error)) => {
+                Err(CallError::NotSent(failed(error, limit).to_string()))
+            }
+            Err(Unanswered::Broken(error)) => Err(failed(error, limit)),
+        }
+    }
+
+    fn request(&self, account: &Account, method: Method, address: &str) -> RequestBuilder {
+        self.http
+            .request(method, address)
+            .bearer_auth(account.access_token.expose_secret())
+            .header("accept", "application/json")
+            .header("prefer", IMMUTABLE_IDS)
     }
 
     /// A look, with a header that says how many entries a page may have.
@@ -197,11 +231,15 @@ async fn finish(request: RequestBuilder, patience: Patience) -> Result<Answer, C
         .send()
         .await
         .map_err(|error| failed(error, limit))?;
-    Ok(Answer {
+    Ok(answer_of(response).await)
+}
+
+async fn answer_of(response: Response) -> Answer {
+    Answer {
         status: response.status().as_u16(),
         retry_after: retry_after(response.headers()),
         body: read(response).await,
-    })
+    }
 }
 
 /// The status has said what matters, so an answer that breaks off is taken for what came of it.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::api::{Answer, CallError, Content, Patience, encoded};
 use super::verdict::is_unseen;
 use super::{Graph, Prepared};
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::{Account, Leave};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
 
@@ -34,16 +34,19 @@ enum State {
 }
 
 impl Graph {
-    /// Sends a draft; again where it could not be found though it lies there as a draft.
+    /// Sends a draft; again where it could not be found though it lies there as a draft. `leave` is asked each
+    /// time.
     pub(super) async fn send_draft(
         &self,
         account: &Account,
         id: &str,
         patience: Patience,
+        leave: &dyn Leave,
     ) -> Result<Answer, CallError> {
         let address = self.api.address(&format!("/messages/{}/send", encoded(id)));
         let mut pauses = UNSEEN.into_iter();
         loop {
+            leave.ask().await.map_err(CallError::Withheld)?;
             let answer = self
                 .api
                 .call(account, Method::POST, &address, Content::Nothing, patience)

@@ -125,7 +125,7 @@ pub(super) fn of_answer(stage: Stage, answer: &Answer) -> Verdict {
 pub(super) fn of_broken_call(stage: Stage, error: CallError) -> Verdict {
     match (stage, error) {
         (Stage::Submission, CallError::Broken(text)) => Verdict::Unknown(Failure::own(text)),
-        (_, CallError::NotSent(text) | CallError::Broken(text)) => {
+        (_, CallError::NotSent(text) | CallError::Broken(text) | CallError::Withheld(text)) => {
             Verdict::temporary(Failure::own(text))
         }
     }

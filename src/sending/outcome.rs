@@ -1,0 +1,56 @@
+//! What becomes of a message, as its caller is told.
+
+use chrono::{DateTime, Utc};
+
+use crate::providers::mail::verdict::Failure;
+use crate::types::ids::LogId;
+use crate::types::plugin::Plugin;
+
+/// What became of a message that the gateway took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The provider has it.
+    Sent(Receipt),
+    /// Stored; the gateway tries again, so the caller must not.
+    Queued {
+        /// Of the message.
+        receipt: Receipt,
+        /// Why not now.
+        failure: Failure,
+        /// Attempts that have failed so far.
+        retry_count: i32,
+        /// The next attempt.
+        next_retry_at: DateTime<Utc>,
+    },
+    /// It will not be sent.
+    Rejected {
+        /// Of the message.
+        receipt: Receipt,
+        /// Why not.
+        failure: Failure,
+        /// It was out when the connection broke, and may have arrived.
+        may_have_arrived: bool,
+    },
+}
+
+/// What identifies a message from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// In the log.
+    pub id: LogId,
+    /// The mailbox's address.
+    pub from: String,
+    /// The mailbox's provider.
+    pub plugin: Plugin,
+    /// The Message-ID header.
+    pub message_id: Option<String>,
+}
+
+/// What a caller is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// What became of the message.
+    pub outcome: Outcome,
+    /// It was told before, under the same idempotency key.
+    pub replayed: bool,
+}
