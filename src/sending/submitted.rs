@@ -1,6 +1,6 @@
 //! Takes a message as an SMTP client submitted it: who it is from, what its log row says, and the
 //! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, one Received
-//! header in front, and a Message-ID where the client gave none.
+//! header in front, and a Date and a Message-ID where the client gave none (RFC 6409 §8.2, §8.3).
 
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -144,6 +144,9 @@ impl Submitted {
             has_attachments: has_attachments(headers, &content, &others),
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
+        if !fields.iter().any(|field| field.is_named("date")) {
+            pieces.push(Bytes::from(format!("Date: {}\r\n", at.to_rfc2822())));
+        }
         let message_id = if let Some(own) = own_message_id(&fields)? {
             Some(own).filter(|own| !own.is_empty())
         } else {
@@ -211,7 +214,7 @@ fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
 
 /// Every From header counts: which of two a receiver shows is anybody's guess.
 fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, SubmittedError> {
-    let mut from = (fields.iter()).filter(|field| field.name.eq_ignore_ascii_case(b"from"));
+    let mut from = (fields.iter()).filter(|field| field.is_named("from"));
     match (from.next(), from.next()) {
         (Some(only), None) => sole_address(only.value).ok_or(SubmittedError::From),
         _ => Err(SubmittedError::From),
@@ -222,7 +225,7 @@ fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, SubmittedError> {
 /// provider goes by. `None` where there is none: the message gets one (RFC 6409 §8.3).
 fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, SubmittedError> {
     let all: Vec<String> = (fields.iter())
-        .filter(|field| field.name.eq_ignore_ascii_case(b"message-id"))
+        .filter(|field| field.is_named("message-id"))
         .map(|field| {
             String::from_utf8_lossy(field.value)
                 .split_whitespace()

@@ -8,6 +8,7 @@ mod keys;
 mod me;
 mod ownership;
 mod rate;
+mod remembered;
 mod requests;
 mod responses;
 mod secrets;

@@ -10,6 +10,13 @@ pub(super) struct Field<'a> {
     pub(super) value: &'a [u8],
 }
 
+impl Field<'_> {
+    /// Names are the same in any case (RFC 5322 §1.2.2).
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+}
+
 /// A line that is neither a field nor the continuation of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoField;

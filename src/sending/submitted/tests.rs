@@ -28,7 +28,7 @@ fn sent(submitted: Submitted) -> String {
 
 #[test]
 fn goes_out_byte_for_byte_behind_one_received_header() {
-    let content = "Subject:  odd   spacing\r\nMessage-ID: <x@y>\r\nFrom: Ada <ada@example.com>\r\nX-A: b\r\n\tc \r\n\r\nBody \r\n.\r\n\r\n";
+    let content = "Subject:  odd   spacing\r\ndate : yesterday\r\nMessage-ID: <x@y>\r\nFrom: Ada <ada@example.com>\r\nX-A: b\r\n\tc \r\n\r\nBody \r\n.\r\n\r\n";
     let sent = sent(read(content, &["bob@example.org"]).unwrap());
     let (received, rest) = sent.split_at(sent.len() - content.len());
     assert_eq!(rest, content);
@@ -129,12 +129,14 @@ fn the_log_is_told_who_got_it() {
         .unwrap()
         .prepared("");
     assert_eq!(bare.summary.to_address, "one@example.org");
-    // Its own id names it, and stands in front of it.
+    // Its own id names it, and stands in front of it, behind the moment it came.
     let given = format!("<{}@example.com>", bare.id);
     assert_eq!(bare.message_id.as_ref(), Some(&given));
     let content: Vec<u8> = bare.message.chunks().flatten().copied().collect();
     let content = String::from_utf8(content).unwrap();
-    let expected = format!("\r\nMessage-ID: {given}\r\nFrom: a@example.com\r\n\r\n");
+    let expected = format!(
+        "\r\nDate: Tue, 14 Nov 2023 22:13:20 +0000\r\nMessage-ID: {given}\r\nFrom: a@example.com\r\n\r\n"
+    );
     assert!(content.ends_with(&expected), "{content}");
 }
 
