@@ -34,7 +34,7 @@ container: compiler
 	tests/container/run
 
 crash: compiler postgres
-	MAILGATE_CRASH_KILLS=$${MAILGATE_CRASH_KILLS:-200,20,30} MAILGATE_CRASH_STOPS=$${MAILGATE_CRASH_STOPS:-10} cargo test --locked --test integration -- crash:: replicas::stopped --nocapture
+	MAILGATE_CRASH_KILLS=$${MAILGATE_CRASH_KILLS:-200,20,30} MAILGATE_CRASH_STOPS=$${MAILGATE_CRASH_STOPS:-10} MAILGATE_CRASH_FAILOVERS=$${MAILGATE_CRASH_FAILOVERS:-5} cargo test --locked --test integration -- crash:: replicas::stopped --nocapture
 
 bench: compiler postgres
 	@tools/debian-packages dovecot-core postfix

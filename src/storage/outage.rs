@@ -11,9 +11,11 @@ impl Outage for sqlx::Error {
     fn is_outage(&self) -> bool {
         match self {
             Self::Io(_) | Self::PoolTimedOut | Self::PoolClosed | Self::WorkerCrashed => true,
-            // Connection exceptions (class 08), and a server that ends, has crashed or is still starting.
+            // Connection exceptions (class 08), a server that ends, has crashed or is still starting, and a standby,
+            // which only reads.
             Self::Database(error) => error.code().is_some_and(|code| {
-                code.starts_with("08") || matches!(code.as_ref(), "57P01" | "57P02" | "57P03")
+                code.starts_with("08")
+                    || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25006")
             }),
             _ => false,
         }

@@ -1,5 +1,6 @@
 //! Connections to Postgres, and the migrations.
 
+use std::io;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
@@ -248,10 +249,15 @@ pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
         .map(|migration| migration.version)
         .max()
         .unwrap_or(0);
-    let applied: Option<i64> =
-        sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
-            .fetch_one(pool)
-            .await?;
+    let (applied, is_standby): (Option<i64>, bool) = sqlx::query_as(
+        "SELECT max(version), pg_is_in_recovery() FROM _sqlx_migrations WHERE success",
+    )
+    .fetch_one(pool)
+    .await?;
+    if is_standby {
+        let why = "it is a standby, and takes nothing until it is promoted";
+        return Err(sqlx::Error::Io(io::Error::other(why)));
+    }
     Ok(applied.unwrap_or(0) >= newest)
 }
 

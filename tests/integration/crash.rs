@@ -4,12 +4,13 @@
 //!
 //! `MAILGATE_CRASH_KILLS=20,3,6` says how often the gateway is killed, Postgres is killed, and answers of Postgres
 //! are lost (`make crash` takes ten times as many); `MAILGATE_CRASH_SEED` repeats the moments and the traffic of an
-//! earlier run.
+//! earlier run. [`failover`] has a setting of its own.
 
 pub mod check;
 pub mod clients;
 pub mod database;
 pub mod database_line;
+mod failover;
 pub mod ledger;
 pub mod program;
 pub mod provider;

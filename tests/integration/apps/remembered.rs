@@ -222,12 +222,14 @@ async fn a_renewed_pushable_key_counts_at_once_everywhere() {
 async fn an_app_that_is_gone_is_gone_at_once_everywhere() {
     let two = Two::start().await;
     let mut open = two.session(&two.second).await;
+    open.0.begin_data("bob@example.com").await;
     let caller = Caller::owner(&two.first).await;
-    caller.delete(&path(&two.first.app)).await.success(204);
+    caller.delete(&path(&two.first.app)).await.success(200);
     let sent = two.arrived();
     let refused = two.send(&two.second).await;
     assert_eq!(refused.problem(), (401, "invalid_send_key"));
-    assert_eq!(open.deliver().await, "535 5.7.8 Authentication failed");
+    open.0.write(format!("From: {ADDRESS}\r\n\r\nb\r\n.\r\n").as_bytes()).await;
+    assert_eq!(open.0.reply().await, "535 5.7.8 Authentication failed");
     assert_eq!(two.arrived(), sent);
 }
 

@@ -46,6 +46,18 @@ impl DurablePostgres {
         socket
     }
 
+    /// Where its files are.
+    pub fn cluster(&self) -> PathBuf {
+        self.folder.path().join("postgres/cluster")
+    }
+
+    /// The folder of the programs that it is run by.
+    pub fn programs(&self) -> PathBuf {
+        let postmaster = self.server.as_ref().unwrap().pid();
+        let program = std::fs::read_link(format!("/proc/{postmaster}/exe")).unwrap();
+        program.parent().unwrap().to_owned()
+    }
+
     /// SIGKILL to the postmaster and everything it started, as when the machine ends.
     pub async fn kill(&mut self) {
         let server = self.server.take().unwrap();

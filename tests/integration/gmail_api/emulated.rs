@@ -120,12 +120,11 @@ async fn messages_are_kept_as_they_were_submitted() {
         let reply = client.reply().await;
         assert!(reply.starts_with("250 2.0.0"), "{reply}");
 
-        let newest = emulate.sent().await.swap_remove(0);
-        let raw = String::from_utf8(emulate.message(&newest).await).unwrap();
+        let (newest, raw) = with_subject(&emulate, subject).await;
         assert!(
             raw.starts_with("Bcc: dan@example.com\r\n") && raw.contains("\r\nReceived: by "),
             "{subject}: {}",
-            &raw[..500]
+            &raw[..raw.len().min(500)]
         );
         assert!(!raw.contains("client@example.com"), "{subject}");
         let own = content.replace("Bcc: client@example.com\r\n", "");
@@ -141,4 +140,15 @@ async fn messages_are_kept_as_they_were_submitted() {
     }
     assert_eq!(emulate.sent().await.len(), 3);
     gateway.stop().await;
+}
+
+/// The sent message of this subject: its id, and its bytes.
+async fn with_subject(emulate: &Emulate, subject: &str) -> (String, String) {
+    for id in emulate.sent().await {
+        let raw = String::from_utf8(emulate.message(&id).await).unwrap();
+        if raw.contains(&format!("\r\nSubject: {subject}\r\n")) {
+            return (id, raw);
+        }
+    }
+    panic!("nothing was sent about {subject}");
 }

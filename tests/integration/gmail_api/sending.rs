@@ -30,8 +30,10 @@ fn without_own_headers(raw: &[u8]) -> (Option<String>, Vec<u8>) {
     }
     assert!(headers.last().unwrap().starts_with("Received: by "));
     // The gateway's, where the client gave none.
-    if rest.starts_with("Message-ID: <log_") {
-        rest = rest.split_once('\n').unwrap().1;
+    for own in ["Date: ", "Message-ID: <log_"] {
+        if rest.starts_with(own) {
+            rest = rest.split_once('\n').unwrap().1;
+        }
     }
     let bcc = (headers.len() == 2).then(|| headers[0].clone());
     (bcc, rest.as_bytes().to_vec())

@@ -2,6 +2,7 @@
 //! life. `MAILGATE_REPORTS_SEED` repeats a run.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use mailgate::accounts::AppFields;
@@ -17,6 +18,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use sqlx::PgConnection;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -123,6 +126,7 @@ struct World {
     kept_since: DateTime<Utc>,
     /// In whose hands the messages are.
     serving: GatewayId,
+    _lease: JoinSet<()>,
     runner: TestRunner,
 }
 
@@ -322,6 +326,18 @@ fn closing(id: LogId, status: LogStatus, number: i32) -> Closing {
     }
 }
 
+/// As a process does for itself: the gateway would take over what one has in hand that falls silent.
+async fn keep_lease(mut connection: PgConnection, serving: GatewayId) {
+    loop {
+        sqlx::query("UPDATE gateways SET lease_until = clock_timestamp() WHERE id = $1")
+            .bind(serving.0)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
 async fn world(seed: u64) -> World {
     let gateway = Gateway::start().await;
     let mut connection = gateway.database().await;
@@ -345,11 +361,13 @@ async fn world(seed: u64) -> World {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let serving = GatewayId::at(now);
-    sqlx::query("INSERT INTO gateways VALUES ($1, now(), now() + interval '1 hour')")
+    sqlx::query("INSERT INTO gateways VALUES ($1, now(), now())")
         .bind(serving.0)
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
+    let mut lease = JoinSet::new();
+    lease.spawn(keep_lease(gateway.database().await, serving));
     World {
         reports: Reports::new(gateway.daemon.pool.clone(), clock),
         gateway,
@@ -357,6 +375,7 @@ async fn world(seed: u64) -> World {
         now,
         kept_since: DateTime::UNIX_EPOCH,
         serving,
+        _lease: lease,
         runner: TestRunner::new_with_rng(
             Config::default(),
             TestRng::from_seed(RngAlgorithm::ChaCha, &bytes),

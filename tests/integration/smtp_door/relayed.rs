@@ -36,7 +36,8 @@ async fn a_message_arrives_octet_for_octet_behind_one_received_header(gateway: &
         from:   Ada <ada@sandbox.example>\r\n\
         X-Spaces: trailing  \r\nX-Tab:\tvalue\r\n\
         To: bob@example.com,\r\n  carol@example.com\r\nSubject:no space\r\n\
-        X-Bcc: stays\r\nMessage-ID: <octets@client.example>\r\nBcc-Note: stays\r\n\r\n\
+        X-Bcc: stays\r\nMessage-ID: <octets@client.example>\r\n\
+        Date: Tue, 5 Mar 2024 10:00:00 +0100\r\nBcc-Note: stays\r\n\r\n\
         Bcc: body\r\n \r\n\t\r\ntrailing \r\n\r\n\r\n"
         .to_vec();
     content.extend(0x80..=0xff_u8);
@@ -69,7 +70,9 @@ async fn a_message_arrives_octet_for_octet_behind_one_received_header(gateway: &
 async fn bcc_goes_in_all_its_forms_and_its_recipients_get_the_message(gateway: &Gateway) {
     let mut client = SmtpClient::authenticated(gateway).await;
     let (before, after) = (
-        format!("From: {MAILBOX}\r\nMessage-ID: <hidden@client.example>\r\n"),
+        format!(
+            "From: {MAILBOX}\r\nMessage-ID: <hidden@client.example>\r\nDate: Tue, 5 Mar 2024 10:00:00 +0100\r\n"
+        ),
         format!("To: {RECIPIENT}\r\nSubject: hidden\r\n"),
     );
     let nested = "\r\nBcc: body@example.com\r\n";
@@ -146,7 +149,7 @@ async fn an_internationalized_message_arrives_as_it_is(gateway: &Gateway) {
     let mut client = SmtpClient::authenticated(gateway).await;
     let content = format!(
         "From: Adä <{MAILBOX}>\r\nTo: jörg@bücher.example\r\nSubject: Grüße\r\n\
-         Message-ID: <adä@client.example>\r\n\r\nHallo Jörg.\r\n"
+         Message-ID: <adä@client.example>\r\nDate: Tue, 5 Mar 2024 10:00:00 +0100\r\n\r\nHallo Jörg.\r\n"
     );
 
     client.command(&format!("MAIL FROM:<{MAILBOX}>")).await;
