@@ -25,7 +25,7 @@ use crate::types::seal::SealKeys;
 use crate::types::subscription::SubscriptionStatus;
 
 pub use crate::storage::apps::{App, Change, SendingApp};
-pub use crate::storage::subscribers::Subscriber;
+pub use crate::storage::subscribers::{Subscriber, SubscriberChange};
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};

@@ -4,7 +4,7 @@ use super::Accounts;
 use super::audit::{Trail, commit_change};
 use crate::storage::apps::{self, App, Change};
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::subscribers::{self, Subscriber, billing};
+use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
 use crate::storage::{audit_entries, deleted_apps, email_counters, mailboxes};
 use crate::types::audit::{AuditAction, AuditEntry, Author, changed};
 use crate::types::ids::{AppId, Owner, SubscriberId};
@@ -96,6 +96,36 @@ impl Accounts {
             trail.record(&mut transaction, entry).await?;
         }
         Ok(trail.commit(transaction).await?)
+    }
+
+    /// Changes a subscriber, also as the payment provider knows it; `false` when it is gone.
+    ///
+    /// # Errors
+    ///
+    /// What the database said; nothing is changed then.
+    pub async fn change_subscriber(
+        &self,
+        id: SubscriberId,
+        change: &SubscriberChange,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await?;
+        let Some(before) = subscribers::lock_fields(&mut transaction, id).await? else {
+            return Ok(false);
+        };
+        let mut trail = Trail::new(author, now);
+        if let Some(changed) = changed(&before, change) {
+            subscribers::update(&mut transaction, id, change).await?;
+            if self.beginning.is_billed {
+                let kind = JobKind::Provision;
+                billing_jobs::enqueue(&mut transaction, id, kind, None, now).await?;
+            }
+            let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, id);
+            trail.record(&mut transaction, entry.with(changed)).await?;
+        }
+        trail.commit(transaction).await?;
+        Ok(true)
     }
 
     /// All subscribers, the oldest first.

@@ -1,6 +1,9 @@
-//! Gives a subscriber a customer and a subscription at the provider: once, whatever is lost on the way.
+//! Gives a subscriber a customer and a subscription at the provider: once, whatever is lost on the way. A customer
+//! that is there already is told the subscriber's name and address as they are now.
 
 use std::time::Duration;
+
+use uuid::Uuid;
 
 use super::{Billing, BillingError};
 use crate::providers::payprov::Beginning;
@@ -14,6 +17,7 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(10);
 impl Billing {
     pub(super) async fn provision(&self, job: &Job) -> Result<(), BillingError> {
         let subscriber = job.subscriber;
+        self.tell_customer(subscriber).await?;
         let customer = self.ensure_customer(subscriber, job.attempts > 1).await?;
         // One that is there already, made before the answer was lost or by hand, is taken.
         let (account, _) = self.look(subscriber).await?;
@@ -78,6 +82,24 @@ impl Billing {
         billing::set_customer(&mut connection, subscriber, &customer.id)
             .await?
             .ok_or(BillingError::Gone)
+    }
+
+    /// Has the provider's customer called as the subscriber calls itself, where there is one.
+    async fn tell_customer(&self, subscriber: SubscriberId) -> Result<(), BillingError> {
+        let account = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?
+        };
+        let account = account.ok_or(BillingError::Gone)?;
+        let Some(customer) = account.customer_id else {
+            return Ok(());
+        };
+        let key = format!("mailgate-customer-{}", Uuid::new_v4());
+        let client = &self.payprov()?.client;
+        client
+            .name_customer(&customer, &account.email, &account.label, &key)
+            .await?;
+        Ok(())
     }
 
     async fn enqueue_end(

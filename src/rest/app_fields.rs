@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::field::Field;
 use super::problem::{FieldError, Problem};
 use crate::accounts::{AppFields, Change};
+use crate::types::email_address::EmailAddress;
 use crate::types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};
 
 /// Longest name, in characters.
@@ -153,6 +154,19 @@ pub(super) fn checked_text(
         return None;
     }
     plain_text(field, text, NAME_LENGTH, errors)
+}
+
+/// One email address.
+pub(super) fn checked_email(
+    field: &'static str,
+    text: Option<String>,
+    errors: &mut Vec<FieldError>,
+) -> Option<EmailAddress> {
+    let parsed = EmailAddress::parse(&text?).ok();
+    if parsed.is_none() {
+        errors.push(FieldError::new(field, "must be one email address"));
+    }
+    parsed
 }
 
 /// A text of `longest` characters at most, none of them a control character.

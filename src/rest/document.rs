@@ -73,6 +73,7 @@ pub(super) fn say_what_all_answer(document: &mut Description) {
         let operations = [
             &mut path.get,
             &mut path.put,
+            &mut path.patch,
             &mut path.post,
             &mut path.delete,
         ];

@@ -1,15 +1,21 @@
 //! The subscriber itself.
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use secrecy::ExposeSecret;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Doors;
+use super::app_fields::{checked_email, checked_text};
 use super::authority::{AuthenticatedSubscriber, ClientAddress};
+use super::field::Field;
 use super::problem::Problem;
-use crate::accounts::RenewError;
+use super::request::parse;
+use super::whole_body::json_body;
+use crate::accounts::{RenewError, Subscriber, SubscriberChange};
 use crate::types::audit::Author;
 use crate::types::moment::iso8601;
 use crate::types::subscription::SubscriptionStatus;
@@ -37,6 +43,34 @@ pub(super) struct Me {
     subscription_status: Option<&'static str>,
 }
 
+/// What changes of a subscriber; a field that is missing or null stays as it is.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct ChangeMeRequest {
+    /// Display name.
+    #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
+    #[serde(default)]
+    label: Field<String>,
+    /// Contact address: where notices go.
+    #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "owner@example.com")]
+    #[serde(default)]
+    email: Field<String>,
+}
+
+impl ChangeMeRequest {
+    fn validate(self) -> Result<SubscriberChange, Problem> {
+        let mut errors = Vec::new();
+        let label = self.label.optional("label", &mut errors);
+        let label = checked_text("label", label, &mut errors);
+        let email = self.email.optional("email", &mut errors);
+        let email = checked_email("email", email, &mut errors);
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        let email = email.map(|email| email.to_string());
+        Ok(SubscriberChange { label, email })
+    }
+}
+
 /// A renewed API secret.
 #[derive(Serialize, ToSchema)]
 pub(super) struct RenewedApiSecret {
@@ -58,12 +92,53 @@ pub(super) async fn me(
     State(doors): State<Doors>,
     caller: AuthenticatedSubscriber,
 ) -> Result<Json<Me>, Problem> {
-    let subscriber = caller.subscriber;
+    view(&doors, caller.subscriber).map(Json)
+}
+
+/// Changes the label or the contact address; the payment provider's customer gets them too. Notices go to the new
+/// address from then on.
+#[utoipa::path(
+    patch,
+    path = "/me",
+    operation_id = "change_me",
+    tag = "Subscriber",
+    security(("api_secret" = [])),
+    request_body = ChangeMeRequest,
+    responses(
+        (status = 200, body = Me),
+    )
+)]
+pub(super) async fn change(
+    State(doors): State<Doors>,
+    caller: AuthenticatedSubscriber,
+    ClientAddress(address): ClientAddress,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Me>, Problem> {
+    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let change = parse::<ChangeMeRequest>(&body)?.validate()?;
+    let mut subscriber = caller.subscriber;
+    let author = Author::subscriber(address);
+    let is_there = doors
+        .accounts
+        .change_subscriber(subscriber.id, &change, author)
+        .await
+        .map_err(|error| Problem::database(&error))?;
+    if !is_there {
+        return Err(secret_renewed());
+    }
+    doors.billing.wake();
+    subscriber.label = change.label.unwrap_or(subscriber.label);
+    subscriber.email = change.email.unwrap_or(subscriber.email);
+    view(&doors, subscriber).map(Json)
+}
+
+fn view(doors: &Doors, subscriber: Subscriber) -> Result<Me, Problem> {
     let api_secret = doors
         .accounts
         .api_secret(&subscriber)
         .map_err(|error| Problem::internal(&error))?;
-    Ok(Json(Me {
+    Ok(Me {
         subscriber_id: subscriber.id.to_string(),
         label: subscriber.label,
         email: subscriber.email,
@@ -73,7 +148,15 @@ pub(super) async fn me(
         subscription_status: subscriber
             .subscription_status
             .map(SubscriptionStatus::as_str),
-    }))
+    })
+}
+
+fn secret_renewed() -> Problem {
+    Problem::new(
+        StatusCode::UNAUTHORIZED,
+        "invalid_api_secret",
+        "The API secret was renewed in the meantime.",
+    )
 }
 
 /// Renews the API secret. Of two callers who renew the same one at once, one succeeds.
@@ -103,11 +186,7 @@ pub(super) async fn reset_api_secret(
         Ok(secret) => Ok(Json(RenewedApiSecret {
             api_secret: secret.expose().to_owned(),
         })),
-        Err(RenewError::Gone) => Err(Problem::new(
-            axum::http::StatusCode::UNAUTHORIZED,
-            "invalid_api_secret",
-            "The API secret was renewed in the meantime.",
-        )),
+        Err(RenewError::Gone) => Err(secret_renewed()),
         Err(RenewError::Database(error)) => Err(Problem::database(&error)),
         Err(error) => Err(Problem::internal(&error)),
     }

@@ -88,7 +88,7 @@ pub struct Doors {
 fn operations() -> OpenApiRouter<Doors> {
     let mut operations = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(send::send))
-        .routes(routes!(me::me))
+        .routes(routes!(me::me, me::change))
         .routes(routes!(me::reset_api_secret))
         .routes(routes!(audit::list))
         .routes(routes!(apps::list, apps::create))

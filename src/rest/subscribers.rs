@@ -11,16 +11,15 @@ use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
 use super::Doors;
-use super::app_fields::checked_text;
+use super::app_fields::{checked_email, checked_text};
 use super::authority::{ClientAddress, header, peer};
 use super::field::Field;
-use super::problem::{FieldError, Problem, ProblemBody};
+use super::problem::{Problem, ProblemBody};
 use super::request::parse;
 use super::stranger;
 use super::whole_body::json_body;
 use crate::accounts::CreateError;
 use crate::types::audit::Author;
-use crate::types::email_address::EmailAddress;
 
 /// Somebody who has the operator token.
 pub(super) struct Operator;
@@ -105,13 +104,7 @@ pub(super) async fn create(
     let label = request.label.required("label", &mut errors);
     let label = checked_text("label", label, &mut errors);
     let email = request.email.required("email", &mut errors);
-    let email = email.and_then(|email| {
-        let parsed = EmailAddress::parse(&email).ok();
-        if parsed.is_none() {
-            errors.push(FieldError::new("email", "must be one email address"));
-        }
-        parsed
-    });
+    let email = checked_email("email", email, &mut errors);
     let (Some(label), Some(email)) = (label, email) else {
         return Err(Problem::fields(errors));
     };

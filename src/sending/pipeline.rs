@@ -209,6 +209,7 @@ impl Sending {
             error_message: failure.to_string(),
             next_attempt_at,
             outcome_unknown,
+            awaits_subscription: false,
             attempt,
             due_at: None,
         };

@@ -112,6 +112,16 @@ impl Sending {
         Ok(count)
     }
 
+    /// Makes messages due that wait for their apps' subscriptions alone, where these are suspended no longer.
+    ///
+    /// # Errors
+    ///
+    /// What the database said.
+    pub async fn release_waiting(&self) -> Result<(), sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        spool::release_waiting(&mut connection, self.clock.now()).await
+    }
+
     /// Takes up messages whose process has ended: brings them to an end, or back into the queue. Answers how
     /// many there were.
     ///
@@ -262,16 +272,16 @@ impl Sending {
                 self.end_attempt(&claimed, attempted, attempt).await;
             }
             Ok(Tried::GivenBack) => self.give_back(&claimed).await,
-            Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until).await,
+            Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until, false).await,
             Ok(Tried::Blocked(blocked)) => {
                 let until = self.clock.now() + BLOCKED_WAIT;
-                self.put_back(&claimed, &blocked.to_string(), until).await;
+                self.put_back(&claimed, &blocked.to_string(), until, true).await;
             }
             Err(error) => {
                 trouble!(error, error, log_id = %claimed.id, "a stored message can't be read; it stays stored");
                 let why = "the gateway's database can't be read";
                 let until = self.clock.now() + UNREADABLE_WAIT;
-                self.put_back(&claimed, why, until).await;
+                self.put_back(&claimed, why, until, false).await;
             }
         }
     }
@@ -409,6 +419,7 @@ impl Sending {
                     error_message: failure.to_string(),
                     next_attempt_at,
                     outcome_unknown,
+                    awaits_subscription: false,
                     attempt: Some(attempt),
                     due_at: claimed.due_at,
                 };
@@ -418,7 +429,13 @@ impl Sending {
     }
 
     /// Puts a message back whose attempt did not take place.
-    async fn put_back(&self, claimed: &Claimed, why: &str, until: DateTime<Utc>) {
+    async fn put_back(
+        &self,
+        claimed: &Claimed,
+        why: &str,
+        until: DateTime<Utc>,
+        awaits_subscription: bool,
+    ) {
         let longest = self.longest(claimed.opened_at);
         let deferral = Deferral {
             id: claimed.id,
@@ -430,6 +447,7 @@ impl Sending {
                 until
             },
             outcome_unknown: claimed.outcome_unknown,
+            awaits_subscription,
             attempt: None,
             due_at: claimed.due_at,
         };

@@ -14,6 +14,7 @@ use sqlx::types::Uuid;
 
 use crate::types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId};
 use crate::types::plugin::Plugin;
+use crate::types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
@@ -97,6 +98,45 @@ pub async fn chunk(
     )
     .fetch_optional(connection)
     .await
+}
+
+/// Makes messages due that wait for nothing but their apps' subscriptions, where these are suspended no longer. The
+/// apps are found by steps through the index, so that it costs the same however many messages wait for each.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn release_waiting(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let suspended: Vec<&str> = (SubscriptionStatus::ALL.into_iter())
+        .filter(|status| matches!(sending_permission(Some(*status)), SendingPermission::Suspended(_)))
+        .map(SubscriptionStatus::as_str)
+        .collect();
+    sqlx::query!(
+        "WITH RECURSIVE waiting AS (
+             (SELECT app_id FROM spool WHERE awaits_subscription ORDER BY app_id LIMIT 1)
+             UNION ALL
+             SELECT (SELECT app_id FROM spool WHERE awaits_subscription AND app_id > waiting.app_id
+                     ORDER BY app_id LIMIT 1)
+             FROM waiting WHERE waiting.app_id IS NOT NULL
+         ), released AS MATERIALIZED (
+             SELECT apps.id
+             FROM waiting
+                  JOIN apps ON apps.id = waiting.app_id
+                  JOIN subscribers ON subscribers.id = subscriber_id
+             WHERE subscription_status IS NULL OR subscription_status <> ALL($2)
+         )
+         UPDATE spool SET next_attempt_at = $1, awaits_subscription = false
+         WHERE app_id = ANY (ARRAY(SELECT id FROM released)) AND awaits_subscription
+               AND state = 'deferred'",
+        now,
+        &suspended as &[&str],
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Lets go of an open message, which is to be looked at again by anybody after `wait`.

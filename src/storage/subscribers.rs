@@ -3,6 +3,7 @@
 pub mod billing;
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
@@ -48,6 +49,57 @@ pub async fn insert(
         subscriber.api_secret_digest,
         subscriber.subscription_status.map(SubscriptionStatus::as_str),
         subscriber.created_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What changes of a subscriber; `None` leaves a field as it is.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SubscriberChange {
+    /// Display name.
+    pub label: Option<String>,
+    /// Contact address.
+    pub email: Option<String>,
+}
+
+/// Locks a subscriber's row until the transaction ends, and tells the fields that can be changed; `None` when it is
+/// gone.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn lock_fields(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<SubscriberChange>, sqlx::Error> {
+    sqlx::query_as!(
+        SubscriberChange,
+        r#"SELECT label AS "label?", email AS "email?" FROM subscribers
+           WHERE id = $1 FOR NO KEY UPDATE"#,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Changes a subscriber.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn update(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+    change: &SubscriberChange,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers SET label = coalesce($2, label), email = coalesce($3, email)
+         WHERE id = $1",
+        id.0,
+        change.label,
+        change.email,
     )
     .execute(connection)
     .await?;

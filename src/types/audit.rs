@@ -90,6 +90,8 @@ impl Author {
 pub enum AuditAction {
     /// A subscriber was created.
     SubscriberCreated,
+    /// A subscriber's label or contact address was changed.
+    SubscriberChanged,
     /// A subscriber was deleted, with its apps and its trail.
     SubscriberDeleted,
     /// The API secret was renewed.
@@ -135,8 +137,9 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::SubscriberCreated,
+        Self::SubscriberChanged,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
         Self::AppCreated,
@@ -162,6 +165,7 @@ impl AuditAction {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SubscriberCreated => "subscriber.created",
+            Self::SubscriberChanged => "subscriber.changed",
             Self::SubscriberDeleted => "subscriber.deleted",
             Self::ApiSecretRenewed => "api_secret.renewed",
             Self::AppCreated => "app.created",

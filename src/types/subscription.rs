@@ -35,6 +35,15 @@ pub enum SendingPermission {
 }
 
 impl SubscriptionStatus {
+    /// Each of them.
+    pub const ALL: [Self; 5] = [
+        Self::Trialing,
+        Self::Active,
+        Self::PastDue,
+        Self::Unpaid,
+        Self::Canceled,
+    ];
+
     /// The word of the contract.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -72,13 +81,7 @@ impl FromStr for SubscriptionStatus {
     type Err = UnknownStatus;
 
     fn from_str(text: &str) -> Result<Self, UnknownStatus> {
-        [
-            Self::Trialing,
-            Self::Active,
-            Self::PastDue,
-            Self::Unpaid,
-            Self::Canceled,
-        ]
+        Self::ALL
         .into_iter()
         .find(|status| status.as_str() == text)
         .ok_or(UnknownStatus)

@@ -11,7 +11,8 @@ use crate::providers::mail::MailProviders;
 use crate::sending::Sending;
 use crate::storage::outage::trouble;
 
-/// How often it looks for due messages while there are none, and for what processes left that have ended.
+/// How often it looks for due messages while there are none, for what processes left that have ended, and for what
+/// a subscription lets go that is back.
 const POLL: Duration = Duration::from_secs(1);
 
 /// How often it looks for what nobody has in hand, and does the rest.
@@ -23,6 +24,13 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
     loop {
         if taken_over_at.is_none_or(|at| at.elapsed() >= POLL) {
             recover(&sending, Left::Ended).await;
+            if let Err(error) = sending.release_waiting().await {
+                trouble!(
+                    error,
+                    error,
+                    "messages that wait for a subscription can't be looked for"
+                );
+            }
             taken_over_at = Some(Instant::now());
         }
         if recovered_at.is_none_or(|at| at.elapsed() > RECOVER) {

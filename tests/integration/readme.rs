@@ -37,13 +37,14 @@ enum Use {
 }
 
 /// The blocks without a mark, by how they begin.
-const UNMARKED: [(&str, Use); 17] = [
+const UNMARKED: [(&str, Use); 18] = [
     (
         "make ",
         Use::Elsewhere(
             "builds the product or runs these tests; tests/integration/command_line runs what `make dev` does",
         ),
     ),
+    (" REST  ", Use::Elsewhere("a drawing")),
     ("KEY=$(python3 ", Use::Dev),
     ("curl -w '\\n' -X POST http://127.0.0.1:8080/", Use::Dev),
     ("eval \"$(python3 ", Use::Dev),

@@ -47,6 +47,22 @@ impl PayprovClient {
         self.post("customers", &form, key).await
     }
 
+    /// Gives a customer another address and name.
+    ///
+    /// # Errors
+    ///
+    /// [`PayprovError`].
+    pub async fn name_customer(
+        &self,
+        id: &str,
+        email: &str,
+        name: &str,
+        key: &str,
+    ) -> Result<Customer, PayprovError> {
+        let form = [field("email", email), field("name", name)];
+        self.post(&format!("customers/{id}"), &form, key).await
+    }
+
     /// A customer.
     ///
     /// # Errors

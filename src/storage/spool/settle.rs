@@ -46,6 +46,8 @@ pub struct Deferral {
     pub next_attempt_at: DateTime<Utc>,
     /// It may be at the provider already.
     pub outcome_unknown: bool,
+    /// It waits for nothing but its app's subscription.
+    pub awaits_subscription: bool,
     /// The attempt that failed; none where none took place.
     pub attempt: Option<Attempt>,
     /// For when the message was due when it was claimed; `None` the first time.
@@ -71,7 +73,8 @@ pub async fn defer(
          ), kept AS (
              UPDATE spool
              SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
-                 gateway_id = NULL, outcome_unknown = $5, is_logged = true
+                 gateway_id = NULL, outcome_unknown = $5, is_logged = true,
+                 awaits_subscription = $11
              FROM (SELECT spool.id, is_logged AS was_logged FROM fence, spool
                    WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
                          AND next_attempt_at IS NOT DISTINCT FROM $9
@@ -109,6 +112,7 @@ pub async fn defer(
         attempt.map(|attempt| attempt.milliseconds),
         deferral.due_at,
         gateway.0,
+        deferral.awaits_subscription,
     )
     .fetch_optional(connection)
     .await?;

@@ -1,5 +1,8 @@
 //! The subscriber itself and its secret.
 
+use reqwest::Method;
+use serde_json::{Value, json};
+
 use super::{Answer, Caller, has_just, is_key, is_moment, text};
 use crate::support::gateway::Gateway;
 
@@ -77,4 +80,45 @@ async fn of_resets_at_once_one_succeeds() {
         let me = caller.get("/me").await.success(200);
         assert_eq!(me["api_secret"], caller.secret);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_changes_its_label_and_address() {
+    let gateway = Gateway::start().await;
+    let caller = Caller::owner(&gateway).await;
+    let before = caller.get("/me").await.success(200);
+    let patch = async |body: Value| {
+        let request = caller.request(Method::PATCH, "/me").json(&body);
+        Answer::to(request).await
+    };
+    for (body, wrong) in [
+        (json!({ "label": " " }), vec!["label"]),
+        (json!({ "label": "a\nb", "email": "nobody" }), vec!["email", "label"]),
+        (json!({ "email": 7 }), vec!["email"]),
+        (json!({ "email": "a@example.com, b@example.com" }), vec!["email"]),
+    ] {
+        assert_eq!(patch(body).await.wrong_fields(), wrong);
+    }
+    assert_eq!(patch(json!({})).await.success(200), before);
+    let named = patch(json!({ "label": "Ada's shop" })).await.success(200);
+    let mut expected = before.clone();
+    expected["label"] = json!("Ada's shop");
+    assert_eq!(named, expected);
+    let moved = patch(json!({ "email": "New@Example.com", "label": null })).await;
+    expected["email"] = json!("New@Example.com");
+    assert_eq!(moved.success(200), expected);
+    assert_eq!(caller.get("/me").await.success(200), expected);
+
+    let entries = caller.get("/audit?action=subscriber.changed").await;
+    let entries = entries.success(200)["entries"].clone();
+    let details: Vec<&Value> = (entries.as_array().unwrap().iter())
+        .map(|entry| &entry["details"])
+        .collect();
+    assert_eq!(
+        details,
+        [
+            &json!({ "email": { "from": before["email"], "to": "New@Example.com" } }),
+            &json!({ "label": { "from": before["label"], "to": "Ada's shop" } }),
+        ]
+    );
 }

@@ -42,6 +42,10 @@ fn expected(action: AuditAction) -> Expected {
     let none = || json!({});
     match action {
         A::SubscriberCreated => of("operator", false, "", none()),
+        A::SubscriberChanged => {
+            let details = json!({ "label": { "from": "New", "to": "Newer" } });
+            of("subscriber", false, "", details)
+        }
         A::SubscriberDeleted | A::SecretsResealed => Expected {
             has_address: false,
             ..of("operator", false, "", none())
@@ -264,6 +268,9 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     );
     walk.with_an_app(secret).await;
     walk.with_a_subscription(secret).await;
+    let (rename, body) = ((Method::PATCH, "/me"), json!({ "label": "Newer" }));
+    walk.change(AuditAction::SubscriberChanged, secret, rename, body)
+        .await;
     let reset = (Method::POST, "/me/reset-api-secret");
     walk.change(AuditAction::ApiSecretRenewed, secret, reset, json!({}))
         .await;

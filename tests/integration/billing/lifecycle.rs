@@ -63,6 +63,15 @@ async fn walk(version: &str) {
     assert_eq!(me["subscription_status"], "trialing");
     let customer = me["payprov_customer_id"].as_str().unwrap().to_owned();
     assert_eq!(billed.ask("customers").await["data"][0]["id"], customer);
+    let change = json!({ "label": "Ada's new shop", "email": "new@example.com" });
+    assert_eq!(billed.call("PATCH", "/me", Some(change)).await.0, 200);
+    billed
+        .gateway
+        .eventually("the customer's new name", async |_| {
+            let customer = &billed.ask("customers").await["data"][0];
+            customer["name"] == "Ada's new shop" && customer["email"] == "new@example.com"
+        })
+        .await;
     assert_eq!(doors(&billed.gateway).await, ("250 2.0.0".to_owned(), 200));
 
     // A card within the trial: it goes on by itself, and nothing is charged before it ends.
@@ -92,7 +101,7 @@ async fn walk(version: &str) {
             let arrived = gateway.arrived().await;
             arrived
                 .iter()
-                .any(|mail| String::from_utf8_lossy(mail).contains("owner@example.com"))
+                .any(|mail| String::from_utf8_lossy(mail).contains("new@example.com"))
         })
         .await;
 

@@ -180,6 +180,7 @@ impl World {
                 error_message: "451 later".to_owned(),
                 next_attempt_at: self.now + TimeDelta::days(500),
                 outcome_unknown: false,
+                awaits_subscription: false,
                 attempt: None,
                 due_at: None,
             };
