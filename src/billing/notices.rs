@@ -49,16 +49,24 @@ pub struct Notices {
     pool: PgPool,
     clock: SharedClock,
     relay: Option<Arc<Relay>>,
+    billing_page: Option<Arc<str>>,
 }
 
 impl Notices {
-    /// Without a relay each notice is noted as skipped, and the operator is told.
+    /// Without a relay each notice is noted as skipped, and the operator is told. `billing_page` is where subscribers
+    /// see to their payments.
     #[must_use]
-    pub fn new(pool: PgPool, clock: SharedClock, relay: Option<Relay>) -> Self {
+    pub fn new(
+        pool: PgPool,
+        clock: SharedClock,
+        relay: Option<Relay>,
+        billing_page: Option<String>,
+    ) -> Self {
         Self {
             pool,
             clock,
             relay: relay.map(Arc::new),
+            billing_page: billing_page.map(Arc::from),
         }
     }
 
@@ -113,7 +121,12 @@ impl Notices {
             );
             return self.settle(due, Outcome::Unknown).await;
         }
-        let composed = match mail(due, relay.from(), self.clock.now()) {
+        let composed = match mail(
+            due,
+            relay.from(),
+            self.billing_page.as_deref(),
+            self.clock.now(),
+        ) {
             Ok(composed) => composed,
             Err(why) => return self.give_up(due, &Failure::own(why)).await,
         };
@@ -198,11 +211,16 @@ fn last_moment(due: &Due) -> DateTime<Utc> {
     }
 }
 
-fn mail(due: &Due, from: &NamedAddress, at: DateTime<Utc>) -> Result<Composed, String> {
+fn mail(
+    due: &Due,
+    from: &NamedAddress,
+    billing_page: Option<&str>,
+    at: DateTime<Utc>,
+) -> Result<Composed, String> {
     let notice = due.notice.as_ref().ok_or("what it tells can't be read")?;
     let to = EmailAddress::parse(&due.email)
         .map_err(|error| format!("the subscriber's address is not valid: {error}"))?;
-    let words = text::write(notice, &due.label);
+    let words = text::write(notice, &due.label, billing_page);
     // RFC 3834 §5: nobody's holiday reply is wanted.
     let automatic =
         CustomHeader::new("Auto-Submitted", "auto-generated").map_err(|error| error.to_string())?;
@@ -279,7 +297,7 @@ mod tests {
     fn the_mail_has_both_parts_and_nothing_that_a_label_smuggles() {
         let from = NamedAddress::parse("Mailgate <billing@gateway.example>").unwrap();
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-        let composed = mail(&due(failed()), &from, at).unwrap();
+        let composed = mail(&due(failed()), &from, None, at).unwrap();
         assert_eq!(composed.recipients, ["owner@example.com"]);
         let bytes = composed.message.chunks().collect::<Vec<_>>().concat();
         let parsed = mail_parser::MessageParser::new().parse(&bytes).unwrap();
@@ -295,7 +313,7 @@ mod tests {
         assert!(parsed.body_text(0).unwrap().contains("5.00 EUR"));
         let html = parsed.body_html(0).unwrap();
         assert!(html.contains("Müller &amp; Söhne &lt;b&gt;"), "{html}");
-        let again = mail(&due(failed()), &from, at + TimeDelta::hours(1)).unwrap();
+        let again = mail(&due(failed()), &from, None, at + TimeDelta::hours(1)).unwrap();
         assert_eq!(composed.message_id, again.message_id);
     }
 
@@ -304,8 +322,8 @@ mod tests {
         let from = NamedAddress::parse("billing@gateway.example").unwrap();
         let mut due = due(failed());
         due.email = "nobody".to_owned();
-        assert!(mail(&due, &from, DateTime::UNIX_EPOCH).is_err());
+        assert!(mail(&due, &from, None, DateTime::UNIX_EPOCH).is_err());
         due.notice = None;
-        assert!(mail(&due, &from, DateTime::UNIX_EPOCH).is_err());
+        assert!(mail(&due, &from, None, DateTime::UNIX_EPOCH).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Who runs the gateway, as the people who connect their mailboxes are told.
+//! Who runs the gateway, as people are told, and where subscribers see to their accounts.
 
 use super::reader::Reader;
 
@@ -9,11 +9,14 @@ pub struct PortalSettings {
     pub name: String,
     /// Where they help; empty: nowhere that is known.
     pub support_url: String,
+    /// The pages where subscribers see to their accounts, `/billing` below it; empty: there are none that are known.
+    pub base_url: String,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> PortalSettings {
     PortalSettings {
         name: reader.text("portal.name"),
         support_url: reader.url("portal.support_url"),
+        base_url: reader.url("portal.base_url"),
     }
 }

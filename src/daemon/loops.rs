@@ -45,7 +45,9 @@ pub(super) fn start_billing(
         "billing",
         workers::bill(billing.clone(), tracker.clone(), stop.clone()),
     );
-    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay);
+    let portal = Some(&settings.portal.base_url).filter(|url| !url.is_empty());
+    let billing_page = portal.map(|portal| format!("{portal}/billing"));
+    let notices = Notices::new(pool.clone(), Arc::clone(clock), relay, billing_page);
     shutdown.spawn_vital("notices", workers::send_notices(notices, stop.clone()));
     Ok(billing)
 }

@@ -22,7 +22,11 @@ const OFFERS_BOTH: &str = "250-stand-in\r\n250-PIPELINING\r\n250-8BITMIME\r\n250
 async fn start() -> (StandIn, Gateway) {
     let relay = StandIn::start().await;
     offer(&relay, OFFERS_BOTH);
-    let gateway = Gateway::builder().relay(relay.relay()).start().await;
+    let gateway = Gateway::builder()
+        .relay(relay.relay())
+        .set("PORTAL__BASE_URL", "https://portal.example/")
+        .start()
+        .await;
     (relay, gateway)
 }
 
@@ -152,6 +156,10 @@ async fn each_kind_arrives_once_with_both_parts() {
             "{}",
             shown(message)
         );
+        for part in [parsed.body_text(0), parsed.body_html(0)] {
+            let page = "https://portal.example/billing";
+            assert!(part.unwrap().contains(page), "{}", shown(message));
+        }
         let from = parsed.from().unwrap().first().unwrap();
         assert_eq!(from.address(), Some("billing@gateway.example"));
         assert_eq!(from.name(), Some("Mailgate"));

@@ -36,7 +36,7 @@ pub(crate) fn notice_texts(data: &[u8]) {
             has_payment_method,
         },
     ] {
-        let words = write(&notice, &label);
+        let words = write(&notice, &label, None);
         assert!(is_printable(&words.subject), "{:?}", words.subject);
         let tags = ["<script", "<img", "<iframe", "javascript:"];
         let html = words.html.to_ascii_lowercase();

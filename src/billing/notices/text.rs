@@ -30,17 +30,17 @@ pub(super) struct Words {
     pub(super) html: String,
 }
 
-/// A notice as paragraphs, and the link that it is about.
+/// A notice as paragraphs, and where to go.
 struct Draft {
     subject: String,
     paragraphs: Vec<String>,
-    link: Option<(&'static str, String)>,
+    links: Vec<(&'static str, String)>,
 }
 
-/// `label` is the subscriber's own name for the account.
-pub(super) fn write(notice: &Notice, label: &str) -> Words {
+/// `label` is the subscriber's own name for the account, `billing_page` where it sees to its payments.
+pub(super) fn write(notice: &Notice, label: &str, billing_page: Option<&str>) -> Words {
     let label = plain_name(label);
-    let draft = match notice {
+    let mut draft = match notice {
         Notice::PaymentFailed {
             amount_due,
             payment_url,
@@ -55,6 +55,8 @@ pub(super) fn write(notice: &Notice, label: &str) -> Words {
             has_payment_method,
         } => trial_will_end(&label, *trial_end, *has_payment_method),
     };
+    let billing_page = web_link(billing_page).map(|url| ("Billing page", url));
+    draft.links.extend(billing_page);
     draft.written()
 }
 
@@ -78,7 +80,7 @@ fn payment_failed(
     Draft {
         subject: format!("Payment failed: sending is blocked for \"{label}\""),
         paragraphs,
-        link: web_link(url).map(|url| ("See the invoice", url)),
+        links: Vec::from_iter(web_link(url).map(|url| ("See the invoice", url))),
     }
 }
 
@@ -99,7 +101,7 @@ fn action_required(label: &str, due: &AmountDue, url: Option<&str>) -> Draft {
             what.to_owned(),
             BLOCKED.to_owned(),
         ],
-        link: link.map(|url| ("Confirm the payment", url)),
+        links: Vec::from_iter(link.map(|url| ("Confirm the payment", url))),
     }
 }
 
@@ -115,7 +117,7 @@ fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: boo
             format!("The trial of \"{label}\" ends on {}.", moment(trial_end)),
             what.to_owned(),
         ],
-        link: None,
+        links: Vec::new(),
     }
 }
 
@@ -127,7 +129,7 @@ impl Draft {
             // Writing to a String can't fail, here and below.
             let _ = writeln!(html, "<p>{}</p>", escaped(paragraph));
         }
-        if let Some((words, url)) = &self.link {
+        for (words, url) in &self.links {
             let _ = writeln!(text, "\n{words}: {url}");
             let url = escaped(url);
             let _ = writeln!(html, "<p><a href=\"{url}\">{words}</a></p>");
@@ -294,7 +296,7 @@ mod tests {
                 "The trial of &quot;ACME&quot;",
             ),
         ] {
-            let words = write(&notice, "ACME");
+            let words = write(&notice, "ACME", Some("https://portal.example/billing"));
             assert_eq!(words.subject, subject);
             for part in both {
                 assert!(words.text.contains(part), "{part}: {}", words.text);
@@ -302,6 +304,10 @@ mod tests {
             }
             assert!(words.text.contains(only_text), "{}", words.text);
             assert!(words.html.contains(only_html), "{}", words.html);
+            let page = "Billing page: https://portal.example/billing\n";
+            assert!(words.text.ends_with(page), "{}", words.text);
+            let page = "<a href=\"https://portal.example/billing\">Billing page</a>";
+            assert!(words.html.contains(page), "{}", words.html);
         }
     }
 
@@ -311,7 +317,7 @@ mod tests {
             amount_due: due(500, "<b>"),
             payment_url: Some("javascript:alert(1)".to_owned()),
         };
-        let words = write(&notice, "<i>A\r\nBcc: eve@example.com</i>");
+        let words = write(&notice, "<i>A\r\nBcc: eve@example.com</i>", None);
         assert!(!words.html.contains("<i>") && !words.html.contains("<b>"));
         assert!(!words.html.contains("javascript:") && !words.text.contains("javascript:"));
         assert!(!words.subject.contains(['\r', '\n']), "{}", words.subject);
