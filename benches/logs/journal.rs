@@ -204,6 +204,7 @@ async fn commit(
                 smtputf8: false,
                 opened_at: now,
                 key: None,
+                version: None,
             }
         })
         .collect();
@@ -230,7 +231,7 @@ async fn commit(
             Ok(opened.and(written))
         })
         .await?;
-    if !written.is_ok_and(|written| written.len() == closings.len()) {
+    if !written.is_ok_and(|written| written.ended.len() == closings.len()) {
         return Err("the journal has left some of the messages".into());
     }
     *next += u32::try_from(BATCH)?;

@@ -121,14 +121,13 @@ impl FromRequestParts<Doors> for KeyedApp {
         let Some(key) = doors.accounts.present(presented) else {
             return Err(unknown_send_key(doors, peer).await);
         };
-        let caller = match doors.accounts.remembered(&key) {
-            Some(caller) => caller,
-            None => {
-                let _place = doors.accounts.hold_back(peer, &key).await;
-                match doors.accounts.caller(&key).await {
-                    Ok(caller) => caller,
-                    Err(error) => return Err(not_let_in(doors, peer, error).await),
-                }
+        let caller = if let Some(caller) = doors.accounts.remembered(&key) {
+            caller
+        } else {
+            let _place = doors.accounts.hold_back(peer, &key).await;
+            match doors.accounts.caller(&key).await {
+                Ok(caller) => caller,
+                Err(error) => return Err(not_let_in(doors, peer, error).await),
             }
         };
         doors.accounts.remember(&key);

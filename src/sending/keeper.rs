@@ -95,12 +95,11 @@ impl LeaseKeeper {
                 return Err(error);
             }
         };
-        match living {
-            Some(living) => self.lease.confirm(asked, living),
-            None => {
-                self.lease.end();
-                return Ok(());
-            }
+        if let Some(living) = living {
+            self.lease.confirm(asked, living);
+        } else {
+            self.lease.end();
+            return Ok(());
         }
         let is_steady = self.steady_since.get_or_insert(steady_since).elapsed() >= STEADY;
         let unmoved = self.unmoved(others);

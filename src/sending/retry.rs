@@ -275,7 +275,8 @@ impl Sending {
             Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until, false).await,
             Ok(Tried::Blocked(blocked)) => {
                 let until = self.clock.now() + BLOCKED_WAIT;
-                self.put_back(&claimed, &blocked.to_string(), until, true).await;
+                self.put_back(&claimed, &blocked.to_string(), until, true)
+                    .await;
             }
             Err(error) => {
                 trouble!(error, error, log_id = %claimed.id, "a stored message can't be read; it stays stored");

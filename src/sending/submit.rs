@@ -105,19 +105,18 @@ impl Sending {
             } else {
                 None
             };
-            let chosen = match remembered {
-                Some(chosen) => chosen,
-                None => {
-                    self.prove(&mut caller, still_means).await?;
-                    if let Some(key) = &key
-                        && let Some(answer) = self.answer_to(wanted.app, key).await?
-                    {
-                        return Ok(answer);
-                    }
-                    admit(caller.status())?;
-                    let chosen = self.mailboxes.choose(&wanted).await?;
-                    chosen.ok_or(Refusal::NoMailbox)?
+            let chosen = if let Some(chosen) = remembered {
+                chosen
+            } else {
+                self.prove(&mut caller, still_means).await?;
+                if let Some(key) = &key
+                    && let Some(answer) = self.answer_to(wanted.app, key).await?
+                {
+                    return Ok(answer);
                 }
+                admit(caller.status())?;
+                let chosen = self.mailboxes.choose(&wanted).await?;
+                chosen.ok_or(Refusal::NoMailbox)?
             };
             if chosen.version != caller.version() {
                 caller.doubt();

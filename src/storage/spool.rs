@@ -111,7 +111,12 @@ pub async fn release_waiting(
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let suspended: Vec<&str> = (SubscriptionStatus::ALL.into_iter())
-        .filter(|status| matches!(sending_permission(Some(*status)), SendingPermission::Suspended(_)))
+        .filter(|status| {
+            matches!(
+                sending_permission(Some(*status)),
+                SendingPermission::Suspended(_)
+            )
+        })
         .map(SubscriptionStatus::as_str)
         .collect();
     sqlx::query!(

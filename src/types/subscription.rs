@@ -82,9 +82,9 @@ impl FromStr for SubscriptionStatus {
 
     fn from_str(text: &str) -> Result<Self, UnknownStatus> {
         Self::ALL
-        .into_iter()
-        .find(|status| status.as_str() == text)
-        .ok_or(UnknownStatus)
+            .into_iter()
+            .find(|status| status.as_str() == text)
+            .ok_or(UnknownStatus)
     }
 }
 

@@ -16,7 +16,7 @@ fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError>
     )
 }
 
-fn sent(submitted: Submitted) -> String {
+fn sent(submitted: &Submitted) -> String {
     let bytes = submitted
         .prepared("")
         .message
@@ -29,7 +29,7 @@ fn sent(submitted: Submitted) -> String {
 #[test]
 fn goes_out_byte_for_byte_behind_one_received_header() {
     let content = "Subject:  odd   spacing\r\ndate : yesterday\r\nMessage-ID: <x@y>\r\nFrom: Ada <ada@example.com>\r\nX-A: b\r\n\tc \r\n\r\nBody \r\n.\r\n\r\n";
-    let sent = sent(read(content, &["bob@example.org"]).unwrap());
+    let sent = sent(&read(content, &["bob@example.org"]).unwrap());
     let (received, rest) = sent.split_at(sent.len() - content.len());
     assert_eq!(rest, content);
     assert!(
@@ -59,7 +59,7 @@ fn bcc_goes_in_all_its_forms() {
             ("From: a@example.com\r\nTo: b@example.org\r\n", ""),
         ] {
             let content = format!("{before}{bcc}{after}\r\nBcc: stays, it is body\r\n");
-            let sent = sent(read(&content, &["hidden@example.org"]).unwrap());
+            let sent = sent(&read(&content, &["hidden@example.org"]).unwrap());
             assert!(
                 sent.ends_with(&format!("{before}{after}\r\nBcc: stays, it is body\r\n")),
                 "{content}\n---\n{sent}"
@@ -151,9 +151,7 @@ fn a_message_id_is_kept_as_it_stands_there() {
         ("Message-ID: <a@b> (of mine)", "<a@b> (of mine)"),
     ] {
         let content = format!("From: a@example.com\r\n{header}\r\n\r\n");
-        let prepared = read(&content, &["x@example.org"])
-            .unwrap()
-            .prepared("");
+        let prepared = read(&content, &["x@example.org"]).unwrap().prepared("");
         assert_eq!(prepared.message_id.as_deref(), Some(expected), "{header}");
     }
 }
@@ -178,9 +176,7 @@ fn attachments_are_seen() {
             true,
         ),
     ] {
-        let prepared = read(&content, &["x@example.org"])
-            .unwrap()
-            .prepared("");
+        let prepared = read(&content, &["x@example.org"]).unwrap().prepared("");
         assert_eq!(prepared.summary.has_attachments, expected, "{content}");
     }
 }
@@ -188,7 +184,7 @@ fn attachments_are_seen() {
 #[test]
 fn pieces_cut_anywhere_read_like_the_whole() {
     let content = "From: a@example.com\r\nBcc: hidden@example.org\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n--b--\r\n";
-    let whole = sent(read(content, &["hidden@example.org"]).unwrap());
+    let whole = sent(&read(content, &["hidden@example.org"]).unwrap());
     let recipients = [EmailAddress::parse("hidden@example.org").unwrap()];
     for cut in 0..=content.len() {
         let pieces = [&content[..cut], &content[cut..]];
@@ -197,7 +193,7 @@ fn pieces_cut_anywhere_read_like_the_whole() {
         let submitted =
             Submitted::read(pieces, &recipients, false, "mail.example.net", at).unwrap();
         assert!(submitted.prepared.summary.has_attachments, "cut at {cut}");
-        let sent = sent(submitted);
+        let sent = sent(&submitted);
         assert_eq!(
             sent[sent.find("From:").unwrap()..],
             whole[whole.find("From:").unwrap()..]

@@ -93,9 +93,15 @@ async fn a_subscriber_changes_its_label_and_address() {
     };
     for (body, wrong) in [
         (json!({ "label": " " }), vec!["label"]),
-        (json!({ "label": "a\nb", "email": "nobody" }), vec!["email", "label"]),
+        (
+            json!({ "label": "a\nb", "email": "nobody" }),
+            vec!["email", "label"],
+        ),
         (json!({ "email": 7 }), vec!["email"]),
-        (json!({ "email": "a@example.com, b@example.com" }), vec!["email"]),
+        (
+            json!({ "email": "a@example.com, b@example.com" }),
+            vec!["email"],
+        ),
     ] {
         assert_eq!(patch(body).await.wrong_fields(), wrong);
     }

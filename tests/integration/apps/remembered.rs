@@ -228,7 +228,9 @@ async fn an_app_that_is_gone_is_gone_at_once_everywhere() {
     let sent = two.arrived();
     let refused = two.send(&two.second).await;
     assert_eq!(refused.problem(), (401, "invalid_send_key"));
-    open.0.write(format!("From: {ADDRESS}\r\n\r\nb\r\n.\r\n").as_bytes()).await;
+    open.0
+        .write(format!("From: {ADDRESS}\r\n\r\nb\r\n.\r\n").as_bytes())
+        .await;
     assert_eq!(open.0.reply().await, "535 5.7.8 Authentication failed");
     assert_eq!(two.arrived(), sent);
 }

@@ -19,7 +19,9 @@ use super::database::{DurablePostgres, NAME};
 use super::ledger::Ledger;
 use super::program::Program;
 use super::provider::{Arrivals, UnsteadyLine};
-use super::{MOMENT, SETTLED, check, invocation, pause, seed, sends_again, settle, tables, two_apps};
+use super::{
+    MOMENT, SETTLED, check, invocation, pause, seed, sends_again, settle, tables, two_apps,
+};
 use crate::peers::process::{Household, find};
 use crate::support::gateway::Gateway;
 use crate::support::{database, patience, ports};
@@ -30,9 +32,7 @@ const BEFORE: usize = 50;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_takes_over_all_that_was_answered() {
     let times = std::env::var("MAILGATE_CRASH_FAILOVERS").unwrap_or_else(|_| "1".to_owned());
-    let times: u64 = times
-        .parse()
-        .expect("MAILGATE_CRASH_FAILOVERS is a number");
+    let times: u64 = times.parse().expect("MAILGATE_CRASH_FAILOVERS is a number");
     for time in 0..times {
         fail_over(seed().wrapping_add(time)).await;
     }
@@ -156,7 +156,10 @@ impl Pair {
 
     async fn standby(&self) -> Option<PgConnection> {
         let folder = self.household.folder().join("socket");
-        let url = format!("postgres://postgres@localhost/{NAME}?host={}", folder.display());
+        let url = format!(
+            "postgres://postgres@localhost/{NAME}?host={}",
+            folder.display()
+        );
         let options: sqlx::postgres::PgConnectOptions = url.parse().unwrap();
         options.connect().await.ok()
     }
@@ -227,9 +230,7 @@ impl Pair {
         let mut command = Command::new(program);
         self.household
             .add("haproxy", command.arg("-db").arg("-f").arg(path));
-        self.household
-            .wait_for_ports("haproxy", &[self.port])
-            .await;
+        self.household.wait_for_ports("haproxy", &[self.port]).await;
     }
 }
 
