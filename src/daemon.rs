@@ -19,8 +19,8 @@ use self::http::HttpLimits;
 use self::listeners::Listeners;
 pub use self::listeners::bind;
 use self::loops::{
-    keep_sending, look_after, start_billing, start_journal, start_webhooks, watch_certificates,
-    watch_database,
+    keep_refusals, keep_sending, look_after, start_billing, start_journal, start_webhooks,
+    watch_certificates, watch_database,
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
@@ -205,6 +205,7 @@ pub async fn start_on(
     let webhooks = start_webhooks(&settings.webhooks, &seal_keys, &pool, &clock, shutdown)?;
     let base_url = base_url(settings.http_base_url, http_address);
     let strangers = strangers(limits.unauthenticated_bytes);
+    let refusals = keep_refusals(&pool, &clock, shutdown);
     let doors = Doors {
         readiness: watch_database(&pool, shutdown),
         accounts: accounts.clone(),
@@ -212,6 +213,7 @@ pub async fn start_on(
         mailboxes: mailboxes.clone(),
         sending: sending.clone(),
         reports: Reports::new(pool.clone(), Arc::clone(&clock)),
+        refusals: refusals.clone(),
         base_url: Arc::clone(&base_url),
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
@@ -233,6 +235,7 @@ pub async fn start_on(
     let submission = Submission {
         accounts: accounts.clone(),
         sending: sending.clone(),
+        refusals,
         hostname,
         clock: Arc::clone(&clock),
     };

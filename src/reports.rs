@@ -11,6 +11,7 @@ mod counters;
 mod email_stats;
 mod log_detail;
 mod log_list;
+mod refusals;
 mod stats;
 mod tally;
 
@@ -34,6 +35,7 @@ pub use audit::{AuditFilter, AuditPage};
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
 pub use log_detail::LogDetail;
 pub use log_list::{Filter, LogPage};
+pub use refusals::{LAST, RefusalReport, Refusals};
 pub use stats::{PluginStats, Stats};
 
 /// The reports.

@@ -34,6 +34,7 @@ mod payprov_actions;
 mod payprov_webhook;
 mod problem;
 mod query;
+mod refusals;
 mod request;
 mod router;
 pub mod same_site;

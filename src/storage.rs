@@ -24,6 +24,7 @@ pub mod payprov_events;
 pub mod pool;
 pub mod readiness;
 pub mod refusal;
+pub mod refusals;
 pub mod replies;
 pub mod sealed;
 pub mod spool;

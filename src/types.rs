@@ -25,6 +25,7 @@ pub mod notice;
 pub mod one_line;
 pub mod plugin;
 pub mod public_address;
+pub mod refusal;
 pub mod seal;
 pub mod sealed_text;
 pub mod secrets;

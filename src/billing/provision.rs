@@ -1,5 +1,5 @@
-//! Gives a subscriber a customer and a subscription at the provider: once, whatever is lost on the way. A customer
-//! that is there already is told the subscriber's name and address as they are now.
+//! Gives a subscriber a customer and a subscription at the provider: once, whatever is lost on the way. Of one that
+//! has both, the customer gets the subscriber's name and address as they are now.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Billing, BillingError};
 use crate::providers::payprov::Beginning;
 use crate::storage::billing_jobs::{self, Job, JobKind};
-use crate::storage::subscribers::billing;
+use crate::storage::subscribers::billing::{self, Account};
 use crate::types::ids::SubscriberId;
 
 /// How long a sign-up waits for the provider.
@@ -17,12 +17,11 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(10);
 impl Billing {
     pub(super) async fn provision(&self, job: &Job) -> Result<(), BillingError> {
         let subscriber = job.subscriber;
-        self.tell_customer(subscriber).await?;
         let customer = self.ensure_customer(subscriber, job.attempts > 1).await?;
         // One that is there already, made before the answer was lost or by hand, is taken.
         let (account, _) = self.look(subscriber).await?;
         if account.subscription_id.is_some() {
-            return Ok(());
+            return self.name_customer(&account, &customer).await;
         }
         let client = &self.payprov()?.client;
         let quantity = {
@@ -84,20 +83,12 @@ impl Billing {
             .ok_or(BillingError::Gone)
     }
 
-    /// Has the provider's customer called as the subscriber calls itself, where there is one.
-    async fn tell_customer(&self, subscriber: SubscriberId) -> Result<(), BillingError> {
-        let account = {
-            let mut connection = self.pool.acquire().await?;
-            billing::find(&mut connection, subscriber).await?
-        };
-        let account = account.ok_or(BillingError::Gone)?;
-        let Some(customer) = account.customer_id else {
-            return Ok(());
-        };
+    /// Has the provider call a customer as its subscriber calls itself.
+    async fn name_customer(&self, account: &Account, customer: &str) -> Result<(), BillingError> {
         let key = format!("mailgate-customer-{}", Uuid::new_v4());
         let client = &self.payprov()?.client;
         client
-            .name_customer(&customer, &account.email, &account.label, &key)
+            .name_customer(customer, &account.email, &account.label, &key)
             .await?;
         Ok(())
     }

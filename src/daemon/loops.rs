@@ -12,7 +12,7 @@ use crate::config::{Settings, WebhookSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
 use crate::providers::relay::Relay;
-use crate::reports::Reports;
+use crate::reports::{Refusals, Reports};
 use crate::sending::Sending;
 use crate::sending::journal::{Journal, journal};
 use crate::shutdown::Shutdown;
@@ -105,6 +105,16 @@ pub(super) fn keep_sending(
     shutdown.spawn_vital("the keeper of the lease", keeping);
     let retrying = workers::retry(sending, providers, shutdown.soft.clone());
     shutdown.spawn_vital("the queue", retrying);
+}
+
+/// Collects what the doors refuse, and writes it.
+pub(super) fn keep_refusals(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Refusals {
+    let refusals = Refusals::new(pool.clone(), Arc::clone(clock));
+    shutdown.spawn_vital(
+        "the list of refusals",
+        workers::write_refusals(refusals.clone(), shutdown.soft.clone()),
+    );
+    refusals
 }
 
 /// What knows whether the database is there, from now on.

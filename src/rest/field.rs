@@ -131,6 +131,16 @@ impl Kind for Texts {
     }
 }
 
+impl<T> Field<T> {
+    /// What is given, if anything of its type is.
+    pub(super) fn given(&self) -> Option<&T> {
+        match self {
+            Self::Given(value) => Some(value),
+            Self::Absent | Self::WrongType => None,
+        }
+    }
+}
+
 impl<T: Kind> Field<T> {
     /// What is given, if anything is; a wrong type is put among `errors`.
     pub(super) fn optional(

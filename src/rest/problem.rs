@@ -136,6 +136,11 @@ impl Problem {
         }
     }
 
+    /// The error code.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// What stands in the log.
     pub(super) fn failure(&self) -> Failure {
         let fields: Vec<&str> = self.errors.iter().map(|error| &*error.field).collect();

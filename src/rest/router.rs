@@ -26,14 +26,14 @@ use super::visits::Visits;
 use super::webhook_document::say_what_is_told;
 use super::{
     apps, audit, connect, connect_result, connect_sessions, credentials, health, logs, me,
-    oauth_callback, payprov, payprov_actions, payprov_webhook, request, send, shared, stats,
-    subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
+    oauth_callback, payprov, payprov_actions, payprov_webhook, refusals, request, send, shared,
+    stats, subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
 use crate::billing::Billing;
 use crate::config::{Limits, PortalSettings};
 use crate::mailboxes::Mailboxes;
-use crate::reports::Reports;
+use crate::reports::{Refusals, Reports};
 use crate::sending::Sending;
 use crate::storage::readiness::Readiness;
 use crate::telemetry::throttle::Throttle;
@@ -56,6 +56,8 @@ pub struct Doors {
     pub sending: Sending,
     /// Logs and statistics.
     pub reports: Reports,
+    /// What was refused.
+    pub refusals: Refusals,
     /// Who is told.
     pub webhooks: Webhooks,
     /// Where users reach all of this, without a slash at its end.
@@ -91,6 +93,7 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(me::me, me::change))
         .routes(routes!(me::reset_api_secret))
         .routes(routes!(audit::list))
+        .routes(routes!(refusals::list))
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
         .routes(routes!(apps::send_key))

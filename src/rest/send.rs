@@ -25,7 +25,9 @@ use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::{Draft, PrepareError};
 use crate::sending::{Refusal, Request, SendError};
 use crate::types::budget::NoRoom;
+use crate::types::ids::AppId;
 use crate::types::moment::iso8601;
+use crate::types::refusal::{Door, RefusalReason};
 use answer::{QueuedResponse, SentResponse, answer};
 use request::SendRequest;
 use validate::{ValidRequest, pk_mismatch, validate};
@@ -74,12 +76,14 @@ pub(super) async fn send(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let read = read(&doors, &mut app, &headers, body).await;
+    let mut named = Named::default();
+    let read = read(&doors, &mut app, &headers, body, &mut named).await;
     let read = match read {
         Ok(read) => read,
         Err(problem) => {
             // Nobody hears what is wrong with a request whose key opens nothing any more.
             app.prove(&doors).await?;
+            note(&doors, app.caller.app().id, &problem, &named);
             return Err(problem);
         }
     };
@@ -96,14 +100,35 @@ pub(super) async fn send(
         key: read.key,
         share: read.share,
     };
-    match doors.sending.submit(request).await {
-        Ok(answered) => answer(answered, to),
-        Err(Refusal::Key) => Err(unknown_send_key(&doors, app.peer).await),
-        Err(Refusal::Changed(now)) if now.pushable_key != pushable_key => Err(pk_mismatch()),
+    let problem = match doors.sending.submit(request).await {
+        Ok(answered) => return answer(answered, to),
+        Err(Refusal::Key) => unknown_send_key(&doors, app.peer).await,
+        Err(Refusal::Changed(now)) if now.pushable_key != pushable_key => pk_mismatch(),
         Err(Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address)) => {
-            Err(no_mailbox(&doors, &wanted).await)
+            no_mailbox(&doors, &wanted).await
         }
-        Err(refusal) => Err(refused(refusal)),
+        Err(refusal) => refused(refusal),
+    };
+    note(&doors, wanted.app, &problem, &named);
+    Err(problem)
+}
+
+/// Whom a request names, whatever is wrong with it.
+#[derive(Default)]
+struct Named {
+    from: Option<String>,
+    to: Option<String>,
+}
+
+/// Notes what was refused before a mailbox was chosen.
+fn note(doors: &Doors, app: AppId, problem: &Problem, named: &Named) {
+    let reason = match problem.code() {
+        "payload_too_large" => Some(RefusalReason::MessageTooLarge),
+        code => code.parse().ok(),
+    };
+    if let Some(reason) = reason {
+        let (from, to) = (named.from.as_deref(), named.to.as_deref());
+        doors.refusals.note(app, Door::Rest, reason, from, to);
     }
 }
 
@@ -120,6 +145,7 @@ async fn read(
     app: &mut KeyedApp,
     headers: &HeaderMap,
     body: Body,
+    named: &mut Named,
 ) -> Result<Read, Problem> {
     let limit = doors.limits.message_bytes * JSON_OVERHEAD;
     let mut share = room_for(doors, app.caller.app(), headers, limit)?;
@@ -128,11 +154,11 @@ async fn read(
     })
     .await?;
     let key = idempotency_key(headers, &body)?;
-    let mut request = understand(doors, app.caller.app(), &body).await;
+    let mut request = understand(doors, app.caller.app(), &body, named).await;
     if request.is_err() && !app.caller.is_proven() {
         // It may be right for the app as it is by now.
         app.prove(doors).await?;
-        request = understand(doors, app.caller.app(), &body).await;
+        request = understand(doors, app.caller.app(), &body, named).await;
     }
     let request = request?;
     Ok(Read {
@@ -152,9 +178,14 @@ async fn understand(
     doors: &Doors,
     app: &SendingApp,
     body: &Bytes,
+    named: &mut Named,
 ) -> Result<ValidRequest, Problem> {
     let read = body.clone();
     let request: SendRequest = off_thread(body.len(), move || parse(&read)).await?;
+    *named = Named {
+        from: request.from.given().cloned(),
+        to: request.to.given().cloned(),
+    };
     validate(request, app, doors.limits.recipients)
 }
 

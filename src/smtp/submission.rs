@@ -18,6 +18,7 @@ use crate::accounts::{Accounts, AppSession, AuthenticateError, Caller, Presented
 use crate::config::{BareNewline, Limits};
 use crate::mailboxes::Wanted;
 use crate::providers::mail::verdict::Failure;
+use crate::reports::Refusals;
 use crate::sending::budget::{Budget, Holder, Share};
 use crate::sending::prepared::{Draft, PrepareError};
 use crate::sending::submitted::{Submitted, SubmittedError};
@@ -26,6 +27,7 @@ use crate::storage::outage::trouble;
 use crate::types::clock::SharedClock;
 use crate::types::email_address::EmailAddress;
 use crate::types::ids::AppId;
+use crate::types::refusal::{Door, RefusalReason};
 
 /// What is told when there is no room for another message.
 const OVERLOADED: &str = "The gateway has too many messages in hand, please come again";
@@ -37,6 +39,8 @@ pub struct Submission {
     pub accounts: Accounts,
     /// The way of a message.
     pub sending: Sending,
+    /// What was refused.
+    pub refusals: Refusals,
     /// The gateway's name in Received headers.
     pub hostname: Arc<str>,
     /// The time.
@@ -193,11 +197,15 @@ impl Backend for Submission {
             Ok(caller) => caller,
             Err(error) => return not_let_in(&error),
         };
+        let to = envelope.recipients.first().map(EmailAddress::as_str);
         match self.read(&caller, &envelope, incoming.pieces) {
-            Ok(submitted) => self.submit(caller, submitted, share).await,
+            Ok(submitted) => self.submit(caller, submitted, share, to).await,
             // Nobody hears what is wrong with a message whose key opens nothing any more.
-            Err(reply) => match self.accounts.prove(&mut caller).await {
-                Ok(()) => Delivered::Reply(reply),
+            Err((reply, reason)) => match self.accounts.prove(&mut caller).await {
+                Ok(()) => {
+                    self.note(caller.app().id, reason, None, to);
+                    Delivered::Reply(reply)
+                }
                 Err(error) => not_let_in(&error),
             },
         }
@@ -230,10 +238,10 @@ impl Submission {
         caller: &Caller,
         envelope: &Envelope,
         pieces: Vec<Bytes>,
-    ) -> Result<Submitted, Reply> {
+    ) -> Result<Submitted, (Reply, Option<RefusalReason>)> {
         if let Some(wait) = self.accounts.count_call(caller.app().id.0).retry_after {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
-            return Err(Reply::new(451, "4.7.0", &text));
+            return Err((Reply::new(451, "4.7.0", &text), None));
         }
         Submitted::read(
             pieces,
@@ -242,16 +250,33 @@ impl Submission {
             &self.hostname,
             self.clock.now(),
         )
-        .map_err(|error| match error {
-            SubmittedError::From => not_authorized(),
-            SubmittedError::TooManyHeaders => Reply::new(552, "5.3.4", &error.to_string()),
-            SubmittedError::Malformed
-            | SubmittedError::IdempotencyKey
-            | SubmittedError::MessageId => Reply::new(550, "5.6.0", &error.to_string()),
+        .map_err(|error| {
+            let text = error.to_string();
+            let (reply, reason) = match error {
+                SubmittedError::From => (not_authorized(), RefusalReason::FromNotAuthorized),
+                SubmittedError::TooManyHeaders => (
+                    Reply::new(552, "5.3.4", &text),
+                    RefusalReason::MessageTooLarge,
+                ),
+                SubmittedError::Malformed
+                | SubmittedError::IdempotencyKey
+                | SubmittedError::MessageId => (
+                    Reply::new(550, "5.6.0", &text),
+                    RefusalReason::MalformedMessage,
+                ),
+            };
+            (reply, Some(reason))
         })
     }
 
-    async fn submit(&self, caller: Caller, submitted: Submitted, share: Share) -> Delivered {
+    async fn submit(
+        &self,
+        caller: Caller,
+        submitted: Submitted,
+        share: Share,
+        to: Option<&str>,
+    ) -> Delivered {
+        let (app, from) = (caller.app().id, submitted.from.clone());
         let wanted = Wanted {
             app: caller.app().id,
             user: None,
@@ -271,8 +296,35 @@ impl Submission {
             Err(Refusal::Key | Refusal::Changed(_)) => {
                 Delivered::ReplyAndClose(authentication_failed())
             }
-            Err(refusal) => Delivered::Reply(refused(refusal)),
+            Err(refusal) => {
+                self.note(app, reason(&refusal), Some(from.as_str()), to);
+                Delivered::Reply(refused(refusal))
+            }
         }
+    }
+
+    fn note(
+        &self,
+        app: AppId,
+        reason: Option<RefusalReason>,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) {
+        if let Some(reason) = reason {
+            self.refusals.note(app, Door::Smtp, reason, from, to);
+        }
+    }
+}
+
+/// Why, where no mailbox was chosen.
+fn reason(refusal: &Refusal) -> Option<RefusalReason> {
+    match refusal {
+        Refusal::Blocked(_) => Some(RefusalReason::SubscriptionBlocked),
+        Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => {
+            Some(RefusalReason::FromNotAuthorized)
+        }
+        Refusal::Unpreparable(PrepareError::TooLarge(_)) => Some(RefusalReason::MessageTooLarge),
+        _ => None,
     }
 }
 

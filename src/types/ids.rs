@@ -107,6 +107,11 @@ macro_rules! prefixed_id {
 }
 
 prefixed_id!(
+    /// A message that was refused before it had a mailbox.
+    RefusalId,
+    "ref"
+);
+prefixed_id!(
     /// A subscriber: the tenant account.
     SubscriberId,
     "sub"

@@ -8,6 +8,7 @@ mod keys;
 mod me;
 mod ownership;
 mod rate;
+mod refusals;
 mod remembered;
 mod requests;
 mod responses;

@@ -69,7 +69,7 @@ async fn paths_and_methods_that_are_not_there() {
     let caller = Caller::owner(&gateway).await;
     let app = path(&gateway.app);
     for (method, path, allowed) in [
-        (Method::POST, "/me".to_owned(), "GET,HEAD"),
+        (Method::POST, "/me".to_owned(), "GET,HEAD,PATCH"),
         (Method::GET, "/me/reset-api-secret".to_owned(), "POST"),
         (Method::DELETE, "/apps".to_owned(), "GET,HEAD,POST"),
         (Method::PATCH, app.clone(), "DELETE,GET,HEAD,PUT"),

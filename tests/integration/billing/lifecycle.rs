@@ -67,7 +67,8 @@ async fn walk(version: &str) {
     assert_eq!(billed.call("PATCH", "/me", Some(change)).await.0, 200);
     billed
         .gateway
-        .eventually("the customer's new name", async |_| {
+        .eventually("the customer's new name", async |gateway| {
+            gateway.clock.advance(TimeDelta::seconds(1));
             let customer = &billed.ask("customers").await["data"][0];
             customer["name"] == "Ada's new shop" && customer["email"] == "new@example.com"
         })

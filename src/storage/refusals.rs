@@ -1,0 +1,210 @@
+//! The tables `refusals` and `refusal_counters`: messages that were refused before a mailbox was chosen for them.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use crate::types::ids::{AppId, RefusalId, lowest_uuid_at};
+use crate::types::refusal::{Door, RefusalReason};
+
+/// A message that was refused.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// The app that sent it.
+    pub app: AppId,
+    /// Its own, with the moment.
+    pub id: RefusalId,
+    /// Where it came in.
+    pub door: Door,
+    /// Why.
+    pub reason: RefusalReason,
+    /// As far as it could be read.
+    pub from: Option<String>,
+    /// As far as it could be read.
+    pub to: Option<String>,
+}
+
+/// How many were refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Count {
+    /// The app.
+    pub app: AppId,
+    /// The hour's beginning.
+    pub hour: DateTime<Utc>,
+    /// Why.
+    pub reason: RefusalReason,
+    /// How many.
+    pub messages: i64,
+}
+
+/// Adds counts, and what was refused last; of each app the newest `kept` stay. Apps that are gone have none.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn add(
+    connection: &mut PgConnection,
+    counts: &[Count],
+    last: &[Refused],
+    kept: i64,
+) -> Result<(), sqlx::Error> {
+    let apps: Vec<Uuid> = counts.iter().map(|count| count.app.0).collect();
+    let hours: Vec<DateTime<Utc>> = counts.iter().map(|count| count.hour).collect();
+    let reasons: Vec<&str> = counts.iter().map(|count| count.reason.as_str()).collect();
+    let messages: Vec<i64> = counts.iter().map(|count| count.messages).collect();
+    // In one order for all processes, so that none waits for another that waits for it.
+    sqlx::query!(
+        "INSERT INTO refusal_counters AS counter (app_id, hour, reason, messages)
+         SELECT count.app_id, count.hour, count.reason, count.messages
+         FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::bigint[])
+                  AS count (app_id, hour, reason, messages)
+              JOIN apps ON apps.id = count.app_id
+         ORDER BY count.app_id, count.hour, count.reason
+         ON CONFLICT (app_id, hour, reason)
+         DO UPDATE SET messages = counter.messages + EXCLUDED.messages",
+        &apps,
+        &hours,
+        &reasons as &[&str],
+        &messages,
+    )
+    .execute(&mut *connection)
+    .await?;
+    let apps: Vec<Uuid> = last.iter().map(|refused| refused.app.0).collect();
+    let ids: Vec<Uuid> = last.iter().map(|refused| refused.id.0).collect();
+    let doors: Vec<&str> = last.iter().map(|refused| refused.door.as_str()).collect();
+    let reasons: Vec<&str> = last.iter().map(|refused| refused.reason.as_str()).collect();
+    let from: Vec<Option<&str>> = last.iter().map(|refused| refused.from.as_deref()).collect();
+    let to: Vec<Option<&str>> = last.iter().map(|refused| refused.to.as_deref()).collect();
+    sqlx::query!(
+        "INSERT INTO refusals (app_id, id, door, reason, from_address, to_address)
+         SELECT last.*
+         FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[])
+                  AS last (app_id, id, door, reason, from_address, to_address)
+              JOIN apps ON apps.id = last.app_id",
+        &apps,
+        &ids,
+        &doors as &[&str],
+        &reasons as &[&str],
+        &from as &[Option<&str>],
+        &to as &[Option<&str>],
+    )
+    .execute(&mut *connection)
+    .await?;
+    sqlx::query!(
+        "DELETE FROM refusals USING (
+             SELECT app.id AS app_id,
+                    (SELECT refusals.id FROM refusals WHERE app_id = app.id
+                     ORDER BY refusals.id DESC OFFSET $2 LIMIT 1) AS newest
+             FROM (SELECT DISTINCT id FROM unnest($1::uuid[]) AS id ORDER BY id) AS app
+         ) AS surplus
+         WHERE refusals.app_id = surplus.app_id AND refusals.id <= surplus.newest",
+        &apps,
+        kept,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What was refused of an app since a moment, the newest first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn list(
+    connection: &mut PgConnection,
+    app: AppId,
+    since: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<Refused>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT id, door, reason, from_address, to_address FROM refusals
+         WHERE app_id = $1 AND id >= $2 ORDER BY id DESC LIMIT $3",
+        app.0,
+        lowest_uuid_at(since),
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Refused {
+                app,
+                id: RefusalId(row.id),
+                door: if row.door == Door::Smtp.as_str() {
+                    Door::Smtp
+                } else {
+                    Door::Rest
+                },
+                reason: reason(&row.reason)?,
+                from: row.from_address,
+                to: row.to_address,
+            })
+        })
+        .collect()
+}
+
+/// How many were refused of an app since a moment, by hour and reason, the newest hour first.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn counts(
+    connection: &mut PgConnection,
+    app: AppId,
+    since: DateTime<Utc>,
+) -> Result<Vec<Count>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT hour, reason, messages FROM refusal_counters
+         WHERE app_id = $1 AND hour >= $2 ORDER BY hour DESC, reason",
+        app.0,
+        since,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Count {
+                app,
+                hour: row.hour,
+                reason: reason(&row.reason)?,
+                messages: row.messages,
+            })
+        })
+        .collect()
+}
+
+fn reason(text: &str) -> Result<RefusalReason, sqlx::Error> {
+    text.parse()
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// Removes what is older than a moment, up to `limit` rows of each table; answers how many went.
+///
+/// # Errors
+///
+/// What the database said.
+pub async fn forget(
+    connection: &mut PgConnection,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let last = sqlx::query!(
+        "DELETE FROM refusals WHERE (app_id, id) IN
+             (SELECT app_id, id FROM refusals WHERE id < $1 ORDER BY id LIMIT $2)",
+        lowest_uuid_at(before),
+        limit,
+    )
+    .execute(&mut *connection)
+    .await?;
+    let counts = sqlx::query!(
+        "DELETE FROM refusal_counters WHERE (app_id, hour, reason) IN
+             (SELECT app_id, hour, reason FROM refusal_counters
+              WHERE hour < $1 ORDER BY hour LIMIT $2)",
+        before,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(last.rows_affected().max(counts.rows_affected()))
+}

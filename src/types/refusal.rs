@@ -1,0 +1,85 @@
+//! Why a message was refused before a mailbox was chosen for it.
+
+use std::str::FromStr;
+
+/// Where a message came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// `POST /send`.
+    Rest,
+    /// SMTP submission.
+    Smtp,
+}
+
+impl Door {
+    /// As the interface and the database spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rest => "rest",
+            Self::Smtp => "smtp",
+        }
+    }
+}
+
+/// Why it was refused: by REST the error code, by SMTP what stands for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalReason {
+    /// 402, or SMTP 451 and 550: the subscription doesn't let it through.
+    SubscriptionBlocked,
+    /// 403: `pk` names another app.
+    PkMismatch,
+    /// 413, or SMTP 552: larger than a message may be.
+    MessageTooLarge,
+    /// 422: fields of the request.
+    InvalidRequest,
+    /// 422: no connected mailbox matches.
+    NoMailbox,
+    /// SMTP 550 5.7.1: From isn't one address that a connected mailbox may send as.
+    FromNotAuthorized,
+    /// SMTP 550 5.6.0: headers that can't be read.
+    MalformedMessage,
+}
+
+/// The text names no reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no reason of a refusal")]
+pub struct UnknownReason;
+
+impl RefusalReason {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::SubscriptionBlocked,
+        Self::PkMismatch,
+        Self::MessageTooLarge,
+        Self::InvalidRequest,
+        Self::NoMailbox,
+        Self::FromNotAuthorized,
+        Self::MalformedMessage,
+    ];
+
+    /// As the interface and the database spell it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SubscriptionBlocked => "subscription_blocked",
+            Self::PkMismatch => "pk_mismatch",
+            Self::MessageTooLarge => "message_too_large",
+            Self::InvalidRequest => "invalid_request",
+            Self::NoMailbox => "no_mailbox",
+            Self::FromNotAuthorized => "from_not_authorized",
+            Self::MalformedMessage => "malformed_message",
+        }
+    }
+}
+
+impl FromStr for RefusalReason {
+    type Err = UnknownReason;
+
+    fn from_str(text: &str) -> Result<Self, UnknownReason> {
+        Self::ALL
+            .into_iter()
+            .find(|reason| reason.as_str() == text)
+            .ok_or(UnknownReason)
+    }
+}
