@@ -106,6 +106,7 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(webhooks::change, webhooks::delete))
         .routes(routes!(webhook_test::test))
         .routes(routes!(webhook_deliveries::list))
+        .routes(routes!(webhook_deliveries::list_of_app))
         .routes(routes!(webhook_deliveries::retry))
         .routes(routes!(logs::list))
         .routes(routes!(logs::show))

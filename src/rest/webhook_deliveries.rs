@@ -14,7 +14,7 @@ use super::webhook_fields::not_in_the_catalogue;
 use super::webhook_views::{DeliveryList, RetriedDelivery};
 use super::webhooks::{OfWebhook, no_such_webhook};
 use crate::types::event_name::EventName;
-use crate::types::ids::{WebhookConfigId, WebhookDeliveryId};
+use crate::types::ids::{AppId, WebhookConfigId, WebhookDeliveryId};
 use crate::webhooks::{DeliveryFilter, RetryError};
 
 /// A part of the list.
@@ -59,7 +59,40 @@ pub(super) async fn list(
     Path(path): Path<OfWebhook>,
     Described(page): Described<Page>,
 ) -> Result<Json<DeliveryList>, Problem> {
-    let id = path.id()?;
+    listed(&doors, app.id, Some(path.id()?), page).await
+}
+
+/// The attempts to deliver to the app's own `webhook_url`, newest first: each is listed, also those that failed.
+#[utoipa::path(
+    get,
+    path = "/apps/{pushable_key}/deliveries",
+    operation_id = "list_app_deliveries",
+    tag = "Webhooks",
+    security(("api_secret" = [])),
+    params(
+        ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
+        Page,
+    ),
+    responses(
+        (status = 200, body = DeliveryList),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+    )
+)]
+pub(super) async fn list_of_app(
+    State(doors): State<Doors>,
+    OwnedApp(app): OwnedApp,
+    Described(page): Described<Page>,
+) -> Result<Json<DeliveryList>, Problem> {
+    listed(&doors, app.id, None, page).await
+}
+
+/// Of a configuration, or of the app's own `webhook_url`.
+async fn listed(
+    doors: &Doors,
+    app: AppId,
+    id: Option<WebhookConfigId>,
+    page: Page,
+) -> Result<Json<DeliveryList>, Problem> {
     let mut errors = Vec::new();
     let limit = whole_number("limit", page.limit, 1..=1_000, &mut errors);
     let offset = whole_number("offset", page.offset, 0..=u32::MAX, &mut errors);
@@ -84,7 +117,7 @@ pub(super) async fn list(
     let (deliveries, totals) = doors
         .webhooks
         .deliveries(
-            app.id,
+            app,
             id,
             DeliveryFilter { event, success },
             limit.into(),

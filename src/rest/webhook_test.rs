@@ -12,8 +12,8 @@ use super::webhooks::{OfWebhook, no_such_webhook, refused};
 use crate::webhooks::TestError;
 
 /// Sends a test delivery at once, and answers what came of it: 200 also when the receiver failed. It goes
-/// to a configuration that isn't active too, is signed as any other, not repeated, and not listed among
-/// the deliveries.
+/// to a configuration that isn't active too, is signed as any other, and not repeated. It is listed among the
+/// deliveries as a `test`, and doesn't count in `success_rate_7d`.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/test",

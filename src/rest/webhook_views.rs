@@ -163,12 +163,15 @@ pub(super) struct DeliveryItem {
     /// `wdel_…`
     #[schema(example = "wdel_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
-    /// `wconf_…`
-    webhook_config_id: String,
+    /// `wconf_…`; null for the app's own `webhook_url`.
+    #[schema(required)]
+    webhook_config_id: Option<String>,
     /// `msg_…`: the header `webhook-id`, the same over all attempts.
     message_id: String,
-    /// The event's name.
+    /// The event's name; `test` for a test delivery.
     event: String,
+    /// Whether it was a test delivery. Of those the body isn't kept, so they can't be delivered again.
+    test: bool,
     /// From 1 on.
     #[schema(minimum = 1)]
     attempt_number: i32,
@@ -268,7 +271,7 @@ impl TestPayload {
 
 impl DeliveryList {
     pub(super) fn new(
-        config: WebhookConfigId,
+        config: Option<WebhookConfigId>,
         deliveries: Vec<Delivery>,
         totals: DeliveryTotals,
     ) -> Self {
@@ -283,11 +286,12 @@ impl DeliveryList {
 }
 
 impl DeliveryItem {
-    fn new(config: WebhookConfigId, delivery: Delivery) -> Self {
+    fn new(config: Option<WebhookConfigId>, delivery: Delivery) -> Self {
         Self {
             id: delivery.id.to_string(),
-            webhook_config_id: config.to_string(),
+            webhook_config_id: config.map(|config| config.to_string()),
             message_id: delivery.message.to_string(),
+            test: delivery.event == TestEvent::NAME,
             event: delivery.event,
             attempt_number: delivery.attempt_number,
             http_status: delivery.http_status,

@@ -154,7 +154,7 @@ pub async fn list(
     let rows = sqlx::query!(
         r#"SELECT id, app_id, url, events, is_active, secret_sealed, created_at, updated_at,
                   (SELECT delivered_at FROM webhook_deliveries
-                   WHERE endpoint_id = config.id
+                   WHERE endpoint_id = config.id AND event <> 'test'
                    ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at,
                   coalesce(attempts, 0) AS "attempts!", coalesce(successes, 0) AS "successes!"
            FROM webhook_configs AS config
@@ -162,7 +162,7 @@ pub async fn list(
                     SELECT sum(deliveries)::bigint AS attempts,
                            (sum(deliveries) FILTER (WHERE success))::bigint AS successes
                     FROM webhook_counters
-                    WHERE endpoint_id = config.id AND hour >= $2
+                    WHERE endpoint_id = config.id AND hour >= $2 AND event <> 'test'
                 ) AS counted
            WHERE app_id = $1
            ORDER BY id"#,

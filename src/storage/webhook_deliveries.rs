@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use self::list::Delivery;
 use crate::types::ids::{
     AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
 };
@@ -54,6 +55,48 @@ pub async fn of_log(
             delivered_at: row.delivered_at,
         })
         .collect())
+}
+
+/// Records a test: an attempt of its own, whose body isn't kept.
+///
+/// # Errors
+///
+/// What the database said; nothing is written then.
+pub async fn record_test(
+    connection: &mut PgConnection,
+    app: AppId,
+    endpoint: EndpointId,
+    test: &Delivery,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "WITH delivered AS (
+             INSERT INTO webhook_deliveries
+                 (message_id, endpoint_id, attempt_number, id, app_id, event, http_status,
+                  response_body, delivered_at, duration_ms, success, error_message)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         )
+         INSERT INTO webhook_counters AS counter
+             (endpoint_id, hour, event, success, app_id, deliveries)
+         VALUES ($2, date_trunc('hour', $13::timestamptz, 'UTC'), $6, $11, $5, 1)
+         ON CONFLICT (endpoint_id, hour, event, success)
+         DO UPDATE SET deliveries = counter.deliveries + EXCLUDED.deliveries",
+        test.message.0,
+        endpoint.0,
+        test.attempt_number,
+        test.id.0,
+        app.0,
+        test.event,
+        test.http_status,
+        test.response_body,
+        test.delivered_at,
+        test.duration_ms,
+        test.success,
+        test.error_message,
+        test.message.moment(),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// The message that an attempt was to deliver to this endpoint of the app.

@@ -17,19 +17,22 @@ impl Webhooks {
     pub async fn deliveries(
         &self,
         app: AppId,
-        id: WebhookConfigId,
+        id: Option<WebhookConfigId>,
         filter: DeliveryFilter,
         limit: i64,
         offset: i64,
     ) -> Result<Option<(Vec<Delivery>, DeliveryTotals)>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        if webhook_configs::find(&mut connection, app, id)
-            .await?
-            .is_none()
-        {
-            return Ok(None);
-        }
-        let endpoint = EndpointId::from(id);
+        let endpoint = match id {
+            Some(id) => {
+                let config = webhook_configs::find(&mut connection, app, id).await?;
+                if config.is_none() {
+                    return Ok(None);
+                }
+                EndpointId::from(id)
+            }
+            None => EndpointId::from(app),
+        };
         let totals = list::totals(&mut connection, endpoint, filter).await?;
         // What isn't there isn't looked for among all that is.
         let deliveries = if totals.successes + totals.failures > offset {

@@ -1,14 +1,17 @@
-//! Test deliveries: sent at once, signed as any other, and recorded nowhere.
+//! Test deliveries: sent at once, signed as any other, not repeated, and listed among the deliveries.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 
 use super::configurations::ConfigurationError;
-use super::{Attempt, WebhookConfig, Webhooks};
+use super::{Attempt, Delivery, WebhookConfig, Webhooks};
+use crate::storage::outage::trouble;
+use crate::storage::webhook_deliveries;
 use crate::types::event::TestEvent;
-use crate::types::ids::{AppId, WebhookMessageId};
+use crate::types::ids::{AppId, EndpointId, WebhookDeliveryId, WebhookMessageId};
 
 /// A test that was not sent.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +67,34 @@ impl Webhooks {
         let id = WebhookMessageId::at(now);
         let body = Bytes::from(event.body());
         let attempt = self.attempt(&config.url, secret.text(), id, body).await;
+        if let Err(error) = self.record_test(config, id, now, &attempt).await {
+            trouble!(warn, error, webhook_config_id = %config.id, "a test delivery can't be listed");
+        }
         Ok((event, attempt))
+    }
+
+    async fn record_test(
+        &self,
+        config: &WebhookConfig,
+        message: WebhookMessageId,
+        began_at: DateTime<Utc>,
+        attempt: &Attempt,
+    ) -> Result<(), sqlx::Error> {
+        let test = Delivery {
+            id: WebhookDeliveryId::at(began_at),
+            message,
+            event: TestEvent::NAME.to_owned(),
+            attempt_number: 1,
+            http_status: attempt.http_status.map(i32::from),
+            response_body: attempt.response_body.clone(),
+            delivered_at: began_at,
+            duration_ms: attempt.duration_ms,
+            success: attempt.success,
+            error_message: attempt.error_message.clone(),
+        };
+        let mut connection = self.pool.acquire().await?;
+        let endpoint = EndpointId::from(config.id);
+        webhook_deliveries::record_test(&mut connection, config.app, endpoint, &test).await
     }
 }
 

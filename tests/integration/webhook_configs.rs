@@ -5,6 +5,7 @@ mod app_secret;
 mod deliveries;
 mod fields;
 mod life;
+mod own_url;
 mod ownership;
 mod testing;
 mod told;

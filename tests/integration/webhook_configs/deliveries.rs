@@ -78,6 +78,7 @@ async fn every_attempt_is_listed_and_counted() {
                 "webhook_config_id",
                 "message_id",
                 "event",
+                "test",
                 "attempt_number",
                 "http_status",
                 "response_body",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{arrived, builder, create, hook, is_signed, post};
+use super::{arrived, builder, create, hook, hooks, is_signed, post};
 use crate::support::caller::{Caller, has_just, is_moment, text};
 use crate::support::gateway::Gateway;
 use crate::support::receiver::{Receiver, Reply};
@@ -61,12 +61,35 @@ async fn a_receiver_that_takes_it() {
         requests[0].header("webhook-id"),
         requests[1].header("webhook-id")
     );
-    // Nothing that happened, so no delivery.
+    // They are listed, the newest first, and one that fails too.
+    receiver.then([Reply::Status(500, "broken")]);
+    test(&caller, &created).await;
     let list = caller.get(&format!("{path}/deliveries")).await.success(200);
+    let totals = ["total", "success_count", "failure_count"].map(|name| list[name].as_i64());
+    assert_eq!(totals, [Some(3), Some(2), Some(1)]);
+    let items = list["deliveries"].as_array().unwrap();
+    let told = |index: usize| receiver.received()[index].header("webhook-id").to_owned();
+    for (place, item) in items.iter().enumerate() {
+        assert_eq!(
+            (&item["event"], &item["test"]),
+            (&json!("test"), &json!(true))
+        );
+        assert_eq!(item["message_id"], told(2 - place));
+        assert_eq!(item["webhook_config_id"], created["id"]);
+        assert_eq!(item["attempt_number"], 1);
+    }
     assert_eq!(
-        list,
-        json!({ "deliveries": [], "total": 0, "success_count": 0, "failure_count": 0 })
+        (&items[0]["success"], &items[0]["response_body"]),
+        (&json!(false), &json!("broken"))
     );
+    // But it is no event: the rate is that of events, and it isn't told again.
+    let shown = caller.get(&hooks(&gateway)).await.success(200);
+    let shown = &shown["webhooks"][0];
+    assert_eq!(shown["success_rate_7d"], 1.0, "{shown}");
+    assert_eq!(shown["last_triggered_at"], Value::Null);
+    let again = format!("{path}/deliveries/{}/retry", text(&items[0], "id"));
+    let again = post(&caller, &again).await;
+    assert_eq!(again.problem(), (410, "delivery_expired"));
     gateway.stop().await;
 }
 
