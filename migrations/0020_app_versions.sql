@@ -2,6 +2,9 @@
 -- mailboxes sends as whom. The version is another one after each change of any of it, so that the statement that
 -- takes a message can tell whether what was remembered still holds.
 
+-- In the order in which deletions cascade, so that nobody waits for this in a circle.
+LOCK TABLE subscribers, apps, end_users, mailboxes, mailbox_addresses IN SHARE ROW EXCLUSIVE MODE;
+
 CREATE TABLE app_versions (
     app_id uuid PRIMARY KEY REFERENCES apps (id) ON DELETE CASCADE,
     -- At random, so that no database that was put back to an earlier state ever has one twice.
@@ -78,8 +81,9 @@ AFTER INSERT OR UPDATE OR DELETE ON mailbox_addresses
 DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW EXECUTE FUNCTION apps_senders_changed();
 
+-- They go with their apps, and their mailboxes with them.
 CREATE CONSTRAINT TRIGGER end_users_change
-AFTER INSERT OR UPDATE OF app_id, user_key, user_id OR DELETE ON end_users
+AFTER INSERT OR UPDATE OF app_id, user_key, user_id ON end_users
 DEFERRABLE INITIALLY DEFERRED
 FOR EACH ROW EXECUTE FUNCTION apps_senders_changed();
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::{Billing, BillingError};
@@ -72,7 +73,10 @@ impl Billing {
         let customer = if let Some(customer) = found {
             customer
         } else {
-            let key = format!("mailgate-customer-{subscriber}");
+            // Another one after a change: the provider takes a key for one and the same request.
+            let said = Sha256::digest(format!("{}\n{}", account.email, account.label));
+            let said = u32::from_be_bytes([said[0], said[1], said[2], said[3]]);
+            let key = format!("mailgate-customer-{subscriber}-{said:08x}");
             client
                 .create_customer(subscriber, &account.email, &account.label, &key)
                 .await?

@@ -132,8 +132,14 @@ impl FromRequestParts<Doors> for KeyedApp {
         };
         doors.accounts.remember(&key);
         stranger::authenticated(parts);
-        count_call(parts, doors, caller.app().id.0)?;
-        Ok(Self { caller, peer })
+        let counted = count_call(parts, doors, caller.app().id.0);
+        let mut app = Self { caller, peer };
+        if let Err(limited) = counted {
+            // A key that opens nothing any more hears that first.
+            app.prove(doors).await?;
+            return Err(limited);
+        }
+        Ok(app)
     }
 }
 

@@ -49,6 +49,8 @@ pub struct LeaseKeeper {
     steady_since: Option<Instant>,
     /// The leases of others, and when each was first seen as it is.
     others: HashMap<GatewayId, (DateTime<Utc>, BootTime)>,
+    /// When it looked last.
+    looked_at: Option<BootTime>,
 }
 
 impl LeaseKeeper {
@@ -59,6 +61,7 @@ impl LeaseKeeper {
             nobody_sends,
             steady_since: None,
             others: HashMap::new(),
+            looked_at: None,
         }
     }
 
@@ -82,6 +85,12 @@ impl LeaseKeeper {
     pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let (asked, steady_since) = (BootTime::now(), Instant::now());
+        let before = self.looked_at.replace(asked);
+        if before.is_some_and(|before| before.elapsed() >= UNMOVED) {
+            // This process slept, perhaps the whole machine did: the others have the time to say that they live.
+            self.steady_since = None;
+            self.others.clear();
+        }
         let asking = self.connection.run(async |connection| {
             let living = gateways::confirm(connection, id).await?;
             Ok((living, gateways::others(connection, id).await?))

@@ -1,17 +1,23 @@
 //! Questions that are asked again and again, with their last answers. An answer may be out of date: whoever relies
-//! on one lets the database compare its version with what holds by then.
+//! on one lets the database compare its version with what holds by then. What is done before that, such as holding a
+//! body for a key, rests on an answer of the last seconds.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::gathered::Gathered;
+
+/// How long an answer is worth anything.
+const FRESH: Duration = Duration::from_secs(30);
 
 /// Questions, each with its last answer.
 #[derive(Debug)]
 pub struct Known<K, V> {
     asked: Gathered<K, V>,
-    answers: Mutex<HashMap<K, V>>,
+    /// And when each was given.
+    answers: Mutex<HashMap<K, (Instant, V)>>,
     /// Answers that are kept at most.
     most: usize,
 }
@@ -33,25 +39,31 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
     ///
     /// What it said.
     pub async fn ask(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
+        let asked_at = Instant::now();
         let answer = self.asked.ask(question).await?;
         let mut answers = self.answers();
         match &answer {
             Some(answer) => {
-                // Where there are too many, all begin anew: nothing is searched through again and again.
-                if answers.len() >= self.most && !answers.contains_key(question) {
-                    answers.clear();
+                // Where there are too many, any of them goes: nothing is searched through.
+                if answers.len() >= self.most
+                    && !answers.contains_key(question)
+                    && let Some(any) = answers.keys().next().cloned()
+                {
+                    answers.remove(&any);
                 }
-                answers.insert(question.clone(), answer.clone());
+                answers.insert(question.clone(), (asked_at, answer.clone()));
             }
             None => drop(answers.remove(question)),
         }
         Ok(answer)
     }
 
-    /// The last answer.
+    /// The last answer, where it is fresh.
     #[must_use]
     pub fn last(&self, question: &K) -> Option<V> {
-        self.answers().get(question).cloned()
+        let answers = self.answers();
+        let (asked_at, answer) = answers.get(question)?;
+        (asked_at.elapsed() < FRESH).then(|| answer.clone())
     }
 
     /// The question has no answer any more that is worth keeping.
@@ -61,10 +73,10 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
 
     /// Keeps only answers that are good.
     pub fn retain(&self, is_good: impl Fn(&V) -> bool) {
-        self.answers().retain(|_, answer| is_good(answer));
+        self.answers().retain(|_, (_, answer)| is_good(answer));
     }
 
-    fn answers(&self) -> MutexGuard<'_, HashMap<K, V>> {
+    fn answers(&self) -> MutexGuard<'_, HashMap<K, (Instant, V)>> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

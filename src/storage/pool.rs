@@ -186,14 +186,14 @@ pub async fn migrate(pool: &PgPool) -> Result<(), PoolError> {
     }
 }
 
-/// Whether somebody else's lock was not given back in time (SQLSTATE `55P03`).
+/// Whether somebody else's lock was not given back in time, or was waited for in a circle (SQLSTATE `55P03`, `40P01`).
 fn is_locked(error: &MigrateError) -> bool {
     let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
         return false;
     };
     error
         .as_database_error()
-        .is_some_and(|error| error.code().as_deref() == Some("55P03"))
+        .is_some_and(|error| matches!(error.code().as_deref(), Some("55P03" | "40P01")))
 }
 
 /// A connection beside the pool for what takes long: it may run for an hour, and wait as long for a lock.

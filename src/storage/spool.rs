@@ -100,8 +100,12 @@ pub async fn chunk(
     .await
 }
 
-/// Makes messages due that wait for nothing but their apps' subscriptions, where these are suspended no longer. The
-/// apps are found by steps through the index, so that it costs the same however many messages wait for each.
+/// Messages of an app that are made due together: others' mail comes in between.
+const RELEASED: i64 = 100;
+
+/// Makes messages due that wait for nothing but their apps' subscriptions, where these are suspended no longer: some of
+/// each app, and the others the next time. The apps are found by steps through the index, so that it costs the same
+/// however many messages wait for each.
 ///
 /// # Errors
 ///
@@ -134,10 +138,19 @@ pub async fn release_waiting(
              WHERE subscription_status IS NULL OR subscription_status <> ALL($2)
          )
          UPDATE spool SET next_attempt_at = $1, awaits_subscription = false
-         WHERE app_id = ANY (ARRAY(SELECT id FROM released)) AND awaits_subscription
-               AND state = 'deferred'",
+         WHERE id = ANY (ARRAY(
+             SELECT message.id
+             FROM released
+                  CROSS JOIN LATERAL (
+                      SELECT id FROM spool
+                      WHERE app_id = released.id AND awaits_subscription AND state = 'deferred'
+                      LIMIT $3
+                      FOR UPDATE SKIP LOCKED
+                  ) AS message
+         ))",
         now,
         &suspended as &[&str],
+        RELEASED,
     )
     .execute(connection)
     .await?;
