@@ -171,7 +171,8 @@ async fn takes_what_the_gateway_delivers(gateway: &Gateway, receiver: &Running, 
     assert_eq!(status, 200, "{answer}");
     gateway
         .eventually("a delivery", async |gateway| {
-            let path = format!("/{id}/deliveries");
+            // Beside the test.
+            let path = format!("/{id}/deliveries?event=email.sent");
             let listed = ask(gateway, "GET", &path, json!({})).await;
             let Some(delivery) = listed["deliveries"].get(0) else {
                 return false;
