@@ -259,7 +259,7 @@ fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
             .map_or(0, |span| text[..span.start].matches('\n').count() + 1);
         problems.push(Problem::new(
             name,
-            format!("is no TOML: line {line}: {}", error.message()),
+            format!("isn't valid TOML: line {line}: {}", error.message()),
         ));
         Table::new()
     })

@@ -46,14 +46,14 @@ enum Command {
         /// Where its state lives.
         #[arg(long, default_value = ".mailgate")]
         dir: PathBuf,
-        /// Begin with nothing, and throw the state away at the end.
+        /// Start empty, and delete the state at the end.
         #[arg(long)]
         ephemeral: bool,
         /// A TOML file of settings over the defaults.
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
-    /// Look after subscribers: the accounts that own apps. Needs database.url and seal.keys.
+    /// Manage subscribers, the accounts that own apps. Needs database.url and seal.keys.
     Subscriber {
         #[command(subcommand)]
         action: SubscriberAction,
@@ -64,8 +64,8 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG", global = true)]
         config: Option<PathBuf>,
     },
-    /// Seal all stored secrets anew under the first of seal.keys, while gateways run, so that the other
-    /// keys can be taken out. Needs database.url and seal.keys.
+    /// Reseal all stored secrets with the first of seal.keys, while gateways run, so that the other
+    /// keys can be removed. Needs database.url and seal.keys.
     Reseal {
         /// Answer with JSON.
         #[arg(long)]
@@ -74,7 +74,7 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG")]
         config: Option<PathBuf>,
     },
-    /// Ask the gateway that runs here whether it is ready: exit code 0, else 1. Needs http.listen.
+    /// Check whether the gateway on this machine is ready: exit code 0 if so, otherwise 1. Needs http.listen.
     Healthcheck {
         /// A TOML file of settings over the defaults.
         #[arg(long, env = "MAILGATE_CONFIG")]

@@ -25,7 +25,7 @@ use crate::types::subscription::SubscriptionStatus;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum SubscriberAction {
-    /// Create one; its API secret is printed now and never again by this command.
+    /// Create a subscriber; its API secret is shown once.
     Create {
         /// Display name.
         #[arg(long)]
@@ -34,14 +34,14 @@ pub enum SubscriberAction {
         #[arg(long)]
         email: String,
     },
-    /// List all of them, without their secrets.
+    /// List all subscribers, without their secrets.
     List,
-    /// Give one a new API secret; the old one is worthless at once.
+    /// Renew a subscriber's API secret; the old one stops working immediately.
     ResetSecret {
         /// `sub_…`
         subscriber_id: String,
     },
-    /// Delete one with its apps, for good.
+    /// Permanently delete a subscriber and its apps.
     Delete {
         /// `sub_…`
         subscriber_id: String,
@@ -180,7 +180,7 @@ fn print_secret(json: bool, id: SubscriberId, api_secret: &str) {
     } else {
         println!("subscriber_id  {id}");
         println!("api_secret     {api_secret}");
-        println!("Keep the secret now: it is not printed again.");
+        println!("Save the secret now: it won't be shown again.");
     }
 }
 

@@ -16,7 +16,10 @@ mod connect_result;
 mod connect_sessions;
 mod credentials;
 mod date;
+mod docs;
 mod document;
+mod enums;
+mod examples;
 mod failures;
 mod field;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -36,6 +39,7 @@ mod problem;
 mod query;
 mod refusals;
 mod request;
+mod response_headers;
 mod router;
 pub mod same_site;
 mod send;

@@ -60,17 +60,17 @@ pub enum SendError {
     /// As many messages of the app as may wait do so already, and this one can't leave now: nothing was
     /// sent, and the caller may try again later.
     #[error(
-        "As much of the app's mail as may wait for its next attempt does so already; nothing was sent"
+        "The app already has as much mail waiting as it may; nothing was sent, try again later"
     )]
     QuotaFull,
     /// Something went wrong in the gateway, and the message may be out.
-    #[error("Something went wrong in the gateway, and the message may have been sent")]
+    #[error("Something went wrong on our side, and the message may have been sent")]
     Unknown,
     /// The message that the idempotency key stands for is still on its way.
-    #[error("A request with this Idempotency-Key is still being worked on")]
+    #[error("A request with this Idempotency-Key is still in progress")]
     InFlight,
     /// The idempotency key stands for another message.
-    #[error("The Idempotency-Key was used for another message: take a new key for this one")]
+    #[error("The Idempotency-Key was used for another message: use a new key for this one")]
     KeyOfAnother,
 }
 

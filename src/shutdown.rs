@@ -103,8 +103,8 @@ impl Shutdown {
         };
         tokio::select! {
             () = ended => {}
-            _ = terminate.recv() => tracing::warn!("a second signal: ending at once"),
-            _ = interrupt.recv() => tracing::warn!("a second signal: ending at once"),
+            _ = terminate.recv() => tracing::warn!("second signal: stopping immediately"),
+            _ = interrupt.recv() => tracing::warn!("second signal: stopping immediately"),
         }
         self.soft.cancel();
         self.hard.cancel();

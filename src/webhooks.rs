@@ -166,7 +166,8 @@ fn refused_by_status(status: u16) -> String {
         300..=399 => {
             format!("the receiver answered with HTTP status {status}: redirects are not followed")
         }
-        410 => "the receiver answered with HTTP status 410: it wants no further attempt".to_owned(),
+        410 => "the receiver answered with HTTP status 410, so there are no further attempts"
+            .to_owned(),
         _ => format!("the receiver answered with HTTP status {status}"),
     }
 }

@@ -19,7 +19,7 @@ pub enum ChangeError {
     #[error("the app is gone")]
     Gone,
     /// Mailboxes would belong to nobody any more.
-    #[error("{0} can't be changed while mailboxes are connected that it would orphan")]
+    #[error("{0} can't be changed while it would orphan connected mailboxes")]
     WouldOrphan(&'static str),
     /// What the database said.
     #[error("the database can't be asked: {0}")]

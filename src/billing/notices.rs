@@ -117,7 +117,7 @@ impl Notices {
         if due.left_before {
             tracing::error!(
                 notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
-                "whoever sent a notice has died meanwhile: it may have arrived, and is not sent again"
+                "the process that was sending a notice has died: the notice may have arrived, and is not sent again"
             );
             return self.settle(due, Outcome::Unknown).await;
         }

@@ -140,7 +140,7 @@ fn a_file_is_held_against_the_defaults() {
         assert!(all.contains(expected), "{all}");
     }
     let broken = load_with(&needed(), Some("[seal]\nkeys = ['k1:secret\n")).unwrap_err();
-    assert!(broken[0].contains("is no TOML: line 2"), "{broken:?}");
+    assert!(broken[0].contains("isn't valid TOML: line 2"), "{broken:?}");
     assert!(!broken[0].contains("secret"), "{broken:?}");
 }
 

@@ -25,12 +25,12 @@ pub enum HealthError {
     NoPort,
     /// Nobody listens.
     #[error(
-        "nobody answers on {0}: {1}; start the gateway, or give this command the http.listen that it has"
+        "nothing answers on {0}: {1}; start the gateway, or give this command the gateway's http.listen"
     )]
     Unreachable(SocketAddr, std::io::Error),
     /// What answers speaks no HTTP.
     #[error(
-        "{0} gives no answer that is HTTP ({1}): something else listens there; give this command the http.listen of the gateway"
+        "{0} doesn't answer in HTTP ({1}): something else listens there; give this command the gateway's http.listen"
     )]
     NoAnswer(SocketAddr, hyper::Error),
     /// It takes too long.

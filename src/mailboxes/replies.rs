@@ -234,7 +234,7 @@ impl Mailboxes {
             let more = new.more;
             cursor = storable(new.cursor);
             if cursor.is_none() {
-                tracing::warn!(credential_id = %mailbox.id, "the place in a mailbox can't be stored; the next look begins anew");
+                tracing::warn!(credential_id = %mailbox.id, "the position in a mailbox can't be stored; the next check starts over");
             }
             let answers = answers(&mailbox, &aliases, new.messages);
             self.tell_replies(app, &mailbox, answers, cursor.as_deref())

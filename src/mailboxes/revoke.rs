@@ -65,7 +65,7 @@ impl Mailboxes {
                 return;
             }
             Err(error) => {
-                trouble!(warn, error, %plugin, "a grant is not revoked: nobody can say whether its account is still connected");
+                trouble!(warn, error, %plugin, "a grant is not revoked: it can't be determined whether its account is still connected");
                 return;
             }
         }

@@ -170,19 +170,16 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
         println!("{value}");
         return;
     }
-    println!(
-        "{} values were sealed anew under {first}.",
-        resealed.resealed
-    );
+    println!("{} values were resealed with {first}.", resealed.resealed);
     if resealed.busy > 0 {
         println!(
-            "{} were being changed whenever they were looked at.",
+            "{} were skipped, because gateways were changing them each time.",
             resealed.busy
         );
     }
     if resealed.lapsing > 0 {
         println!(
-            "{} users are on their way through a provider under another key, for ten minutes at most.",
+            "{} users are signing in at a provider with a link under another key; that takes ten minutes at most.",
             resealed.lapsing
         );
     }
@@ -194,7 +191,7 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
     }
     let others = others.join(", ");
     match (complete, others.is_empty()) {
-        (true, true) => println!("Everything lies under {first}, the only one of seal.keys."),
+        (true, true) => println!("Everything is sealed with {first}, the only one of seal.keys."),
         (true, false) => println!(
             "Everything lies under {first}: once every gateway has {first} as its first key, {others} may be \
              taken out of seal.keys."

@@ -15,7 +15,7 @@ const NAME_LENGTH: usize = 255;
 /// A new app.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct CreateAppRequest {
-    /// As you call it; the `app_id` is made of it.
+    /// The app's display name; the `app_id` is derived from it.
     #[schema(value_type = String, required, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     name: Field<String>,
@@ -31,8 +31,8 @@ pub(super) struct CreateAppRequest {
     #[schema(value_type = Option<bool>, default = false)]
     #[serde(default)]
     multilink: Field<bool>,
-    /// Whether mailboxes are connected by connect sessions alone, and not by links that anybody can write; true
-    /// for a multiuser app where it isn't given.
+    /// Whether mailboxes can be connected only through connect sessions, and not through links that anybody can
+    /// write. By default true for a multiuser app.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,
@@ -46,18 +46,18 @@ pub(super) struct CreateAppRequest {
     callback_url: Field<String>,
 }
 
-/// What changes of an app; a field that isn't there stays as it is.
+/// Changes to an app. Omitted fields stay as they are.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct ChangeAppRequest {
     /// As you call it; the `app_id` stays.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     name: Field<String>,
-    /// An https address; empty takes it away.
+    /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
     logo_url: Field<String>,
-    /// Refused with 409 when mailboxes would belong to nobody any more.
+    /// Refused with 409 if mailboxes would be left without a user.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     multiuser: Field<bool>,
@@ -65,16 +65,16 @@ pub(super) struct ChangeAppRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     multilink: Field<bool>,
-    /// Whether mailboxes are connected by connect sessions alone; true for an app that becomes multiuser where it
-    /// isn't given.
+    /// Whether mailboxes can be connected only through connect sessions. By default it becomes true when the app
+    /// becomes multiuser.
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,
-    /// An https address; empty takes it away.
+    /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
     webhook_url: Field<String>,
-    /// An https address; empty takes it away.
+    /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
     callback_url: Field<String>,

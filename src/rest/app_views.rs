@@ -3,9 +3,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::enums::{MailboxStatus, written_out};
 use crate::accounts::App;
 use crate::mailboxes::{ConnectedUser, Disconnected};
+use crate::types::event::DisconnectReason;
 use crate::types::moment::iso8601;
+use crate::types::plugin::Plugin;
 
 /// An app in the list.
 #[derive(Serialize, ToSchema)]
@@ -25,9 +28,9 @@ pub(super) struct AppFieldsShown {
     /// The app's slug, which never changes: its SMTP user name.
     #[schema(example = "myapp")]
     pub(super) app_id: String,
-    /// As you call it.
+    /// The app's display name.
     pub(super) name: String,
-    /// `pk_…`: names the app in paths, in `POST /send` and in connect links.
+    /// `pk_…`: identifies the app in paths, in `POST /send` and in connect links.
     pub(super) pushable_key: String,
     /// Shown to end users; empty where there is none.
     pub(super) logo_url: String,
@@ -58,7 +61,7 @@ pub(super) struct Apps {
 pub(super) struct AppDetail {
     #[serde(flatten)]
     pub(super) app: AppFieldsShown,
-    /// The connected mailboxes, the first one in front.
+    /// The connected mailboxes, in the order in which they were connected.
     pub(super) users: Vec<ConnectedMailbox>,
     /// The mailboxes that were disconnected.
     pub(super) former_users: Vec<FormerUser>,
@@ -72,28 +75,30 @@ pub(super) struct ConnectedMailbox {
     pub(super) user_key: String,
     /// The mailbox's address.
     pub(super) email: String,
-    /// Every address that the mailbox may send as, its own first: what `from` and a `From:` header may be. The others
-    /// are the provider's to tell, where the mailbox's grant lets the gateway ask for them: when it is connected, once
-    /// a day, and after the provider refused a sender.
+    /// Every address that the mailbox may send as, its own first: the values allowed in `from` and in a `From:`
+    /// header. The others come from the provider, if the mailbox's grant lets the gateway read them. They are
+    /// refreshed when the mailbox is connected, once a day, and after the provider refuses a sender.
     #[schema(min_items = 1, max_items = 201, example = json!(["ada@example.com", "sales@example.com"]))]
     pub(super) addresses: Vec<String>,
-    /// `plugin_a` or `plugin_b`.
+    /// Its plugin.
+    #[schema(value_type = Plugin)]
     pub(super) plugin: String,
     /// `cred_…`: the mailbox.
     pub(super) credential_id: String,
     /// Your own name for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(super) user_id: Option<String>,
-    /// `active`
+    /// Always `active`: disconnected ones are in `former_users`.
+    #[schema(schema_with = written_out::<MailboxStatus>)]
     pub(super) status: &'static str,
     /// ISO 8601, UTC: the last time it was connected.
     #[schema(format = DateTime)]
     pub(super) connected_at: String,
-    /// Whether replies to its mail are looked for: only where its grant lets the gateway read it.
+    /// Whether the gateway looks for replies to its mail: only if the grant lets it read the mailbox.
     pub(super) reply_tracking: bool,
-    /// Whether `message_id` is the one that recipients see. Where it isn't, the provider gives each message
-    /// another one, and the mailbox's grant doesn't let the gateway read it: replies can't be told then, nor whether
-    /// a message was sent whose connection broke.
+    /// Whether `message_id` is the Message-ID that recipients see. If not, the provider gives each message its own,
+    /// which the mailbox's grant doesn't let the gateway read. Replies then can't be detected, and a message whose
+    /// connection closed during sending can't be confirmed as sent.
     pub(super) message_id_known: bool,
 }
 
@@ -105,15 +110,16 @@ pub(super) struct FormerUser {
     pub(super) user_key: String,
     /// The mailbox's address.
     pub(super) email: String,
-    /// `plugin_a` or `plugin_b`.
+    /// Its plugin.
+    #[schema(value_type = Plugin)]
     pub(super) plugin: String,
-    /// `cred_…`: the mailbox. It keeps it when it is connected again.
+    /// `cred_…`: the mailbox. It keeps this ID when it is reconnected.
     pub(super) credential_id: String,
     /// Your own name for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(super) user_id: Option<String>,
     /// Why, as `user.disconnected` has it.
-    #[schema(example = "invalid_grant")]
+    #[schema(value_type = DisconnectReason)]
     pub(super) reason: String,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -127,8 +133,9 @@ pub(super) struct CreatedApp {
     #[schema(format = "uuid")]
     pub(super) id: String,
     /// The app's slug, which never changes: its SMTP user name.
+    #[schema(example = "myapp")]
     pub(super) app_id: String,
-    /// As you call it.
+    /// The app's display name.
     pub(super) name: String,
     /// `pk_…`
     pub(super) pushable_key: String,
@@ -155,6 +162,7 @@ pub(super) struct ChangedApp {
     #[schema(format = "uuid")]
     pub(super) id: String,
     /// The app's slug.
+    #[schema(example = "myapp")]
     pub(super) app_id: String,
     /// Its name.
     pub(super) name: String,

@@ -25,7 +25,7 @@ use crate::types::audit::Author;
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct Page {
-    /// Apps at most; all of them where it isn't given.
+    /// Maximum number of apps; all of them by default.
     #[param(value_type = Option<i64>, minimum = 1, maximum = 4_294_967_295_i64)]
     limit: Option<String>,
     /// Apps to skip.
@@ -77,7 +77,7 @@ pub(super) async fn list(
     }))
 }
 
-/// Creates an app. Its `app_id` is made of the name, and stays.
+/// Creates an app. Its `app_id` is derived from the name and never changes.
 #[utoipa::path(
     post,
     path = "/apps",
@@ -261,7 +261,7 @@ pub(super) async fn send_key(
     }))
 }
 
-/// Renews the send key; the old one is worthless at once, at both doors.
+/// Renews the send key. The old one stops working immediately, for REST and SMTP.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/reset-send-key",
@@ -287,7 +287,7 @@ pub(super) async fn reset_send_key(
     }))
 }
 
-/// Renews the pushable key; connect links with the old one are dead.
+/// Renews the pushable key. Connect links with the old one stop working.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/reset-pushable-key",

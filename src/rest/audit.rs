@@ -3,17 +3,16 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{IntoParams, ToSchema};
 
 use super::Doors;
 use super::authority::AuthenticatedSubscriber;
 use super::date::Date;
+use super::enums::written_out;
 use super::problem::{Problem, ProblemBody};
 use super::query::{Described, take, whole_number};
 use crate::reports::{AppReference, AuditFilter, StoredEntry};
-use crate::types::audit::AuditAction;
+use crate::types::audit::{Actor, AuditAction};
 use crate::types::ids::AuditEntryId;
 use crate::types::moment::iso8601;
 
@@ -40,8 +39,8 @@ pub(super) struct AuditQuery {
         pattern = "^audit_[0-7][0-9a-hjkmnp-tv-z]{25}$"
     )]
     cursor: Option<String>,
-    /// Of one app: its UUID, or its `app_id` (the slug); also of one that is deleted. No entries for an app
-    /// that isn't yours.
+    /// Only entries of this app: its UUID, or its `app_id` (the slug). A deleted app works too; an app that isn't
+    /// yours has no entries.
     #[param(pattern = "^[a-z0-9-]{1,69}$")]
     app_id: Option<String>,
     /// Of one action.
@@ -79,13 +78,13 @@ pub(super) struct AuditShown {
 #[derive(Serialize, ToSchema)]
 pub(super) struct AuditItem {
     /// `audit_…`
+    #[schema(example = "audit_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
     /// What was changed.
-    #[schema(value_type = AuditAction)]
+    #[schema(schema_with = written_out::<AuditAction>)]
     action: String,
-    /// Who did it: `subscriber` (your API secret), `user` (on the connect pages), `provider` (it refused the
-    /// grant) or `operator` (of this gateway).
-    #[schema(pattern = "^(subscriber|user|provider|operator)$")]
+    /// Who did it.
+    #[schema(value_type = Actor)]
     actor: String,
     /// The address that it was done from; null where there was none.
     #[schema(required)]
@@ -99,8 +98,8 @@ pub(super) struct AuditItem {
     /// The mailbox, `cred_…`, or the webhook configuration, `wconf_…`.
     #[schema(required)]
     target: Option<String>,
-    /// What else there is to say, by action; of changed fields `from` and `to`. Texts of more than 256
-    /// characters are cut.
+    /// Further details, depending on the action; for changed fields `from` and `to`. Strings are truncated to 256
+    /// characters.
     #[schema(value_type = Object)]
     details: serde_json::Value,
     /// ISO 8601, UTC: when.
@@ -125,21 +124,8 @@ impl AuditItem {
     }
 }
 
-impl PartialSchema for AuditAction {
-    fn schema() -> RefOr<Schema> {
-        let names = Self::ALL.map(Self::as_str);
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some("An action of the audit trail."))
-            .enum_values(Some(names))
-            .into()
-    }
-}
-
-impl ToSchema for AuditAction {}
-
-/// Who changed your keys, apps, webhook configurations, mailboxes and subscription: the newest first, kept as
-/// long as the log. An app's entries stay when it is deleted.
+/// The audit trail, newest first. It records who changed your keys, apps, webhook configurations, mailboxes and
+/// subscription, and is kept as long as the log. An app's entries stay when it is deleted.
 #[utoipa::path(
     get,
     path = "/audit",

@@ -69,7 +69,7 @@ impl FromRequestParts<Doors> for AuthenticatedSubscriber {
             (Err(AuthenticateError::Database(error)), _) => Err(Problem::database(&error)),
             _ => {
                 doors.accounts.slow_down(peer(parts), "rest").await;
-                Err(invalid_api_secret("The API secret is not in use."))
+                Err(invalid_api_secret("The API secret is not valid."))
             }
         }
     }
@@ -163,7 +163,7 @@ async fn not_let_in(doors: &Doors, peer: IpAddr, error: AuthenticateError) -> Pr
 /// What a caller hears whose key opens nothing, which takes longer the more of them come from its address.
 pub(super) async fn unknown_send_key(doors: &Doors, peer: IpAddr) -> Problem {
     doors.accounts.slow_down(peer, "rest").await;
-    invalid_send_key("The send key is not in use.")
+    invalid_send_key("The send key is not valid.")
 }
 
 fn invalid_send_key(detail: &str) -> Problem {
@@ -198,7 +198,7 @@ fn only_one<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<
         return Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "ambiguous_credentials",
-            "The request shows two different keys, and which one counts can't be told.",
+            "The request has two different keys. Send only one.",
         ));
     }
     Ok(first)

@@ -26,21 +26,21 @@ pub(super) struct LinkParameters {
     /// The provider. Without it the user chooses on the page.
     #[param(value_type = Option<String>, pattern = "^plugin_[ab]$", example = "plugin_a")]
     plugin: Option<String>,
-    /// Your own name for the end user: required when the app is multiuser. It comes back to your
-    /// `callback_url`, and `POST /send` takes it.
+    /// Your own ID for the end user, required when the app is multiuser. It is passed back to your
+    /// `callback_url`, and `POST /send` accepts it.
     #[param(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     user_id: Option<String>,
-    /// The account that the user is expected to choose, for the provider's page.
+    /// The account that the provider's page suggests to the user.
     #[param(value_type = Option<String>, max_length = 320, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     login_hint: Option<String>,
-    /// A connect session, as `POST /apps/{pushable_key}/connect-sessions` puts it into its link. It says all that
-    /// the others would, so they don't stand beside it.
+    /// A connect session, as `POST /apps/{pushable_key}/connect-sessions` puts it into its link. It already holds the
+    /// user and the account, so `user_id` and `login_hint` must not be given with it.
     session: Option<String>,
 }
 
-/// The link for your end users: they connect a mailbox. Open it in a browser. The answer is a page that names the
-/// app and says what it will be able to do, with a button for each provider, or for the one that the link names.
-/// Nothing changes by opening it.
+/// The link with which your end users connect a mailbox. Open it in a browser. The response is a page that names the
+/// app and what it will be able to do, with a button for each provider, or for the one that the link names. Opening
+/// it changes nothing.
 #[utoipa::path(
     get,
     path = "/connect/{pushable_key}",
@@ -54,7 +54,7 @@ pub(super) struct LinkParameters {
         (status = 200, body = String, content_type = "text/html", description = "The page"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
-        (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is wrong, twice there, or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app takes connect sessions alone"),
+        (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is wrong, given twice or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app accepts only connect sessions"),
         (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
         (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
         (status = 503, body = String, content_type = "text/html", description = "`unavailable`; `not_set_up`: the operator has set up no provider"),
@@ -71,8 +71,8 @@ pub(super) async fn connect(
     consent(&doors, &app, &asked)
 }
 
-/// What the page's button does: sends the user to the provider. `plugin` is required, and further parameters are
-/// those of the link. The answer sets a cookie, without which the way back leads nowhere.
+/// What the page's button does: redirects the user to the provider. `plugin` is required; the other parameters are
+/// those of the link. The response sets a cookie, which the callback requires.
 #[utoipa::path(
     post,
     path = "/connect/{pushable_key}",
@@ -83,8 +83,8 @@ pub(super) async fn connect(
         LinkParameters,
     ),
     responses(
-        (status = 303, description = "To the provider; the user is to be back within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Tells this browser from others"))),
-        (status = 403, body = String, content_type = "text/html", description = "`another_site`: the button is on another site's page"),
+        (status = 303, description = "To the provider; the user must return within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Tells this browser from others"))),
+        (status = 403, body = String, content_type = "text/html", description = "`another_site`: the request came from another site's page"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
         (status = 422, body = String, content_type = "text/html", description = "`invalid_request`, `plugin_off` or `connect_session_required`"),
@@ -106,7 +106,7 @@ pub(super) async fn begin(
             StatusCode::FORBIDDEN,
             "another_site",
             "This came from another site",
-            "A page of another site tried to connect your mailbox. Nothing was connected. If you want to, open the link that the app gave you.",
+            "Another site's page tried to connect your mailbox. Nothing was connected. To connect it, open the link that the app gave you.",
         ));
     }
     let query = QueryParameters::parse(query.as_deref());

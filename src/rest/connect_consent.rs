@@ -43,14 +43,17 @@ pub(super) fn consent(
     body.push_str("<li class=\"card\">Send email from your address.</li>");
     if reads {
         body.push_str(
-            "<li class=\"card\">Learn when somebody replies to that email. For this the gateway looks through new \
+            "<li class=\"card\">See when somebody replies to that email. To do this, the gateway checks new \
              messages in your mailbox.</li>",
         );
     }
-    body.push_str("</ul><p class=\"soft\">You will be asked to agree on the provider's own page. Your password stays there.</p>");
+    body.push_str(
+        "</ul><p class=\"soft\">You'll sign in and review the access on the \
+         provider's own page. The gateway never sees your password.</p>",
+    );
     let _ = write!(
         body,
-        "<h2>How to take it back</h2><p>Disconnect your mailbox in {app_name}, or remove the access in the security \
+        "<h2>How to remove the access</h2><p>Disconnect your mailbox in {app_name}, or remove the access in the security \
          settings of your account at {}.</p>",
         labels(&providers)
     );

@@ -57,12 +57,12 @@ impl Failure {
             ConnectError::InsufficientScope(_) => new(
                 "insufficient_scope",
                 Blame::User,
-                format!("Not all that {app} needs was granted. Try again, and leave every permission that {label} asks about turned on."),
+                format!("{app} didn't get every permission that it needs. Try again, and leave every permission that {label} lists turned on."),
             ),
             ConnectError::NoRefreshToken => new(
                 "no_refresh_token",
                 Blame::User,
-                format!("{label} granted access for a short while only. Take the access away in the security settings of your account at {label}, and try again."),
+                format!("{label} granted access only for a short time. Remove the access in the security settings of your account at {label}, and try again."),
             ),
             ConnectError::NoAddress => new(
                 "no_address",
@@ -72,17 +72,17 @@ impl Failure {
             ConnectError::OAuth(OAuthError::Unverified) => new(
                 "unverified_address",
                 Blame::User,
-                format!("{label} has not checked yet that the address of this account is yours. Confirm it there, and try again."),
+                format!("{label} hasn't verified the address of this account yet. Verify it there, and try again."),
             ),
             ConnectError::OAuth(OAuthError::SignInRequired { reason, .. }) => new(
                 reason.as_str(),
                 Blame::User,
-                format!("{label} wants you to sign in, or to agree, once more. Try again."),
+                format!("{label} needs you to sign in or give your consent again. Try again."),
             ),
             ConnectError::OAuth(OAuthError::InvalidGrant(_)) => new(
                 "invalid_grant",
                 Blame::User,
-                format!("{label} no longer accepts this answer; perhaps it took too long. Try again."),
+                format!("{label} no longer accepts this sign-in; it may have taken too long. Try again."),
             ),
             ConnectError::OAuth(OAuthError::Unreachable(_)) => away(label),
             ConnectError::OAuth(OAuthError::Refused { status, .. }) if *status >= 500 || *status == 429 => {
@@ -108,22 +108,22 @@ impl Failure {
             ConnectError::WouldReplace => new(
                 "already_connected",
                 Blame::User,
-                format!("Another mailbox is connected for you already, and this link can't change that: anybody could have written it. Disconnect that mailbox in {app} first, or ask {app} for a link of your own."),
+                format!("You already have a connected mailbox, and this link can't replace it, because anybody could have made the link. Disconnect that mailbox in {app} first, or ask {app} for a personal link."),
             ),
             ConnectError::TooMany => new(
                 "too_many_mailboxes",
                 Blame::User,
-                format!("As many mailboxes as such a link may connect are connected for you already. Disconnect one in {app} first, or ask {app} for a link of your own."),
+                format!("You already have as many connected mailboxes as a link like this allows. Disconnect one in {app} first, or ask {app} for a personal link."),
             ),
             ConnectError::SessionRequired => new(
                 "connect_session_required",
                 Blame::User,
-                format!("{app} no longer takes links like this one. Ask {app} for a link of your own."),
+                format!("{app} no longer accepts links like this one. Ask {app} for a personal link."),
             ),
             ConnectError::SessionUsed => new(
                 "link_used",
                 Blame::User,
-                format!("This link has connected another mailbox already, and is good for one. Ask {app} for another link."),
+                format!("This link has already connected another mailbox, and works only once. Ask {app} for a new link."),
             ),
             ConnectError::Database(_) => new(
                 "unavailable",
@@ -133,7 +133,7 @@ impl Failure {
             ConnectError::Seal(_) | ConnectError::AppGone => new(
                 "internal_error",
                 Blame::Gateway,
-                "The email gateway has made a mistake. Try again; its operator can read in the log what it was.".to_owned(),
+                "Something went wrong on our side. Try again; if it persists, contact the operator of this email gateway.".to_owned(),
             ),
         }
     }
@@ -194,7 +194,9 @@ fn declined(error: &str, app: &str, label: &str) -> Failure {
         "server_error" => failure(Blame::Provider, refused(None, label).text),
         _ => failure(
             Blame::User,
-            format!("{label} didn't let you through. Try again; if it stays so, tell {app}."),
+            format!(
+                "{label} didn't complete the sign-in. Try again; if it persists, contact {app}."
+            ),
         ),
     }
 }
@@ -203,7 +205,7 @@ fn refused(word: Option<&str>, label: &str) -> Failure {
     Failure {
         error: word.unwrap_or("provider_error").to_owned(),
         text: format!(
-            "{label} answered with an error. Try again in a few minutes; if it stays so, the operator of this email gateway has to look into it."
+            "{label} answered with an error. Try again in a few minutes; if it persists, contact the operator of this email gateway."
         ),
         said: None,
         blame: Blame::Provider,

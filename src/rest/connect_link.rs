@@ -85,7 +85,7 @@ pub(super) async fn open(
     }
     if app.multiuser && asked.origin.user_id().is_none() {
         return Err(wrong(
-            "The app has several users, and this link doesn't say whose mailbox it is for: the parameter user_id is missing.",
+            "It doesn't say which of the app's users the mailbox is for: the parameter user_id is missing.",
         ));
     }
     let is_on = |plugin| doors.mailboxes.provider_settings(plugin).is_some();
@@ -104,7 +104,8 @@ fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
     let session = query.once("session")?;
     if session.is_some() && (user_id.is_some() || login_hint.is_some()) {
         return Err(
-            "Its connect session says whose mailbox it is for, and so does the link.".to_owned(),
+            "It has a connect session, so it must not have a user_id or a login_hint too."
+                .to_owned(),
         );
     }
     let origin = LinkOrigin::Bare {
@@ -129,13 +130,13 @@ fn no_session(error: &SessionError) -> PageProblem {
             StatusCode::GONE,
             "link_expired",
             "This link is no longer valid",
-            "It has lapsed, was replaced, or was cut off on its way to you. Ask the app that sent you here for a new link.",
+            "It has expired, was replaced, or was cut off. Ask the app that sent you here for a new link.",
         ),
         SessionError::Used => PageProblem::new(
             StatusCode::GONE,
             "link_used",
             "This link was used",
-            "A mailbox was connected by it, and it is good for one. To connect another mailbox, ask the app that sent you here for a new link.",
+            "It has already connected a mailbox, and works only once. To connect another mailbox, ask the app that sent you here for a new link.",
         ),
         SessionError::Database(error) => PageProblem::database(error),
     }
@@ -146,7 +147,7 @@ fn session_required() -> PageProblem {
         StatusCode::UNPROCESSABLE_ENTITY,
         "connect_session_required",
         "This link can't be used",
-        "The app takes only links that it has asked for itself, each for one of its users: those of connect sessions (POST /apps/{pushable_key}/connect-sessions), as its field require_connect_session says. Ask the app that sent you here for such a link.",
+        "This app accepts only personal links, which it creates as connect sessions (POST /apps/{pushable_key}/connect-sessions), because its require_connect_session is true. Ask the app that sent you here for such a link.",
     )
 }
 
@@ -175,6 +176,6 @@ fn not_set_up() -> PageProblem {
         StatusCode::SERVICE_UNAVAILABLE,
         "not_set_up",
         "No mailbox can be connected yet",
-        "The email gateway is not set up: its operator has turned on no mail provider. Tell the app that sent you here.",
+        "The email gateway is not fully set up: no mail provider is turned on. Please tell the app that sent you here.",
     )
 }

@@ -91,7 +91,7 @@ impl PageProblem {
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",
             "Please try again shortly",
-            "The email gateway can't do its work at the moment. Nothing is lost: wait a minute, and load this page again.",
+            "The email gateway is temporarily unavailable. Nothing is lost: wait a minute, and load this page again.",
         );
         problem.because(format!("the database can't be asked: {error}"))
     }
@@ -102,7 +102,8 @@ impl PageProblem {
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
             "Something went wrong",
-            "The email gateway has made a mistake, and its operator can read in the log what it was. Try again from the app that sent you here.",
+            "Something went wrong on our side. Try again from the app that sent you here; if it persists, \
+             contact the operator of this email gateway.",
         );
         problem.because(format!("a mailbox can't be connected: {error}"))
     }

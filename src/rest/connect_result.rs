@@ -79,8 +79,8 @@ pub(super) async fn connect_result(
             PageProblem::new(
                 StatusCode::NOT_FOUND,
                 "link_not_found",
-                "This page isn't there",
-                "Its address was cut off or changed. Go back to the app that sent you here.",
+                "Page not found",
+                "The address was cut off or changed. Go back to the app that sent you here.",
             )
         })?;
     Ok(match shown.result {

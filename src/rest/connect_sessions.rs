@@ -22,6 +22,7 @@ use crate::accounts::App;
 use crate::mailboxes::SessionRequest;
 use crate::types::email_address::EmailAddress;
 use crate::types::moment::iso8601;
+use crate::types::plugin::Plugin;
 use crate::types::web_address::check_web_address;
 
 /// How long a session lasts where the app doesn't say.
@@ -33,28 +34,29 @@ const LONGEST: TimeDelta = TimeDelta::days(7);
 /// What a connect session is for.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct CreateConnectSessionRequest {
-    /// Your own name for the end user: required when the app is multiuser. It comes back to your `callback_url`,
-    /// and `POST /send` takes it.
+    /// Your own ID for the end user, required when the app is multiuser. It is passed back to your `callback_url`,
+    /// and `POST /send` accepts it.
     #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$", example = "customer-7")]
     #[serde(default)]
     user_id: Field<String>,
     /// The provider. Without it the user chooses.
-    #[schema(value_type = Option<String>, pattern = "^plugin_[ab]$", example = "plugin_a")]
+    #[schema(value_type = Option<Plugin>)]
     #[serde(default)]
     plugin: Field<String>,
-    /// The account that the user is expected to choose, for the provider's page.
+    /// The account that the provider's page suggests to the user.
     #[schema(value_type = Option<String>, max_length = 320, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     login_hint: Field<String>,
-    /// The only account that is taken; with another one the user is told which is expected.
+    /// The only account that is accepted. A user who signs in with another one is told which one to use.
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "ada@example.com")]
     #[serde(default)]
     expected_email: Field<String>,
-    /// Where the user goes afterwards, on the host of the app's `callback_url`.
+    /// Where the user goes afterwards. It must have the same origin (scheme, host and port) as the app's
+    /// `callback_url`.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$")]
     #[serde(default)]
     callback_url: Field<String>,
-    /// Seconds that the link lasts; a day where it isn't given.
+    /// How long the link is valid, in seconds; one day by default.
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 604_800, default = 86_400)]
     #[serde(default)]
     expires_in: Field<u64>,
@@ -71,9 +73,9 @@ pub(super) struct ConnectSessionShown {
     expires_at: String,
 }
 
-/// Makes a link by which one of your users connects one mailbox. Unlike a link that you write yourself it can't be
-/// changed on its way, may name the account that is expected, and may replace the mailbox that the user has.
-/// Renewing the pushable key ends it.
+/// Creates a link with which one of your users connects one mailbox. Unlike a link that you write yourself, it can't
+/// be tampered with, can require a particular account, and can replace the mailbox that the user already has.
+/// Renewing the pushable key invalidates it.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/connect-sessions",
@@ -112,7 +114,7 @@ impl CreateConnectSessionRequest {
         let mut errors = Vec::new();
         let user_id = text("user_id", self.user_id, USER_ID_LENGTH, &mut errors);
         if app.multiuser && user_id.is_none() && errors.is_empty() {
-            let detail = "is required, since the app has several users";
+            let detail = "is required: the app is multiuser";
             errors.push(FieldError::new("user_id", detail));
         }
         let plugin = self.plugin.optional("plugin", &mut errors);
@@ -128,7 +130,7 @@ impl CreateConnectSessionRequest {
             check_web_address(text, allow_private).map_err(|error| error.to_string())?;
             is_of_host(text, &app.callback_url)
                 .then(|| text.to_owned())
-                .ok_or_else(|| "must be on the host of the app's own callback_url".to_owned())
+                .ok_or_else(|| "must have the same origin as the app's own callback_url".to_owned())
         });
         let seconds = self.expires_in.optional("expires_in", &mut errors);
         let life = seconds.map_or(Some(LIFE), |seconds| {

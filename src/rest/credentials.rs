@@ -28,10 +28,9 @@ pub(super) struct OfCredential {
 
 /// Disconnects a mailbox.
 ///
-/// Its tokens are forgotten, its grant is revoked at the provider where that can be (unless the same account is
-/// still connected elsewhere), and mail that waits for it fails. The app is told by `user.disconnected`, reason
-/// `removed`. The mailbox stays listed among the app's `users[]`, as one that is disconnected; its owner may
-/// connect it again.
+/// Its tokens are deleted, its grant is revoked at the provider where possible (unless the same account is still
+/// connected elsewhere), and its waiting mail fails. The app receives `user.disconnected` with the reason
+/// `removed`. The mailbox moves to the app's `former_users[]`; its owner may connect it again.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}/credentials/{credential_id}",

@@ -1,13 +1,13 @@
 //! The interface's description: `OpenAPI` 3.1, made from the handlers' types.
 
 use axum::http::StatusCode;
-use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, Header, OpenApi as Description, Ref, RefOr};
+use utoipa::openapi::{ContentBuilder, OpenApi as Description, Ref, RefOr};
 use utoipa::{Modify, OpenApi};
+
+use super::response_headers::add_headers;
 
 /// What stands over the operations.
 #[derive(OpenApi)]
@@ -15,24 +15,26 @@ use utoipa::{Modify, OpenApi};
     info(
         title = "Mailgate",
         description = "An email gateway that sends through the end users' own connected OAuth mailboxes. \
-            Errors are `application/problem+json` (RFC 9457) with a `code` that stays; every response \
-            has an `X-Request-Id`, and `Cache-Control: no-store` unless it is the same for everybody. Either key may also \
-            come as `Authorization: Bearer …`. A path that \
-            isn't there is 404 `not_found`, a method that a path doesn't take 405 `method_not_allowed`, a request \
-            without exactly one Host 400 `invalid_host`. Before a key is checked, any path may answer 429 \
-            `too_many_connections` and 503 `overloaded`."
+            Errors are `application/problem+json` (RFC 9457) with a stable `code`. Every response has an \
+            `X-Request-Id`, and `Cache-Control: no-store` unless it is the same for every caller. The API secret and \
+            the send key may also be sent as `Authorization: Bearer …`. An unknown path is 404 `not_found`, an \
+            unsupported method 405 `method_not_allowed`, and a request without exactly one Host header 400 \
+            `invalid_host`. Before a key is checked, any path may answer 429 `too_many_connections` or 503 \
+            `overloaded`."
     ),
     tags(
         (name = "Send", description = "Sending mail, with the app's send key"),
         (name = "Apps", description = "Your apps, with the API secret"),
-        (name = "Webhooks", description = "Who is told of your apps' events, with the API secret. What they are told is under webhooks"),
+        (name = "Webhooks", description = "Webhook endpoints, with the API secret; the payloads are under Events"),
+        (name = "Events", description = "What the gateway posts to your webhook endpoints, signed as Standard Webhooks specifies"),
         (name = "Logs", description = "Your messages and their statistics, with the API secret"),
         (name = "Connect", description = "The pages on which end users connect their mailboxes, for browsers"),
-        (name = "Subscriber", description = "You, with the API secret"),
-        (name = "Billing", description = "Your subscription, with the API secret; and what the payment provider tells"),
+        (name = "Subscriber", description = "Your account, with the API secret"),
+        (name = "Billing", description = "Your subscription, with the API secret; and the payment provider's inbound webhook"),
         (name = "Operator", description = "Sign-up, for a page of the operator's own"),
         (name = "Health", description = "For balancers"),
     ),
+    servers((url = "/", description = "The gateway that serves this document")),
     modifiers(&Credentials)
 )]
 pub(super) struct Document;
@@ -66,57 +68,105 @@ impl Modify for Credentials {
     }
 }
 
+/// The operations of a path.
+pub(super) fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let methods = [
+        &mut path.get,
+        &mut path.put,
+        &mut path.patch,
+        &mut path.post,
+        &mut path.delete,
+    ];
+    methods.into_iter().flatten()
+}
+
 /// Adds what every operation may answer, and the headers that answers have, so that no handler has to
 /// repeat them.
-pub(super) fn say_what_all_answer(document: &mut Description) {
+pub(super) fn add_common_parts(document: &mut Description) {
     for path in document.paths.paths.values_mut() {
-        let operations = [
-            &mut path.get,
-            &mut path.put,
-            &mut path.patch,
-            &mut path.post,
-            &mut path.delete,
-        ];
-        for operation in operations.into_iter().flatten() {
+        for operation in operations(path) {
+            split_summary(operation);
+            // What needs no credential says so.
+            operation
+                .security
+                .get_or_insert_with(|| vec![SecurityRequirement::default()]);
             say_failures(operation);
             say_successes(operation);
-            say_headers(operation);
+            add_headers(operation);
         }
+    }
+}
+
+/// A summary is one line without markup; what else its handler says is the description.
+fn split_summary(operation: &mut Operation) {
+    let said = operation
+        .summary
+        .take()
+        .unwrap_or_default()
+        .replace('\n', " ");
+    let (summary, more) = match said.split_once(". ") {
+        Some((summary, more)) => (summary, Some(more)),
+        None => (said.trim_end_matches('.'), None),
+    };
+    operation.summary = Some(summary.replace('`', ""));
+    let description = operation.description.take();
+    let description: Vec<&str> = (more.into_iter()).chain(description.as_deref()).collect();
+    if !description.is_empty() {
+        operation.description = Some(description.join("\n\n"));
     }
 }
 
 /// Failures that follow from what an operation takes. One that says more of a status has its own words.
 fn say_failures(operation: &mut Operation) {
     let mut failures = vec![
-        ("500", "`internal_error`"),
+        (
+            "500",
+            "`internal_error`: something went wrong in the gateway",
+        ),
         ("504", "`timeout`: the request took too long"),
     ];
     if operation.request_body.is_some() {
         failures.extend([
             (
                 "400",
-                "`malformed_json`, `incomplete_body` or `ambiguous_credentials`",
+                "`malformed_json`: the body isn't valid JSON; `incomplete_body` or `ambiguous_credentials`",
             ),
-            ("408", "`body_too_slow`"),
-            ("413", "`payload_too_large`"),
-            ("415", "`unsupported_media_type` or `unsupported_encoding`"),
-            ("422", "`invalid_request`"),
-            ("503", "`unavailable`, `overloaded` or `stopping`"),
+            ("408", "`body_too_slow`: the body took too long to arrive"),
+            ("413", "`payload_too_large`: the body is too large"),
+            (
+                "415",
+                "`unsupported_media_type`: the body must be application/json; `unsupported_encoding`: it must not be \
+                 compressed",
+            ),
+            (
+                "422",
+                "`invalid_request`: fields are missing or wrong, as the list of errors says",
+            ),
+            (
+                "503",
+                "`unavailable`: the database can't be reached; `overloaded` or `stopping`",
+            ),
         ]);
     }
     let api_secret = SecurityRequirement::new("api_secret", Vec::<String>::new());
     if (operation.security.iter().flatten()).any(|security| *security == api_secret) {
         failures.extend([
-            ("400", "`ambiguous_credentials`"),
-            ("401", "`invalid_api_secret`"),
-            ("429", "`rate_limited`"),
-            ("503", "`unavailable`"),
+            (
+                "400",
+                "`ambiguous_credentials`: the API secret was given twice",
+            ),
+            (
+                "401",
+                "`invalid_api_secret`: the API secret is missing or wrong",
+            ),
+            ("429", "`rate_limited`: too many requests with this key"),
+            ("503", "`unavailable`: the database can't be reached"),
         ]);
     }
     if (operation.parameters.iter().flatten()).any(
         |parameter| matches!(parameter, RefOr::T(parameter) if parameter.name == "pushable_key"),
     ) {
-        failures.push(("404", "`app_not_found`"));
+        failures.push(("404", "`app_not_found`: none of your apps has this key"));
     }
     for (status, description) in failures {
         operation
@@ -139,43 +189,6 @@ fn say_successes(operation: &mut Operation) {
             response.description = String::from(reason.unwrap_or("Answered"));
         }
     }
-}
-
-fn say_headers(operation: &mut Operation) {
-    for (status, response) in &mut operation.responses.responses {
-        let RefOr::T(response) = response else {
-            continue;
-        };
-        let mut say = |name: &str, header: Header| {
-            response.headers.insert(name.to_owned(), RefOr::T(header));
-        };
-        say(
-            "X-Request-Id",
-            header(Type::String, "The request's name in the gateway's log."),
-        );
-        if status == "401" {
-            say(
-                "WWW-Authenticate",
-                header(
-                    Type::String,
-                    "`ApiKey realm=\"mailgate\", header=\"…\"`: the header that the key belongs in.",
-                ),
-            );
-        }
-        if matches!(status.as_str(), "429" | "503") {
-            say(
-                "Retry-After",
-                header(Type::Integer, "Seconds after which to try again."),
-            );
-        }
-    }
-}
-
-fn header(kind: Type, description: &str) -> Header {
-    HeaderBuilder::new()
-        .schema(Some(ObjectBuilder::new().schema_type(kind)))
-        .description(Some(description))
-        .build()
 }
 
 fn problem(description: &str) -> Response {

@@ -18,8 +18,8 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The database answers, its tables are there, and the process is not about to end. The database is looked at once in
-/// a second, and the last look counts: nobody who asks waits for it.
+/// Ready when the database answers, its tables are up to date, and the process isn't shutting down. The database is
+/// checked once a second; the answer is the latest result, and never waits for the database.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -34,7 +34,7 @@ pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, P
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "stopping",
-            "This process is about to end; others take its place.",
+            "This process is shutting down; send requests to another one.",
         ));
     }
     match doors.readiness.last() {
@@ -42,7 +42,7 @@ pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, P
         Ready::NotMigrated => Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "not_migrated",
-            "The database's tables are older than this program.",
+            "The database's tables are older than this version of the gateway; migrate them first.",
         )),
         Ready::Unreachable => Err(Problem::unavailable()),
     }

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::date::Date;
+use super::enums::LogPlugin;
 use super::problem::Problem;
 use super::query::{take, whole_number};
 use crate::reports::{AppReference, Filter};
@@ -24,14 +25,14 @@ pub(super) struct LogQuery {
     /// Messages to skip.
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
     offset: Option<String>,
-    /// Of one app: its UUID, or its `app_id` (the slug). No messages for an app that isn't yours.
+    /// Only messages of this app: its UUID, or its `app_id` (the slug). An app that isn't yours has no messages.
     #[param(pattern = "^[a-z0-9-]{1,69}$")]
     app_id: Option<String>,
-    /// Of one status: `sent`, `failed_temp` or `failed_perm`.
-    #[param(pattern = "^(sent|failed_temp|failed_perm)$")]
+    /// Of one status.
+    #[param(value_type = Option<LogStatus>, inline)]
     status: Option<String>,
-    /// Of one plugin: `plugin_a` or `plugin_b_alt`.
-    #[param(pattern = "^(plugin_a|plugin_b_alt)$")]
+    /// Of one plugin.
+    #[param(value_type = Option<LogPlugin>, inline)]
     plugin: Option<String>,
     /// From this moment on: ISO 8601, with an offset or else in UTC; without a time, from the beginning
     /// of that day (UTC).

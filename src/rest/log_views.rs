@@ -3,7 +3,9 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::enums::{LogPlugin, written_out};
 use crate::reports::{LogDetail, LogRow, LoggedAttempt};
+use crate::types::event_name::EventName;
 use crate::types::log_status::LogStatus;
 use crate::types::moment::iso8601;
 
@@ -23,6 +25,7 @@ pub(super) struct LogsShown {
 #[derive(Serialize, ToSchema)]
 pub(super) struct LogItem {
     /// `log_…`
+    #[schema(example = "log_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
     /// The app's UUID.
     #[schema(format = "uuid")]
@@ -31,17 +34,17 @@ pub(super) struct LogItem {
     app_name: String,
     /// `cred_…`: the mailbox that it went out from.
     oauth_credential_id: String,
-    /// The mailbox's address.
+    /// The sender: the mailbox's address, or one of its aliases.
     from_address: String,
-    /// The recipient that the message names first.
+    /// The recipient; if the To header names several, all of them, separated by commas.
     to_address: String,
     /// Its subject.
     subject: String,
-    /// `plugin_a` or `plugin_b_alt`.
-    #[schema(value_type = String)]
+    /// The mailbox's plugin.
+    #[schema(schema_with = written_out::<LogPlugin>)]
     plugin: &'static str,
-    /// `sent`, `failed_temp` while the gateway tries again, or `failed_perm`.
-    #[schema(value_type = String)]
+    /// What has become of it.
+    #[schema(value_type = LogStatus)]
     status: &'static str,
     /// Why it failed.
     #[schema(required)]
@@ -61,24 +64,26 @@ pub(super) struct LogItem {
 pub(super) struct LogDetailShown {
     #[serde(flatten)]
     log: LogItem,
-    /// Further recipients that the message names.
+    /// The addresses of its Cc header.
     cc_addresses: Vec<String>,
-    /// Recipients that the message doesn't name.
+    /// Recipients that none of its headers name.
     bcc_addresses: Vec<String>,
-    /// Whether files came with it.
+    /// Whether it has attachments.
     has_attachments: bool,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
-    /// What your endpoints were told of it, attempt by attempt; 100 at most.
+    /// The webhook deliveries of its events, one per attempt; at most 100.
     webhook_deliveries: Vec<LogDelivery>,
 }
 
-/// An attempt to tell an endpoint of a message.
+/// An attempt to deliver one of a message's events to an endpoint.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LogDelivery {
     /// `wdel_…`
+    #[schema(example = "wdel_01h2xcejqtf2nbrexx3vqjhp41")]
     id: String,
     /// The event's name.
+    #[schema(value_type = EventName)]
     event: String,
     /// Whether the endpoint answered with 2xx.
     success: bool,
@@ -98,8 +103,8 @@ pub(super) struct AttemptShown {
     /// How long it took; null for a message that left at its first attempt.
     #[schema(required)]
     duration_ms: Option<i64>,
-    /// `sent`, `failed_temp` or `failed_perm`.
-    #[schema(value_type = String)]
+    /// How it ended.
+    #[schema(value_type = LogStatus)]
     status: &'static str,
     /// Why it failed.
     #[schema(required)]

@@ -12,7 +12,7 @@ use super::log_views::{LogDetailShown, LogItem, LogsShown};
 use super::problem::{Problem, ProblemBody};
 use super::query::Described;
 
-/// Your messages, the newest first, from the first attempt on. `total` is exact.
+/// Your messages, newest first. A message is listed from its first attempt on. `total` is exact.
 #[utoipa::path(
     get,
     path = "/logs",

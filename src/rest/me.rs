@@ -29,6 +29,7 @@ pub(super) struct Me {
     /// Display name.
     label: String,
     /// Contact address.
+    #[schema(example = "owner@example.com")]
     email: String,
     /// `sk_…`: the credential of all operations but `POST /send`.
     api_secret: String,
@@ -38,8 +39,8 @@ pub(super) struct Me {
     /// The payment provider's customer; null where there is none.
     #[schema(required)]
     payprov_customer_id: Option<String>,
-    /// `trialing`, `active`, `past_due`, `unpaid`, `canceled`, or null without a subscription.
-    #[schema(required)]
+    /// The subscription's status; null without a subscription.
+    #[schema(value_type = Option<SubscriptionStatus>, required)]
     subscription_status: Option<&'static str>,
 }
 
@@ -74,7 +75,7 @@ impl ChangeMeRequest {
 /// A renewed API secret.
 #[derive(Serialize, ToSchema)]
 pub(super) struct RenewedApiSecret {
-    /// `sk_…`: the new one. The old one is worthless from now on.
+    /// `sk_…`: the new one. The old one no longer works.
     api_secret: String,
 }
 
@@ -159,7 +160,8 @@ fn secret_renewed() -> Problem {
     )
 }
 
-/// Renews the API secret. Of two callers who renew the same one at once, one succeeds.
+/// Renews the API secret. The old one stops working immediately. If two callers renew it at the same time, only one
+/// succeeds.
 #[utoipa::path(
     post,
     path = "/me/reset-api-secret",

@@ -23,7 +23,7 @@ use crate::mailboxes::{
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "describes what is read by hand")]
 pub(super) struct CallbackParameters {
-    /// What the user was sent to the provider with; good once, for ten minutes.
+    /// The state that the user was sent to the provider with; valid once, for ten minutes.
     state: String,
     /// The authorization code.
     code: Option<String>,
@@ -33,10 +33,11 @@ pub(super) struct CallbackParameters {
     error_description: Option<String>,
 }
 
-/// Where providers send users back to: register this address with your OAuth clients. It works in the browser in
-/// which the user pressed the button, once. When the app has a `callback_url`, or the connect session, the answer sends the user there with further query parameters: `status=success`,
-/// `credential_id`, `user_key`, `user_id` (if the link had one), `email`, `plugin`; or `status=error`,
-/// `error` (a word that stays), `error_description`, `plugin`, `user_id`.
+/// Where providers send users back to: register this address with your OAuth clients. It works once, in the browser
+/// in which the user pressed the button. If the connect session or the app has a `callback_url`, the response
+/// redirects the user there with these query parameters added: `status=success`, `credential_id`, `user_key`,
+/// `user_id` (if the link had one), `email`, `plugin`; or `status=error`, `error` (a stable code),
+/// `error_description`, `plugin`, `user_id`.
 #[utoipa::path(
     get,
     path = "/oauth/callback",
@@ -44,10 +45,10 @@ pub(super) struct CallbackParameters {
     tag = "Connect",
     params(CallbackParameters),
     responses(
-        (status = 302, description = "However it went: to the `callback_url`, or to a page that says it", headers(("Location" = String, description = "With the parameters above"))),
-        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: no answer of a provider"),
-        (status = 403, body = String, content_type = "text/html", description = "`another_browser`: the way began in another browser"),
-        (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the way was used, took too long, or its link was replaced"),
+        (status = 302, description = "Success or not: to the `callback_url`, or to a page that shows the result", headers(("Location" = String, description = "With the parameters above"))),
+        (status = 400, body = String, content_type = "text/html", description = "`invalid_callback`: not a provider's answer"),
+        (status = 403, body = String, content_type = "text/html", description = "`another_browser`: the user started in another browser"),
+        (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the state was already used, is too old, or its link was replaced"),
         (status = 429, body = String, content_type = "text/html", description = "`rate_limited`"),
         (status = 500, description = "`internal_error`", content((String = "text/html"), (super::problem::ProblemBody = "application/problem+json"))),
         (status = 503, body = String, content_type = "text/html", description = "`unavailable`"),
@@ -65,8 +66,8 @@ pub(super) async fn oauth_callback(
         PageProblem::new(
             StatusCode::BAD_REQUEST,
             "invalid_callback",
-            "This page can't be opened by itself",
-            "It is where mail providers send people back to, and something is missing for that. Begin again from the app that sent you here.",
+            "This page can't be opened directly",
+            "Mail providers send people back to this page, and part of its address is missing. Start again from the app that sent you here.",
         )
     })?;
     let browser = Browser::of(&headers, &doors.base_url).map(|browser| browser.digest());
@@ -78,14 +79,14 @@ pub(super) async fn oauth_callback(
         Err(CompleteError::AnotherBrowser) => Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_browser",
-            "Go on where you began",
-            "You pressed the button in another browser, or this one keeps no cookies. Nothing was connected. Open the link of the app in the browser that you want to use, and do all of it there, from the button on.",
+            "Continue in the browser where you started",
+            "You started in another browser, or this one doesn't accept cookies. Nothing was connected. Open the app's link again in the browser that you want to use, and complete every step there.",
         )),
         Err(CompleteError::LinkDead) => Err(PageProblem::new(
             StatusCode::GONE,
             "link_expired",
             "This link is no longer valid",
-            "It was used before, took longer than ten minutes, or has been replaced. Nothing was connected by it just now; ask the app that sent you here for a new one.",
+            "It was already used, took longer than ten minutes, or has been replaced. Nothing was connected this time; ask the app that sent you here for a new link.",
         )),
         Err(CompleteError::Database(error)) => Err(PageProblem::database(&error)),
         Err(error) => Err(PageProblem::internal(&error)),

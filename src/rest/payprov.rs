@@ -14,16 +14,16 @@ use crate::providers::payprov::PayprovError;
 use crate::types::moment::iso8601;
 use crate::types::subscription::SubscriptionStatus;
 
-/// How the subscription stands, without a call of the payment provider.
+/// The subscription's status as the gateway knows it.
 #[derive(Serialize, ToSchema)]
 pub(super) struct StatusAnswer {
-    /// Mail may leave: the status is `trialing` or `active`.
+    /// Whether sending is allowed: the status is `trialing` or `active`.
     allowed: bool,
-    /// `trialing`, `active`, `past_due`, `unpaid`, `canceled`, or null without a subscription.
-    #[schema(required)]
+    /// The subscription's status; null without a subscription.
+    #[schema(value_type = Option<SubscriptionStatus>, required)]
     status: Option<&'static str>,
-    /// There is something to look at: mail may not leave, the trial ends within 3 days, or the subscription
-    /// ends with its period.
+    /// Whether something needs attention: sending is blocked, the trial ends within 3 days, or the subscription is
+    /// cancelled at period end.
     show_banner: bool,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct SubscriptionAnswer {
 /// A subscription.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SubscriptionView {
-    /// `trialing`, `active`, `past_due`, `unpaid` or `canceled`.
-    #[schema(required)]
+    /// Its status; null if the gateway doesn't know the provider's status.
+    #[schema(value_type = Option<SubscriptionStatus>, required)]
     status: Option<&'static str>,
     /// The payment provider's id of it.
     #[schema(example = "sub_1MowQVLkdIwHu7ixeRlqHVzs")]
@@ -68,7 +68,7 @@ impl From<LiveSubscription> for SubscriptionView {
     }
 }
 
-/// How the subscription stands, as it is known here. The payment provider is not called.
+/// The subscription's status as the gateway knows it. The payment provider is not called.
 #[utoipa::path(
     get,
     path = "/payprov/status",
@@ -123,17 +123,17 @@ pub(super) fn problem(error: BillingError) -> Problem {
         BillingError::NotConfigured => Problem::new(
             StatusCode::CONFLICT,
             "billing_not_configured",
-            "This gateway bills nothing: it has no payment provider.",
+            "Billing is off: this gateway has no payment provider.",
         ),
         BillingError::NoSubscription => Problem::new(
             StatusCode::CONFLICT,
             "no_subscription",
-            "There is no subscription yet; a new one takes a moment.",
+            "There is no subscription yet. Creating one takes a moment; try again shortly.",
         ),
         BillingError::NotAllowed(_) | BillingError::NotInGoodStanding(_) => Problem::new(
             StatusCode::CONFLICT,
             "subscription_not_active",
-            "This takes a subscription that is active or trialing.",
+            "This requires a subscription that is active or trialing.",
         ),
         BillingError::InFlight => Problem::new(
             StatusCode::CONFLICT,
@@ -167,7 +167,7 @@ pub(super) fn problem(error: BillingError) -> Problem {
         BillingError::Gone => Problem::new(
             StatusCode::UNAUTHORIZED,
             "invalid_api_secret",
-            "The API secret is not in use.",
+            "The API secret is not valid.",
         ),
         BillingError::Provider(PayprovError::Refused {
             ref code,
@@ -176,7 +176,7 @@ pub(super) fn problem(error: BillingError) -> Problem {
         }) => Problem::new(
             StatusCode::BAD_GATEWAY,
             "payprov_refused",
-            "The payment provider refused. The gateway's operator can see why.",
+            "The payment provider refused the request. The reason is in the gateway's log; ask its operator.",
         )
         .because(format!(
             "the payment provider refuses: {status} {code}: {message}"

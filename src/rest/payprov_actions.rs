@@ -41,16 +41,17 @@ pub(super) struct PortalRequest {
 #[derive(Serialize, ToSchema)]
 pub(super) struct HostedPage {
     /// Where to send the user.
+    #[schema(example = "https://checkout.stripe.com/c/pay/cs_test_a1b2c3")]
     url: String,
 }
 
-/// What a reactivation came to.
+/// The result of a reactivation.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ReactivatedAnswer {
-    /// The subscription is active now, and was not before.
+    /// Whether the subscription became active: it is now, and wasn't before.
     reactivated: bool,
-    /// How it stands now.
-    #[schema(required)]
+    /// The subscription's status now.
+    #[schema(value_type = Option<SubscriptionStatus>, required)]
     status: Option<&'static str>,
 }
 
@@ -60,13 +61,14 @@ pub(super) struct CancelledAnswer {
     /// The subscription ends with its period.
     cancelled: bool,
     /// The same, as the payment provider calls it.
+    #[schema(example = true)]
     cancel_at_period_end: bool,
-    /// Until then all stays as it is, ISO 8601, UTC.
+    /// When the subscription ends, ISO 8601, UTC. Nothing changes until then.
     #[schema(required, format = DateTime)]
     current_period_end: Option<String>,
 }
 
-/// Begins to enter or renew the payment method: send the user to the page that is answered.
+/// Creates a page on which the user adds or updates the payment method. Send the user to the returned address.
 #[utoipa::path(
     post,
     path = "/payprov/checkout-setup",
@@ -97,9 +99,9 @@ pub(super) async fn checkout_setup(
     Ok(Json(HostedPage { url }))
 }
 
-/// Brings the subscription back. `past_due` or `unpaid`: all open invoices are paid. `canceled`: a new
-/// subscription is made and paid at once. The payment method that was entered last pays, and in a trial
-/// it makes the subscription go on. Where there is nothing to bring back, nothing is done.
+/// Reactivates the subscription. `past_due` or `unpaid`: all open invoices are paid. `canceled`: a new subscription
+/// is created and paid immediately. The payment method entered last is charged; during a trial it lets the
+/// subscription continue after the trial. If there is nothing to reactivate, nothing happens.
 #[utoipa::path(
     post,
     path = "/payprov/reactivate",
@@ -129,7 +131,7 @@ pub(super) async fn reactivate(
     }))
 }
 
-/// Lets an active or trialing subscription end with its period. Mail may leave until then.
+/// Cancels an active or trialing subscription at period end; sending continues until then.
 #[utoipa::path(
     post,
     path = "/payprov/cancel-subscription",

@@ -22,7 +22,7 @@ const MAXIMUM_EVENT: usize = 1 << 20;
     reason = "read as it came, since its signature is over the bytes"
 )]
 pub(super) struct PayprovEvent {
-    /// The provider's id: one that comes again changes nothing.
+    /// The provider's ID for it. A repeated event changes nothing.
     #[schema(
         min_length = 1,
         max_length = 255,
@@ -42,14 +42,14 @@ pub(super) struct PayprovEvent {
     data: PayprovEventData,
 }
 
-/// What an event tells of.
+/// The object that an event is about.
 #[derive(Deserialize, ToSchema)]
 #[expect(
     dead_code,
     reason = "read as it came, since its signature is over the bytes"
 )]
 pub(super) struct PayprovEventData {
-    /// The object as it was then. It is fetched anew before anything follows from it.
+    /// The object as it was then. The gateway fetches it again before acting on it.
     #[schema(value_type = Object)]
     object: serde_json::Map<String, serde_json::Value>,
 }
@@ -61,8 +61,8 @@ pub(super) struct Received {
     received: bool,
 }
 
-/// Takes an event of the payment provider in; for the provider alone. With `payprov.webhook_secret` set,
-/// the header `Stripe-Signature` has to be right. Answered once the event is stored.
+/// Receives the payment provider's events; not for your own use. If `payprov.webhook_secret` is set, the header
+/// `Stripe-Signature` must be valid. The response is sent once the event is stored.
 #[utoipa::path(
     post,
     path = "/payprov/webhook",
@@ -102,7 +102,7 @@ fn refused(doors: &Doors, error: ReceiveError) -> Problem {
         ReceiveError::NotConfigured => Problem::new(
             StatusCode::CONFLICT,
             "billing_not_configured",
-            "This gateway bills nothing: it has no payment provider.",
+            "Billing is off: this gateway has no payment provider.",
         ),
         ReceiveError::Signature(error) => {
             metrics::counter!("mailgate_payprov_refused_events_total").increment(1);
@@ -113,18 +113,18 @@ fn refused(doors: &Doors, error: ReceiveError) -> Problem {
             Problem::new(
                 StatusCode::BAD_REQUEST,
                 "invalid_signature",
-                "The signature is not right.",
+                "The signature is not valid.",
             )
         }
         ReceiveError::NotJson => Problem::new(
             StatusCode::BAD_REQUEST,
             "malformed_json",
-            "The body is no JSON.",
+            "The body isn't valid JSON.",
         ),
         ReceiveError::NotAnEvent => Problem::new(
             StatusCode::BAD_REQUEST,
             "invalid_event",
-            "The body is no event: it needs an id, a type and a data.object.",
+            "The body isn't an event: it needs an id, a type and a data.object.",
         ),
         ReceiveError::Database(error) => Problem::database(&error),
     }

@@ -64,7 +64,7 @@ pub(super) struct ProblemBody {
     status: u16,
     /// What is wrong, for people.
     detail: String,
-    /// What is wrong, for programs: a word that stays.
+    /// What is wrong, for programs: a stable code.
     #[schema(example = "invalid_request")]
     code: String,
     /// The same as in `X-Request-Id`.
@@ -123,7 +123,7 @@ impl Problem {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
-            "Something went wrong in the gateway.",
+            "Something went wrong on our side. If it persists, quote the request_id.",
         )
         .because(error.to_string())
     }

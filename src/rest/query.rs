@@ -29,7 +29,7 @@ impl<T: DeserializeOwned + IntoParams> FromRequestParts<Doors> for Described<T> 
         let unknown = url::form_urlencoded::parse(query.as_bytes())
             .filter(|(name, _)| !known.iter().any(|parameter| parameter.name == *name))
             .map(|(name, _)| {
-                let detail = "is no parameter of this operation";
+                let detail = "is not a parameter of this operation";
                 FieldError::new(name.into_owned(), detail)
             });
         let errors: Vec<FieldError> = unknown.take(MOST_UNKNOWN).collect();

@@ -3,9 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{IntoParams, PartialSchema, ToSchema};
+use utoipa::{IntoParams, ToSchema};
 
 use super::Doors;
 use super::authority::OwnedApp;
@@ -13,7 +11,7 @@ use super::problem::{Problem, ProblemBody};
 use super::query::{Described, whole_number};
 use crate::reports::{LAST, RefusalReport};
 use crate::types::moment::iso8601;
-use crate::types::refusal::RefusalReason;
+use crate::types::refusal::{Door, RefusalReason};
 
 /// Which refusals.
 #[derive(Deserialize, IntoParams)]
@@ -42,8 +40,8 @@ pub(super) struct RefusalItem {
     /// ISO 8601, UTC: when.
     #[schema(format = DateTime)]
     refused_at: String,
-    /// `rest` or `smtp`.
-    #[schema(pattern = "^(rest|smtp)$")]
+    /// How it came in.
+    #[schema(value_type = Door)]
     door: &'static str,
     /// Why.
     #[schema(value_type = RefusalReason)]
@@ -69,21 +67,6 @@ pub(super) struct RefusalCount {
     count: i64,
 }
 
-impl PartialSchema for RefusalReason {
-    fn schema() -> RefOr<Schema> {
-        let words = Self::ALL.map(Self::as_str);
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some(
-                "Why a message was refused before a mailbox was chosen for it.",
-            ))
-            .enum_values(Some(words))
-            .into()
-    }
-}
-
-impl ToSchema for RefusalReason {}
-
 impl From<RefusalReport> for RefusalList {
     fn from(report: RefusalReport) -> Self {
         let refusals = report.last.into_iter().map(|refused| RefusalItem {
@@ -106,8 +89,8 @@ impl From<RefusalReport> for RefusalList {
     }
 }
 
-/// Messages that were refused before a mailbox was chosen for them: neither `GET /logs` nor the statistics
-/// have them.
+/// Messages that were refused before a mailbox was chosen for them. They appear neither in `GET /logs` nor in the
+/// statistics.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/refusals",

@@ -117,7 +117,7 @@ impl Frame {
             return Err(Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too_many_connections",
-                "Too many requests of this address are under way.",
+                "Too many requests from this address are in progress.",
             ));
         }
         if route.is_some_and(|route| matches!(route.as_str(), "/healthz" | "/readyz")) {
@@ -175,7 +175,7 @@ pub(super) fn overloaded() -> Problem {
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         "overloaded",
-        "The gateway has too much in hand. Nothing was done; try again shortly.",
+        "The gateway is overloaded. Nothing was done; try again shortly.",
     )
 }
 
@@ -221,7 +221,7 @@ pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
                 StatusCode::BAD_REQUEST,
                 "malformed_json",
                 format!(
-                    "The body is no JSON: error at line {}, column {}.",
+                    "The body isn't valid JSON: error at line {}, column {}.",
                     error.line(),
                     error.column()
                 ),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -14,20 +14,20 @@ use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use utoipa_swagger_ui::SwaggerUi;
 
 use super::body::BodyLimits;
-use super::document::{Document, say_what_all_answer};
+use super::document::{Document, add_common_parts};
+use super::examples::add_examples;
 use super::failures::Failures;
 use super::page::Page;
 use super::problem::Problem;
 use super::stranger::Strangers;
 use super::visits::Visits;
-use super::webhook_document::say_what_is_told;
+use super::webhook_document::add_webhook_events;
 use super::{
-    apps, audit, connect, connect_result, connect_sessions, credentials, health, logs, me,
-    oauth_callback, payprov, payprov_actions, payprov_webhook, refusals, request, send, shared,
-    stats, subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
+    apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, logs, me,
+    oauth_callback, payprov, payprov_actions, payprov_webhook, refusals, request, send, stats,
+    subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
 };
 use crate::accounts::Accounts;
 use crate::billing::Billing;
@@ -126,8 +126,10 @@ fn operations() -> OpenApiRouter<Doors> {
         .routes(routes!(payprov_webhook::webhook))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz));
-    say_what_all_answer(operations.get_openapi_mut());
-    say_what_is_told(operations.get_openapi_mut());
+    let document = operations.get_openapi_mut();
+    add_common_parts(document);
+    add_webhook_events(document);
+    add_examples(document);
     operations
 }
 
@@ -144,14 +146,6 @@ pub fn openapi_json() -> String {
 /// The router; `limit` bounds each request.
 pub fn router(doors: Doors, limit: Duration) -> Router {
     let (router, document) = operations().split_for_parts();
-    // The page's own default asks a service on the internet whether the document is good.
-    let description = SwaggerUi::new("/docs")
-        .config(utoipa_swagger_ui::Config::default().validator_url("none"))
-        .url("/openapi.json", document);
-    // What the page lacks is told like any other path that isn't there.
-    let description = Router::from(description)
-        .layer(from_fn_with_state(shared::Copies::default(), shared::once))
-        .layer(map_response(no_such_file));
     let frame = request::Frame {
         limit,
         strangers: doors.strangers.clone(),
@@ -163,7 +157,7 @@ pub fn router(doors: Doors, limit: Duration) -> Router {
         failures: Failures::default(),
     };
     router
-        .merge(description)
+        .merge(docs::docs(document))
         .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
@@ -188,32 +182,17 @@ async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response 
             "There is nothing at this address",
             "It may have been cut off on its way to you.",
         ),
-        _ => not_found().into_response(),
+        _ => docs::not_found().into_response(),
     }
 }
 
 fn front_page(status: StatusCode, title: &str, text: &str) -> Response {
     let body = format!(
         "<div class=\"narrow\"><p class=\"card\">{text}</p>\
-         <p>Did an app send you here, to connect your mailbox? Go back to it, and open its link again.</p>\
+         <p>Did an app send you here to connect your mailbox? Go back to the app and open its link again.</p>\
          <p>Do you build an app? <a href=\"/docs\">Read how to send with it</a>.</p></div>"
     );
     Page::new(status, title, &body).into_response()
-}
-
-fn not_found() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "not_found",
-        "There is nothing at this path.",
-    )
-}
-
-async fn no_such_file(response: Response) -> Response {
-    if response.status() == StatusCode::NOT_FOUND {
-        return not_found().into_response();
-    }
-    response
 }
 
 async fn method_not_allowed() -> Problem {
@@ -229,6 +208,6 @@ fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
     IntoResponse::into_response(Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal_error",
-        "Something went wrong in the gateway.",
+        "Something went wrong on our side. If it persists, quote the request_id.",
     ))
 }

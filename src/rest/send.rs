@@ -43,29 +43,29 @@ const COPIES: usize = 2;
 
 /// Sends a message from a connected mailbox of the app.
 ///
-/// 200 says that the provider has it, 202 that the gateway stored it and tries again by itself, so that you
-/// don't have to. When no answer came, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, ask again with
-/// the same `Idempotency-Key` and the same body, after `Retry-After` where it says so: the message goes out
-/// once. Anything else would be answered the same again.
+/// 200 means that the provider accepted the message; 202 means that the gateway stored it and will retry, so you
+/// must not. If you get no answer, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat the request with
+/// the same `Idempotency-Key` and the same body, after `Retry-After` if it is given: the message is sent only once.
+/// Any other answer would be the same again.
 #[utoipa::path(
     post,
     path = "/send",
     tag = "Send",
     security(("send_key" = []), ("send_key_as_api_key" = [])),
-    params(("Idempotency-Key" = Option<String>, Header, description = "Your own name for this request, kept for a day: asked again with the same body, the first answer comes again, with `Idempotent-Replayed: true`, and no second message is sent", min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Your own ID for this request, kept for a day. Repeating the request with the same body returns the first answer again, with `Idempotent-Replayed: true`, and sends no second message", min_length = 1, max_length = 255, pattern = "^[!-~]([ -~]*[!-~])?$")),
     request_body = SendRequest,
     responses(
-        (status = 200, body = SentResponse, description = "The provider has the message"),
-        (status = 202, body = QueuedResponse, description = "A passing failure: the gateway tries again"),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_send_key`"),
-        (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`"),
-        (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still being worked on"),
-        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`payload_too_large` or `message_too_large`"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`; `waiting_quota_full`: as many messages of the app as may wait do so already, and this one can't leave now"),
+        (status = 200, body = SentResponse, description = "The provider accepted the message"),
+        (status = 202, body = QueuedResponse, description = "A temporary failure: the gateway stored the message and will retry"),
+        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_send_key`: the send key is missing or wrong"),
+        (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`: the subscription doesn't allow sending"),
+        (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
+        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`message_too_large`: the message is larger than allowed; `payload_too_large`: so is the body"),
+        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection broke after the message was out, and it may have arrived"),
+        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),
         (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable` or `overloaded`: nothing was sent"),
         (status = 504, body = ProblemBody, content_type = "application/problem+json", description = "`timeout`: it may still go through"),
     )
@@ -206,7 +206,7 @@ fn internal_error() -> Problem {
     Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         "internal_error",
-        "Something went wrong in the gateway.",
+        "Something went wrong on our side. If it persists, quote the request_id.",
     )
 }
 
@@ -233,10 +233,10 @@ fn overloaded(no_room: NoRoom) -> Problem {
     metrics::counter!("mailgate_overloaded_total").increment(1);
     let detail = match no_room {
         NoRoom::InAll => {
-            "The gateway has too many messages in hand. Nothing was sent; try again shortly."
+            "The gateway is sending too many messages already. This one was not sent; try again shortly."
         }
         NoRoom::OfHolder => {
-            "This app has too many messages in hand. Nothing was sent; try again shortly."
+            "This app is sending too many messages already. This one was not sent; try again shortly."
         }
     };
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)
@@ -347,7 +347,8 @@ fn none_matches(addresses: &[String]) -> Problem {
             ""
         };
         format!(
-            "{reason} It may be {shown}{more}. An address that is added at the provider counts within a day, or once the mailbox is connected again."
+            "{reason} The from address may be {shown}{more}. A new one at the provider is recognised within a day, \
+             or once the mailbox is connected again."
         )
     };
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no_mailbox", detail)

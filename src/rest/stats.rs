@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::Doors;
 use super::authority::AuthenticatedSubscriber;
+use super::enums::{StatsPeriod, written_out};
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::query::Described;
 use crate::reports::{
@@ -64,11 +65,11 @@ pub(super) struct PluginShown {
 /// Messages by day or month.
 #[derive(Serialize, ToSchema)]
 pub(super) struct EmailStatsShown {
-    /// `day` or `month`.
-    #[schema(value_type = String)]
+    /// Days or months.
+    #[schema(schema_with = written_out::<StatsPeriod>)]
     period: &'static str,
-    /// The last 30 days or 12 months (UTC), the present one among them: the oldest first, those without
-    /// messages too.
+    /// The last 30 days or 12 months (UTC) up to and including the current one, oldest first; those without
+    /// messages are listed too.
     data: Vec<PeriodShown>,
     /// The twelve months together; of `month` only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,10 +133,10 @@ pub(super) struct SummaryShown {
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct EmailStatsQuery {
-    /// `day` for the last 30 days, `month` for the last 12 months.
-    #[param(pattern = "^(day|month)$", default = "month")]
+    /// `day` for the last 30 days, `month` (the default) for the last 12 months.
+    #[param(value_type = Option<StatsPeriod>, inline)]
     period: Option<String>,
-    /// Of one app: its UUID, or its `app_id` (the slug). Zeros for an app that isn't yours.
+    /// Only messages of this app: its UUID, or its `app_id` (the slug). An app that isn't yours has zeros.
     #[param(pattern = "^[a-z0-9-]{1,69}$")]
     app_id: Option<String>,
 }

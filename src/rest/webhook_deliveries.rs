@@ -30,12 +30,12 @@ pub(super) struct Page {
     /// Of this event only.
     #[param(value_type = Option<EventName>, inline)]
     event: Option<String>,
-    /// Only those that the receiver took, or only those that it didn't.
+    /// Only deliveries that succeeded (true), or only those that failed (false).
     #[param(value_type = Option<bool>)]
     success: Option<String>,
 }
 
-/// The attempts to deliver to a configuration, newest first: each is listed, also those that failed.
+/// The delivery attempts to a configuration, newest first, including failed ones.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries",
@@ -62,7 +62,7 @@ pub(super) async fn list(
     listed(&doors, app.id, Some(path.id()?), page).await
 }
 
-/// The attempts to deliver to the app's own `webhook_url`, newest first: each is listed, also those that failed.
+/// The delivery attempts to the app's own `webhook_url`, newest first, including failed ones.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/deliveries",
@@ -136,8 +136,8 @@ pub(super) struct OfDelivery {
     delivery_id: String,
 }
 
-/// Delivers an event again, at once: the same body under the same `webhook-id`, as the next attempt. Also
-/// one that the receiver took before; one that waits for its next attempt doesn't wait any longer.
+/// Delivers an event again immediately, as the next attempt: the same body with the same `webhook-id`. This also
+/// works for an event that was delivered successfully. An event that is waiting for its next attempt is sent now.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",

@@ -7,8 +7,9 @@ use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{
     KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
 };
+use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{
-    ContentBuilder, OpenApi as Description, PathsBuilder, RefOr, Required, Response,
+    ContentBuilder, OpenApi as Description, PathsBuilder, Ref, RefOr, Required, Response,
 };
 use utoipa::{PartialSchema, ToSchema};
 
@@ -28,8 +29,8 @@ enum Kind {
     Count,
     /// Always true.
     True,
-    /// One of these texts.
-    OneOf(&'static [&'static str]),
+    /// What the schema of this name holds.
+    Named(&'static str),
 }
 
 /// A field of an event's data: its name, what it holds, what it means.
@@ -39,20 +40,20 @@ const LOG_ID: Field = ("log_id", Kind::Id("log"), "The message's log row.");
 const FROM: Field = (
     "from_address",
     Kind::Text,
-    "The mailbox that it is sent from.",
+    "The sender: the mailbox's address, or one of its aliases.",
 );
-const TO: Field = ("to_address", Kind::Text, "Whom it goes to.");
+const TO: Field = (
+    "to_address",
+    Kind::Text,
+    "The recipient; if the To header names several, all of them, separated by commas.",
+);
 const SUBJECT: Field = ("subject", Kind::Text, "Its subject.");
-const PLUGIN: Field = (
-    "plugin",
-    Kind::OneOf(&["plugin_a", "plugin_b"]),
-    "The mailbox's plugin.",
-);
+const PLUGIN: Field = ("plugin", Kind::Named("Plugin"), "The mailbox's plugin.");
 const ERROR: Field = ("error", Kind::Text, "What went wrong, for people.");
 const CREDENTIAL_ID: Field = ("credential_id", Kind::Id("cred"), "The mailbox.");
 const EMAIL: Field = ("email", Kind::Text, "The mailbox's address.");
 const APP_ID: Field = ("app_id", Kind::Uuid, "The app's UUID.");
-const NAME: Field = ("name", Kind::Text, "As you call it.");
+const NAME: Field = ("name", Kind::Text, "The app's display name.");
 
 /// When an event is told, and the fields of its data.
 fn event(name: EventName) -> (&'static str, &'static [Field]) {
@@ -68,7 +69,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 (
                     "message_id",
                     Kind::TextOrNull,
-                    "Its Message-ID; null where the provider tells none.",
+                    "Its Message-ID; null if the provider doesn't report one.",
                 ),
             ],
         ),
@@ -90,7 +91,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
             ],
         ),
         EventName::EmailFailedPerm => (
-            "A message will not be sent.",
+            "A message failed permanently; the gateway won't try again.",
             &[
                 LOG_ID,
                 FROM,
@@ -121,66 +122,65 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 CREDENTIAL_ID,
                 EMAIL,
                 PLUGIN,
-                (
-                    "reason",
-                    Kind::OneOf(&[
-                        "invalid_grant",
-                        "interaction_required",
-                        "consent_required",
-                        "login_required",
-                        "replaced",
-                        "removed",
-                    ]),
-                    "`invalid_grant`: its grant has ended; `interaction_required`, `consent_required`, \
-                     `login_required`: its user has to do something at the provider, to agree or to sign in \
-                     again, by connecting it once more; `replaced`: its user connected another one \
-                     instead; `removed`: you disconnected it.",
-                ),
+                ("reason", Kind::Named("DisconnectReason"), "Why."),
             ],
         ),
         EventName::AppCreated => (
-            "The app was created; only a `webhook_url` that it was created with is told.",
+            "The app was created. Sent only to the `webhook_url` given at creation.",
             &[APP_ID, NAME],
         ),
         EventName::AppDeleted => (
-            "The app was deleted; the last that its endpoints are told.",
+            "The app was deleted. This is the last event that its endpoints receive.",
             &[APP_ID, NAME],
         ),
         EventName::SendKeyRenewed => (
-            "The app has a new send key; the old one is worthless.",
+            "The app has a new send key; the old one no longer works.",
             &[APP_ID],
         ),
     }
 }
 
-/// Adds the section.
-pub(super) fn say_what_is_told(document: &mut Description) {
-    let section = EventName::ALL
-        .into_iter()
-        .fold(PathsBuilder::new(), |section, name| {
-            section.path(name.as_str(), webhook(name))
-        });
-    document.webhooks = Some(section.build());
+/// Adds the section, and a schema for each event's body.
+pub(super) fn add_webhook_events(document: &mut Description) {
+    let mut section = PathsBuilder::new();
     let schemas = &mut document.components.get_or_insert_default().schemas;
     schemas.insert(EventName::name().into_owned(), EventName::schema());
+    for name in EventName::ALL {
+        let (summary, fields) = event(name);
+        let schema = schema_name(name);
+        section = section.path(name.as_str(), webhook(name, summary, &schema));
+        schemas.insert(schema, envelope(name, fields));
+    }
+    document.webhooks = Some(section.build());
 }
 
-fn webhook(name: EventName) -> PathItem {
-    let (summary, fields) = event(name);
-    let body = ContentBuilder::new().schema(Some(envelope(name, fields)));
+/// `EmailSentEvent` for `email.sent`.
+fn schema_name(name: EventName) -> String {
+    let words = name.as_str().split(['.', '_']).chain(["event"]);
+    let capitalized = words.filter_map(|word| word.split_at_checked(1));
+    capitalized
+        .map(|(first, rest)| first.to_uppercase() + rest)
+        .collect()
+}
+
+fn webhook(name: EventName, summary: &str, schema: &str) -> PathItem {
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema)));
     let body = RequestBodyBuilder::new()
         .content("application/json", body.build())
         .required(Some(Required::True))
         .build();
     let operation = OperationBuilder::new()
         .operation_id(Some(name.as_str()))
-        .summary(Some(summary))
-        .tag("Webhooks")
+        .summary(Some(summary.trim_end_matches('.')))
+        .tag("Events")
+        .securities(Some([SecurityRequirement::default()]))
         .parameters(Some(headers()))
         .request_body(Some(body))
         .response(
             "2XX",
-            Response::new("You have it. Any other answer but 410, or none within 15 seconds, and it comes again."),
+            Response::new(
+                "You have received the event. Any other answer except 410, or none within 15 seconds, is retried.",
+            ),
         );
     PathItem::new(HttpMethod::Post, operation)
 }
@@ -191,7 +191,7 @@ fn headers() -> [Parameter; 3] {
         (
             "webhook-id",
             text(Some("^msg_[0-9a-z]{26}$")),
-            "The message's id: the same over all attempts, so that you notice what comes twice.",
+            "The event's ID: the same for every attempt, so that you can detect duplicates.",
         ),
         (
             "webhook-timestamp",
@@ -221,18 +221,18 @@ fn envelope(name: EventName, fields: &[Field]) -> RefOr<Schema> {
     let data = fields.iter().fold(
         ObjectBuilder::new().description(Some("What happened.")),
         |data, (field, kind, description)| {
-            let schema = described(kind.schema(), description);
-            data.property(*field, schema).required(*field)
+            data.property(*field, kind.property(description))
+                .required(*field)
         },
     );
     let mut event = text(None);
     event.enum_values = Some(vec![name.as_str().into()]);
     ObjectBuilder::new()
         .property("event", described(event, "Its name."))
-        .property("app_id", described(Kind::Uuid.schema(), "The app's UUID."))
+        .property("app_id", Kind::Uuid.property("The app's UUID."))
         .property(
             "timestamp",
-            described(Kind::Moment.schema(), "When it happened: ISO 8601, UTC."),
+            Kind::Moment.property("When it happened: ISO 8601, UTC."),
         )
         .property("data", data)
         .required("event")
@@ -255,8 +255,13 @@ fn text(pattern: Option<&str>) -> Object {
 }
 
 impl Kind {
-    fn schema(self) -> Object {
-        match self {
+    fn property(self, description: &str) -> RefOr<Schema> {
+        let schema = match self {
+            Self::Named(name) => {
+                let mut reference = Ref::from_schema_name(name);
+                description.clone_into(&mut reference.description);
+                return RefOr::Ref(reference);
+            }
             Self::Text => text(None),
             Self::TextOrNull => ObjectBuilder::new()
                 .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
@@ -280,10 +285,7 @@ impl Kind {
                 .schema_type(Type::Boolean)
                 .enum_values(Some([true]))
                 .build(),
-            Self::OneOf(texts) => ObjectBuilder::new()
-                .schema_type(Type::String)
-                .enum_values(Some(texts.iter().copied()))
-                .build(),
-        }
+        };
+        RefOr::T(described(schema, description))
     }
 }

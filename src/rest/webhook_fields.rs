@@ -1,9 +1,7 @@
 //! The fields of a webhook configuration as callers give them, and what is right of them.
 
 use serde::Deserialize;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use super::field::{Field, List};
 use super::problem::{FieldError, Problem};
@@ -22,31 +20,31 @@ pub(super) struct CreateWebhookRequest {
     #[schema(value_type = String, required, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
     #[serde(default)]
     url: Field<String>,
-    /// Names of the event catalogue; one that is there twice counts once.
+    /// Names from the event catalogue; duplicates count once.
     #[schema(value_type = Vec<EventName>, required, min_items = 1, max_items = 100)]
     #[serde(default)]
     events: Field<List<String>>,
-    /// What signs the events; made for you where it isn't given. `whsec_` and base64 of 24 to 64 bytes,
-    /// which are the key, or any other text of 16 to 128 bytes (a `whsec_` in front not counted), which is the key
-    /// as it stands; `secret_encoding` of the answer says which.
+    /// The secret that signs the events; generated if omitted. Either `whsec_` and base64 of 24 to 64 bytes, which
+    /// are the key, or any other string of 16 to 128 bytes (not counting a leading `whsec_`), which is used as the
+    /// key unchanged. `secret_encoding` in the response says which.
     #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     #[serde(default)]
     secret: Field<String>,
-    /// Whether it gets what happens from now on.
+    /// Whether it receives new events.
     #[schema(value_type = Option<bool>, default = true)]
     #[serde(default)]
     is_active: Field<bool>,
 }
 
-/// What changes of a webhook configuration; a field that isn't there stays as it is. The secret stays too:
-/// for another one, create another configuration and delete this one.
+/// Changes to a webhook configuration. Omitted fields stay as they are. The secret can't be changed: to replace it,
+/// create another configuration and delete this one.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct ChangeWebhookRequest {
-    /// Where events go from now on, and those that wait for their next attempt.
+    /// Where events go from now on, including those that are waiting for their next attempt.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 2048, pattern = r"^[Hh][Tt][Tt][Pp][Ss]?://\S+$", example = "https://app.example/hook")]
     #[serde(default)]
     url: Field<String>,
-    /// All that it gets from now on.
+    /// The complete list of events that it receives from now on.
     #[schema(value_type = Option<Vec<EventName>>, min_items = 1, max_items = 100)]
     #[serde(default)]
     events: Field<List<String>>,
@@ -148,16 +146,3 @@ fn checked_secret(text: &str, errors: &mut Vec<FieldError>) -> Option<SigningSec
         }
     }
 }
-
-impl PartialSchema for EventName {
-    fn schema() -> RefOr<Schema> {
-        let names = Self::ALL.map(Self::as_str);
-        ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some("An event of the catalogue."))
-            .enum_values(Some(names))
-            .into()
-    }
-}
-
-impl ToSchema for EventName {}

@@ -11,9 +11,9 @@ use super::webhook_views::{TestPayload, WebhookTestResult};
 use super::webhooks::{OfWebhook, no_such_webhook, refused};
 use crate::webhooks::TestError;
 
-/// Sends a test delivery at once, and answers what came of it: 200 also when the receiver failed. It goes
-/// to a configuration that isn't active too, is signed as any other, and not repeated. It is listed among the
-/// deliveries as a `test`, and doesn't count in `success_rate_7d`.
+/// Sends a test delivery immediately and returns its result, with 200 even if the receiver failed. Inactive
+/// configurations can be tested too. The delivery is signed like any other, and isn't retried. It is listed among
+/// the deliveries as a `test`, and doesn't count towards `success_rate_7d`.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/test",

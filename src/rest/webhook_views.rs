@@ -3,11 +3,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::enums::{DeliveredEvent, written_out};
 use crate::types::event::TestEvent;
 use crate::types::event_name::EventName;
 use crate::types::ids::WebhookConfigId;
 use crate::types::moment::iso8601;
-use crate::types::signing_secret::SigningSecret;
+use crate::types::signing_secret::{SecretEncoding, SigningSecret};
 use crate::webhooks::{Configuration, Delivery, DeliveryTotals, WebhookConfig};
 
 /// An app's webhook configurations.
@@ -36,18 +37,17 @@ pub(super) struct WebhookItem {
     /// Enough of it to tell it from others.
     #[schema(example = "whsec_MfKQ…LaSw")]
     secret: String,
-    /// `base64`: what follows `whsec_` is the key, in base64, as the libraries of Standard Webhooks take it. `raw`:
-    /// the secret's own bytes are the key, `whsec_` included.
-    #[schema(pattern = "^(base64|raw)$", example = "base64")]
+    /// How the key is read from the secret.
+    #[schema(value_type = SecretEncoding)]
     secret_encoding: &'static str,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
-    /// ISO 8601, UTC: when an attempt to deliver was last begun; null where none is kept.
+    /// ISO 8601, UTC: when the last delivery attempt began; null if none is on record.
     #[schema(required, format = DateTime)]
     last_triggered_at: Option<String>,
-    /// The part of its attempts to tell of the last 7 days' events that the receiver took. 1 as long as
-    /// there are none.
+    /// The share of delivery attempts for the last 7 days' events that succeeded, from 0 to 1; 1 if there are
+    /// none.
     #[schema(minimum = 0, maximum = 1, example = 0.98)]
     success_rate_7d: f64,
 }
@@ -68,12 +68,11 @@ pub(super) struct CreatedWebhook {
     events: Vec<&'static str>,
     /// Whether it gets any.
     is_active: bool,
-    /// What signs them. Shown only now.
+    /// The secret that signs them. Shown only in this response.
     #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
     secret: String,
-    /// `base64`: what follows `whsec_` is the key, in base64, as the libraries of Standard Webhooks take it. `raw`:
-    /// the secret's own bytes are the key, `whsec_` included.
-    #[schema(pattern = "^(base64|raw)$", example = "base64")]
+    /// How the key is read from the secret.
+    #[schema(value_type = SecretEncoding)]
     secret_encoding: &'static str,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -98,7 +97,7 @@ pub(super) struct ChangedWebhook {
     updated_at: String,
 }
 
-/// What came of a test delivery.
+/// The result of a test delivery.
 #[derive(Serialize, ToSchema)]
 pub(super) struct WebhookTestResult {
     /// Whether the receiver answered 2xx.
@@ -130,7 +129,7 @@ pub(super) struct TestPayload {
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     timestamp: String,
-    /// Beside nothing else.
+    /// The test event's data.
     data: TestData,
 }
 
@@ -149,10 +148,10 @@ pub(super) struct DeliveryList {
     /// Attempts that the filters match.
     #[schema(minimum = 0)]
     pub(super) total: i64,
-    /// Those of them that the receiver took.
+    /// How many of them succeeded.
     #[schema(minimum = 0)]
     pub(super) success_count: i64,
-    /// Those of them that it didn't.
+    /// How many of them failed.
     #[schema(minimum = 0)]
     pub(super) failure_count: i64,
 }
@@ -167,10 +166,12 @@ pub(super) struct DeliveryItem {
     #[schema(required)]
     webhook_config_id: Option<String>,
     /// `msg_…`: the header `webhook-id`, the same over all attempts.
+    #[schema(example = "msg_01h2xcejqtf2nbrexx3vqjhp41")]
     message_id: String,
     /// The event's name; `test` for a test delivery.
+    #[schema(schema_with = written_out::<DeliveredEvent>)]
     event: String,
-    /// Whether it was a test delivery. Of those the body isn't kept, so they can't be delivered again.
+    /// Whether it was a test delivery. The bodies of tests aren't kept, so they can't be delivered again.
     test: bool,
     /// From 1 on.
     #[schema(minimum = 1)]
@@ -193,7 +194,7 @@ pub(super) struct DeliveryItem {
     error_message: Option<String>,
 }
 
-/// What a retry will be.
+/// The attempt that a retry makes.
 #[derive(Serialize, ToSchema)]
 pub(super) struct RetriedDelivery {
     /// `msg_…`: the header `webhook-id`, the same as before.

@@ -54,8 +54,8 @@ pub(super) async fn list(
     }))
 }
 
-/// Creates a webhook configuration. Its secret is shown now and never again. It gets what happens from now
-/// on; an app may have 20.
+/// Creates a webhook configuration. Its secret is shown only in this response. It receives events from now on. An
+/// app may have up to 20.
 #[utoipa::path(
     post,
     path = "/apps/{pushable_key}/webhooks",
@@ -123,8 +123,8 @@ pub(super) async fn change(
         .ok_or_else(no_such_webhook)
 }
 
-/// Deletes a webhook configuration. It gets nothing that happens from now on; what has happened already
-/// still arrives.
+/// Deletes a webhook configuration. It receives no new events; events that have already happened are still
+/// delivered.
 #[utoipa::path(
     delete,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}",

@@ -151,7 +151,7 @@ fn not_whole(error: &axum::Error) -> Problem {
                 return Problem::new(
                     StatusCode::SERVICE_UNAVAILABLE,
                     "stopping",
-                    "This process is about to end; others take its place.",
+                    "This process is shutting down. Try again shortly.",
                 );
             }
             None => cause = error.source(),

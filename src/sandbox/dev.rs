@@ -54,7 +54,7 @@ pub enum DevError {
     Postgres(#[from] PostgresError),
     /// Another database is set, where a demo account has no place.
     #[error(
-        "database.url: mailgate dev has a database of its own and touches no other; take MAILGATE__DATABASE__URL out of the environment, or database.url out of the file"
+        "database.url: mailgate dev has a database of its own and touches no other; remove MAILGATE__DATABASE__URL from the environment, or database.url from the file"
     )]
     ForeignDatabase,
     /// The database went away.
@@ -393,7 +393,7 @@ fn screen(
         ));
     }
     line(format_args!(
-        "Hear what happens by webhooks (here at port 3000 of this machine):\n"
+        "Receive webhooks (here on port 3000 of this machine):\n"
     ));
     line(format_args!(
         "  curl -w '\\n' {base_url}/apps/{pk}/webhooks -H 'X-Api-Secret: {}' -H 'Content-Type: application/json' \
@@ -401,7 +401,7 @@ fn screen(
         demo.api_secret(),
     ));
     line(format_args!(
-        "Then look at {}. Ctrl-C ends it.",
+        "Then open {}. Press Ctrl-C to stop.",
         provider.url()
     ));
     text

@@ -67,7 +67,7 @@ impl Backend for SandboxMail {
             _ => Err(Reply::new(
                 535,
                 "5.7.8",
-                "The access token is not in use, or of another mailbox; or the password is wrong",
+                "The access token is invalid or belongs to another mailbox, or the password is wrong",
             )),
         }
     }

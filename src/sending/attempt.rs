@@ -125,14 +125,14 @@ impl Sending {
 fn no_token(error: &TokenError) -> Verdict {
     match error {
         TokenError::Disconnected => Verdict::Permanent(Failure::own(
-            "5.7.8 The mailbox is no longer connected: its user has to connect it again",
+            "5.7.8 The mailbox is no longer connected: its user must connect it again",
         )),
         TokenError::Unavailable(text) => Verdict::temporary(Failure::own(text.clone())),
         // What the database or the sealing keys say is for the operator.
         error => {
             trouble!(error, error, "no token for a mailbox");
             Verdict::temporary(Failure::own(
-                "the gateway can't open the mailbox at the moment",
+                "the gateway can't access the mailbox at the moment",
             ))
         }
     }

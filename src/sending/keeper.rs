@@ -121,7 +121,7 @@ impl LeaseKeeper {
         let ended = timeout(CONFIRMED, ending).await;
         let ended = ended.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
         for gateway in ended {
-            tracing::warn!(gateway_id = %gateway, "a gateway has not been heard of for the length of its lease: what it had in hand is taken over");
+            tracing::warn!(gateway_id = %gateway, "a gateway's lease has expired: its messages are taken over");
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::types::lease::Lease;
 
 /// Why a message stays.
 pub(super) const NOT_CONFIRMED: &str =
-    "the gateway could not be sure that nobody else has the message in hand, and did not send it";
+    "the gateway could not rule out that another process has the message, and did not send it";
 
 /// Of a message that only this process has.
 impl Leave for Lease {

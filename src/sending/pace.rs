@@ -45,7 +45,7 @@ impl Sending {
         if let Some(until) = mailbox.parked_until.filter(|until| *until > now) {
             return Pace::Later {
                 at: until,
-                why: "the provider says that the mailbox has sent enough for now",
+                why: "the provider has asked for a pause in sending from the mailbox",
             };
         }
         let Some(bounds) = self.bounds(mailbox) else {
@@ -67,14 +67,14 @@ impl Sending {
         if let Some(until) = slot.day_over_until {
             return Pace::Later {
                 at: until + spread(),
-                why: "the mailbox has sent its messages of the day",
+                why: "the mailbox has reached its daily limit",
             };
         }
         let wait = slot.turn - now;
         if wait > SHORT {
             return Pace::Later {
                 at: slot.turn + spread(),
-                why: "the mailbox has sent its messages of the minute",
+                why: "the mailbox has reached its limit per minute",
             };
         }
         tokio::time::sleep(wait.to_std().unwrap_or_default()).await;

@@ -53,11 +53,11 @@ const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
 /// What is told of a message that was never sent because of what it waited for.
-const TOO_OLD: &str = "The message has waited for as long as a message may";
+const TOO_OLD: &str = "The message has waited for the maximum time";
 
 /// What is told of a message that died with its process, and is not among the sent ones.
 const NOT_SENT: &str =
-    "The gateway stopped before the message was sent, and had not answered for it";
+    "The gateway stopped before the message was sent, and had not confirmed that it took it";
 
 /// What came of taking up a stored message.
 enum Tried {
@@ -356,7 +356,8 @@ impl Sending {
                 Presence::Sent => return told(Verdict::sent()),
                 Presence::Absent => {}
                 Presence::NotNow => {
-                    let why = Failure::own("its sent mail can't be looked into at the moment");
+                    let why =
+                        Failure::own("the mailbox's sent mail can't be checked at the moment");
                     return done(Tried::Attempted(Attempted::Untold(why)));
                 }
                 Presence::NotFound | Presence::Unknowable => {

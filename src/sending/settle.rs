@@ -10,8 +10,8 @@ use crate::config::Unverifiable;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
 /// What is told of a message whose outcome stays unknown.
-pub(super) const UNVERIFIABLE: &str = "The connection broke after the message was out, and the \
-    mailbox can't be looked into: it may have arrived, and was not sent again";
+pub(super) const UNVERIFIABLE: &str = "Delivery is unconfirmed: the connection closed after sending, and the Sent \
+    folder can't be checked; it may have arrived, and was not sent again";
 
 /// How one attempt leaves its message.
 #[derive(Debug)]

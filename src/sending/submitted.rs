@@ -63,7 +63,7 @@ pub enum SubmittedError {
     )]
     Malformed,
     /// No key can be read from the Idempotency-Key header.
-    #[error("Idempotency-Key must stand there once, with 1 to 255 printable characters")]
+    #[error("Idempotency-Key must be given once, with 1 to 255 printable characters")]
     IdempotencyKey,
     /// A Message-ID longer than a line may be.
     #[error(

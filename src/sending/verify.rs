@@ -74,7 +74,7 @@ impl Sending {
             Ok(false) => return Presence::NotFound,
             Err(error) => error,
         };
-        trouble!(warn, error, credential_id = %mailbox.id, "sent mail can't be looked into");
+        trouble!(warn, error, credential_id = %mailbox.id, "sent mail can't be checked");
         match error {
             AskError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
             AskError::Token(_)

@@ -385,7 +385,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             tokio::select! {
                 biased;
                 // A message that has begun is taken to its end.
-                () = self.stop.cancelled(), if !finishes => Err(Reply::new(421, "4.3.2", "Shutting down, please come again")),
+                () = self.stop.cancelled(), if !finishes => Err(Reply::new(421, "4.3.2", "Shutting down, try again later")),
                 () = revoked(self.backend, self.identity.as_ref()), if !finishes => Err(Reply::new(421, "4.7.0", "The app was deleted")),
                 read = timeout(limit, self.stream.read_buf(&mut self.input)) => Ok(read),
             }
@@ -399,7 +399,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             Ok(Ok(Ok(0))) => return Ok(Some(End::Closed)),
             Ok(Ok(Ok(_))) => return Ok(None),
             Ok(Ok(Err(error))) => return Err(End::Failed(error)),
-            Ok(Err(_)) => Reply::new(421, "4.4.2", "Waited too long, closing"),
+            Ok(Err(_)) => Reply::new(421, "4.4.2", "Timeout, closing the connection"),
             Err(farewell) => farewell,
         };
         farewell.write_to(&mut self.output);

@@ -23,7 +23,7 @@ const PROXY_HEADER: Duration = Duration::from_secs(5);
 /// How long a client that is one too many may take to be told so.
 const REFUSAL: Duration = Duration::from_secs(5);
 
-const TOO_MANY: &[u8] = b"421 4.3.2 Too many connections, please come again\r\n";
+const TOO_MANY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
 /// Accepts until `stop`; each connection is a task of `tracker`, and ends at the latest with `end`.
 pub async fn run<B: Backend>(

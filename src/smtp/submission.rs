@@ -30,7 +30,7 @@ use crate::types::ids::AppId;
 use crate::types::refusal::{Door, RefusalReason};
 
 /// What is told when there is no room for another message.
-const OVERLOADED: &str = "The gateway has too many messages in hand, please come again";
+const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
 
 /// The gateway behind its SMTP sessions.
 #[derive(Debug, Clone)]
@@ -419,8 +419,8 @@ fn no_mailbox_sends_so() -> Reply {
     Reply::new(
         550,
         "5.7.1",
-        "From address not authorized: no connected mailbox of the app may send as it. One that is added at the \
-         provider counts within a day, or once the mailbox is connected again",
+        "From address not authorized: no connected mailbox of the app may send as it. A new address at the provider \
+         is recognised within a day, or once the mailbox is connected again",
     )
 }
 

@@ -59,7 +59,7 @@ pub enum PoolError {
     Other(i64),
     /// A migration failed.
     #[error(
-        "the database's tables can't be brought up to date: {0}; nothing was changed by the step that failed: mend what it names, and start again"
+        "the database's tables can't be brought up to date: {0}; the step that failed changed nothing: fix what it names, and start again"
     )]
     Migrate(#[source] MigrateError),
 }
@@ -91,7 +91,8 @@ fn advice(error: &sqlx::Error) -> &'static str {
     };
     match code.as_ref() {
         "28P01" | "28000" => {
-            "give database.url a user that the server lets in, with its password (createuser makes one, pg_hba.conf says who may come)"
+            "give database.url a user that the server accepts, with its password (createuser creates one, pg_hba.conf \
+             says who may connect)"
         }
         "3D000" => "make it with createdb, or name another in database.url",
         "42501" => "give database.url a user that may connect to it",

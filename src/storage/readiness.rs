@@ -91,7 +91,7 @@ impl Readiness {
             Ready::Unreachable => {
                 tracing::error!(
                     cause,
-                    "the database can't be used; nothing more is said of it until it is back"
+                    "the database can't be used; nothing more is logged about it until it is back"
                 );
             }
         }

@@ -26,6 +26,9 @@ pub enum Actor {
 }
 
 impl Actor {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Subscriber, Self::User, Self::Provider, Self::Operator];
+
     /// As the interface and the database spell it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

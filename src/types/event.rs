@@ -164,6 +164,16 @@ fn shown<S: serde::Serializer, T: std::fmt::Display>(
 }
 
 impl DisconnectReason {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::InvalidGrant,
+        Self::InteractionRequired,
+        Self::ConsentRequired,
+        Self::LoginRequired,
+        Self::Replaced,
+        Self::Removed,
+    ];
+
     /// As events and the database spell it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -12,6 +12,9 @@ pub enum Door {
 }
 
 impl Door {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Rest, Self::Smtp];
+
     /// As the interface and the database spell it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -36,6 +36,9 @@ pub enum SecretEncoding {
 }
 
 impl SecretEncoding {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Base64, Self::Raw];
+
     /// As the interface spells it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

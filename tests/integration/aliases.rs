@@ -55,11 +55,11 @@ async fn is_refused(gateway: &Gateway, from: &str) {
     let (status, answer) = send(gateway, from).await;
     assert_eq!((status, &answer["code"]), (422, &json!("no_mailbox")));
     let detail = answer["detail"].as_str().unwrap();
-    assert!(detail.contains("counts within a day"), "{detail}");
+    assert!(detail.contains("recognised within a day"), "{detail}");
     let reply = submit(gateway, from).await;
     let expected = "550 5.7.1 From address not authorized: no connected mailbox";
     assert!(reply.starts_with(expected), "{reply}");
-    assert!(reply.contains("counts within a day"), "{reply}");
+    assert!(reply.contains("recognised within a day"), "{reply}");
 }
 
 /// What the log says that its messages were sent as, oldest first.

@@ -2,6 +2,7 @@
 
 pub mod described;
 mod driven;
+mod generated;
 mod page;
 
 use std::collections::BTreeSet;

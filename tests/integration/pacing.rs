@@ -54,7 +54,7 @@ async fn what_exceeds_the_minute_waits_in_the_queue() {
                 queued += 1;
                 assert_eq!(answer["retry_count"], 0);
                 let why = answer["error"].as_str().unwrap();
-                assert!(why.contains("of the minute"), "{why}");
+                assert!(why.contains("limit per minute"), "{why}");
             }
             _ => panic!("{status} {answer}"),
         }

@@ -20,6 +20,8 @@
 //   {"expectUrl": regex}        waits until the page's URL fits
 //   {"expectText": text}        waits until the page shows the text, white space folded
 //   {"screenshot": path}        a picture of the whole page
+//   {"colorScheme": scheme}     what the user prefers from now on: light or dark
+//   {"accessible": null}        fails where axe finds that the page breaks a rule of WCAG 2.1, A or AA
 //
 // For each step done it prints one line of JSON: `url`, `title`, `status` (HTTP status of the last
 // navigation, null when there was none or it got no answer), `text`, and what the browser said since
@@ -28,7 +30,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
-const { chromium } = createRequire(process.execPath)('playwright-core');
+const require = createRequire(process.execPath);
+const { chromium } = require('playwright-core');
 
 const CHROMIUM = '/usr/bin/chromium';
 /** How often a page is looked at; in milliseconds. */
@@ -47,6 +50,9 @@ const ARGUMENTS = [
   // Nothing leaves this machine: every other name or address is none.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
+
+const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'];
 
 // Chromium's own words; older versions began them with "Refused to".
 const REFUSED = /Content Security Policy|^Refused to /;
@@ -112,6 +118,16 @@ const ACTIONS = {
     }),
   screenshot: async (page, path) => {
     await page.screenshot({ path, fullPage: true });
+  },
+  colorScheme: (page, colorScheme) => page.emulateMedia({ colorScheme }),
+  accessible: async (page) => {
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate((rules) => axe.run({ runOnly: rules }), WCAG);
+    if (!violations.length) return;
+    const nodes = violations.flatMap(({ id, nodes }) =>
+      nodes.slice(0, 3).map((node) => `${id}: ${node.html.slice(0, 300)} ${node.failureSummary}`),
+    );
+    throw new Error(`axe finds ${violations.length} rules broken\n${nodes.join('\n')}`);
   },
 };
 

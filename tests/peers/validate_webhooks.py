@@ -10,10 +10,12 @@ import sys
 import jsonschema_rs
 
 
-def closed(schema):
-    """The same schema, but a field that it doesn't know is wrong."""
+def closed(schema, components):
+    """The same schema with what it refers to, but a field that it doesn't know is wrong."""
     if isinstance(schema, dict):
-        schema = {key: closed(value) for key, value in schema.items()}
+        if "$ref" in schema:
+            schema = components[schema["$ref"].removeprefix("#/components/schemas/")]
+        schema = {key: closed(value, components) for key, value in schema.items()}
         if "properties" in schema:
             schema["additionalProperties"] = False
     return schema
@@ -22,13 +24,14 @@ def closed(schema):
 def main():
     given = json.load(sys.stdin)
     webhooks = given["document"]["webhooks"]
+    components = given["document"]["components"]["schemas"]
     seen, wrong = set(), []
     for request in given["requests"]:
         body = json.loads(request["body"])
         operation = webhooks[body["event"]]["post"]
         seen.add(body["event"])
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        validator = jsonschema_rs.Draft202012Validator(closed(schema), validate_formats=True)
+        validator = jsonschema_rs.Draft202012Validator(closed(schema, components), validate_formats=True)
         wrong += [f"{body['event']}: {error.message}" for error in validator.iter_errors(body)]
         for parameter in operation["parameters"]:
             value = request["headers"][parameter["name"]]

@@ -60,7 +60,8 @@ pub(super) fn write(notice: &Notice, label: &str, billing_page: Option<&str>) ->
     draft.written()
 }
 
-const BLOCKED: &str = "Until it is paid, no email is sent through this account: neither by REST nor by SMTP. Nothing needs to be set up again afterwards.";
+const BLOCKED: &str = "Sending is blocked for this account, by REST and by SMTP, until the payment succeeds. You won't \
+    need to set anything up again afterwards.";
 
 fn payment_failed(
     label: &str,
@@ -87,15 +88,15 @@ fn payment_failed(
 fn action_required(label: &str, due: &AmountDue, url: Option<&str>) -> Draft {
     let link = web_link(url);
     let what = if link.is_some() {
-        "Your bank wants you to confirm it. Please follow the link and do so."
+        "Your bank requires you to confirm it. Please follow the link to do so."
     } else {
-        "Your bank wants you to confirm it. Please do so on the billing page of your account."
+        "Your bank requires you to confirm it. Please do so on the billing page of your account."
     };
     Draft {
         subject: format!("Please confirm the payment for \"{label}\""),
         paragraphs: vec![
             format!(
-                "The payment of {} for \"{label}\" waits for you.",
+                "Your payment of {} for \"{label}\" needs your confirmation.",
                 amount(due)
             ),
             what.to_owned(),
@@ -107,9 +108,10 @@ fn action_required(label: &str, due: &AmountDue, url: Option<&str>) -> Draft {
 
 fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: bool) -> Draft {
     let what = if has_payment_method {
-        "Your payment method is on file, so sending goes on without a break; the first payment is made then."
+        "Your payment method is on file, so sending continues without interruption; the first payment is made then."
     } else {
-        "There is no payment method on file. Without one the subscription ends with the trial, and no email is sent any more. Please add one on the billing page of your account."
+        "There is no payment method on file. Without one, the subscription ends with the trial, and sending stops. \
+         Please add one on the billing page of your account."
     };
     Draft {
         subject: format!("The trial of \"{label}\" ends soon"),

@@ -6,22 +6,24 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::super::enums::{SendStatus, written_out};
 use super::super::problem::Problem;
 use crate::sending::{Answer, Outcome, Receipt};
 use crate::types::moment::iso8601;
+use crate::types::plugin::Plugin;
 
 /// A message that the gateway took.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SentResponse {
-    /// `sent`, or `failed_temp` for a message that the gateway tries again.
-    #[schema(value_type = String)]
+    /// `sent`, or `failed_temp` for a message that the gateway will retry.
+    #[schema(schema_with = written_out::<SendStatus>)]
     status: &'static str,
-    /// The mailbox's address.
+    /// The sender: the mailbox's address, or one of its aliases.
     from: String,
     /// The recipient.
     to: String,
-    /// `plugin_a` or `plugin_b`.
-    #[schema(value_type = String)]
+    /// The mailbox's plugin.
+    #[schema(value_type = Plugin)]
     plugin: &'static str,
     /// The Message-ID header.
     #[schema(required)]
@@ -30,8 +32,19 @@ pub(super) struct SentResponse {
     log_id: String,
 }
 
-/// A message that is stored and tried again by the gateway, so that the caller must not.
+/// A message that the gateway stored and will retry, so the caller must not.
 #[derive(Serialize, ToSchema)]
+#[schema(example = json!({
+    "status": "failed_temp",
+    "from": "ada@example.com",
+    "to": "bob@example.com",
+    "plugin": "plugin_a",
+    "message_id": "<01h2xcejqtf2nbrexx3vqjhp41@example.com>",
+    "log_id": "log_01h2xcejqtf2nbrexx3vqjhp41",
+    "error": "The provider said: 451 4.3.0 Try again later",
+    "retry_count": 1,
+    "next_retry_at": "2026-11-02T09:31:00.000Z"
+}))]
 pub(super) struct QueuedResponse {
     #[serde(flatten)]
     message: SentResponse,
@@ -39,7 +52,7 @@ pub(super) struct QueuedResponse {
     error: String,
     /// Attempts that have failed so far.
     retry_count: i32,
-    /// ISO 8601, UTC: when it is tried again.
+    /// ISO 8601, UTC: when the next attempt is due.
     #[schema(format = DateTime)]
     next_retry_at: String,
 }

@@ -14,9 +14,17 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, T
 
 use super::super::field::{Field, Kind, List, Texts};
 use crate::compose::MOST_HEADERS;
+use crate::types::plugin::Plugin;
 
 /// A message to send.
 #[derive(Deserialize, Default, ToSchema)]
+#[schema(example = json!({
+    "pk": "pk_7hQ2mT9vXzK4pLwYc1RbN8sHdGjA5uE3oVi6xWq0BtM",
+    "to": "bob@example.com",
+    "subject": "Your invoice",
+    "body": "It is attached.",
+    "attachments": [{ "filename": "invoice.txt", "content_type": "text/plain", "content": "SGVsbG8=" }]
+}))]
 pub(super) struct SendRequest {
     /// The app's pushable key, `pk_…`.
     #[schema(value_type = String, required)]
@@ -36,8 +44,8 @@ pub(super) struct SendRequest {
     #[schema(value_type = Option<String>, max_length = 254, format = "idn-email", example = "support@example.com")]
     #[serde(default)]
     pub(super) reply_to: Field<String>,
-    /// The address to send as, which chooses among several mailboxes: one of the `addresses` of a connected mailbox. A
-    /// name before it is what recipients see.
+    /// The address to send as: one of the `addresses` of a connected mailbox. With several mailboxes, it selects one.
+    /// A name before it is shown to recipients.
     #[schema(value_type = Option<String>, min_length = 1, pattern = r"^[^\x00-\x1f\x7f]*$", example = "Ada <ada@example.com>")]
     #[serde(default)]
     pub(super) from: Field<String>,
@@ -60,13 +68,13 @@ pub(super) struct SendRequest {
     #[schema(value_type = Option<Vec<AttachmentRequest>>, max_items = 100)]
     #[serde(default)]
     pub(super) attachments: Field<List<AttachmentRequest>>,
-    /// The end user whose mailbox sends: your own name for the user, or the `user_key`. Required when
-    /// the app is multiuser.
+    /// The end user whose mailbox sends the message: your own ID for the user, or the `user_key`. Required when the
+    /// app is multiuser.
     #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00]*$")]
     #[serde(default)]
     pub(super) user_id: Field<String>,
-    /// Forces one kind of mailbox: `plugin_a` or `plugin_b`.
-    #[schema(value_type = Option<String>, pattern = "^plugin_[ab]$")]
+    /// Forces one kind of mailbox.
+    #[schema(value_type = Option<Plugin>)]
     #[serde(default)]
     pub(super) plugin: Field<String>,
 }
@@ -86,7 +94,8 @@ pub(super) struct AttachmentRequest {
     #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9+/=\r\n]*$", content_encoding = "base64", example = "SGVsbG8=")]
     #[serde(default)]
     pub(super) content: Field<Content>,
-    /// Makes it a part that `html` shows as `cid:` and this. Without angle brackets, each once.
+    /// Makes it an inline part, which `html` refers to as `cid:` and this value. Without angle brackets; each may be
+    /// used once.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[A-Za-z0-9.@!#$%&'*+/=?^_`{|}~-]*$", example = "logo")]
     #[serde(default)]
     pub(super) content_id: Field<String>,
@@ -140,13 +149,13 @@ impl Read for WithoutLineEnds<'_> {
 
 fn cc() -> Schema {
     addresses(
-        "Addresses that get a copy, without names. Whoever is named more than once gets the message once; \
-         `to`, `cc` and `bcc` together may have 100 addresses, unless the operator says otherwise.",
+        "Addresses that get a copy, without names. An address given more than once gets the message once; \
+         `to`, `cc` and `bcc` together may have 100 addresses, unless the operator has set another limit.",
     )
 }
 
 fn bcc() -> Schema {
-    addresses("Addresses that get a copy which the others aren't told of, without names.")
+    addresses("Addresses that get a blind copy, which the others don't see, without names.")
 }
 
 fn addresses(description: &str) -> Schema {

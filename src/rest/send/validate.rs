@@ -195,7 +195,7 @@ fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
             Ok(header) => {
                 let mut others = headers.iter();
                 if others.any(|other| other.name().eq_ignore_ascii_case(&name)) {
-                    errors.push(FieldError::new(field, "is there twice"));
+                    errors.push(FieldError::new(field, "is given twice"));
                 }
                 headers.push(header);
             }
@@ -226,7 +226,7 @@ fn attachments(given: Field<List<AttachmentRequest>>, errors: &mut Errors) -> Ve
         if repeated {
             errors.push(FieldError::new(
                 format!("{place}.content_id"),
-                "is there twice",
+                "is given twice",
             ));
         }
         attachments.extend(attachment);
@@ -270,9 +270,9 @@ fn user_id(given: Field<String>, multiuser: bool, errors: &mut Errors) -> Option
     let user_id = given.optional("user_id", errors);
     let user_id = user_id.filter(|user_id| !user_id.is_empty());
     let detail = match &user_id {
-        None if multiuser => "is required: the app has several users",
+        None if multiuser => "is required: the app is multiuser",
         Some(user_id) if user_id.contains('\0') || user_id.chars().count() > USER_ID_LENGTH => {
-            "may have 255 characters at most, NUL not among them"
+            "may have 255 characters at most, and must not contain NUL"
         }
         // An app without multiuser has one user, whatever it calls it.
         _ => return user_id.filter(|_| multiuser),

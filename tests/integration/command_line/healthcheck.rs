@@ -43,7 +43,7 @@ async fn it_tells_whether_the_gateway_is_ready() {
     without_database.fails(1, &["is not ready: GET /readyz answers 503"]);
     serve.terminate().await;
     let ended = healthcheck(&address).await;
-    ended.fails(1, &["nobody answers on 127.0.0.1"]);
+    ended.fails(1, &["nothing answers on 127.0.0.1"]);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn what_speaks_no_http_is_not_ready() {
         drop(stream);
     };
     let (answer, ()) = tokio::join!(healthcheck(&address), accepts);
-    answer.fails(1, &["gives no answer"]);
+    answer.fails(1, &["doesn't answer in HTTP"]);
 }
 
 #[tokio::test]

@@ -136,3 +136,42 @@ async fn through_oidc_provider() {
     provider.wait_for_messages("bob@provider.test", 1).await;
     gateway.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn for_everybody_by_day_and_by_night() {
+    let gateway = Gateway::start().await;
+    call_back(&gateway, "").await;
+    let link = link(&gateway, &gateway.app, &[]);
+    let base = &gateway.daemon.base_url;
+    for (browser, device) in [(Browser::desktop(), "desktop"), (Browser::phone(), "phone")] {
+        for scheme in ["light", "dark"] {
+            let picture = |page: &str| Step::screenshot(&format!("{page}-{device}-{scheme}"));
+            let at = [
+                Step::ColorScheme(scheme),
+                Step::goto(base),
+                Step::Accessible(()),
+                Step::goto(format!("{base}/nothing")),
+                Step::Accessible(()),
+                Step::goto(link.as_str()),
+                Step::Accessible(()),
+                picture("connect-chooser"),
+                Step::click("#connect-plugin_b"),
+                Step::Accessible(()),
+                picture("connect-sandbox"),
+                Step::click("role=button[name=\"Deny\"]"),
+                Step::expect_text("Your mailbox is not connected"),
+                Step::Accessible(()),
+                picture("connect-denied"),
+                Step::click("#try-again"),
+                Step::click("#connect-plugin_b"),
+                Step::fill("#address", format!("{device}-{scheme}@sandbox.example")),
+                Step::click("role=button[name=\"Continue with this address\"]"),
+                Step::expect_text("Your mailbox is connected"),
+                Step::Accessible(()),
+                picture("connect-success"),
+            ];
+            browser.run(&at).await;
+        }
+    }
+    gateway.stop().await;
+}

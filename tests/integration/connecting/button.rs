@@ -45,7 +45,7 @@ async fn the_way_ends_in_the_browser_that_began_alone() {
         let request = browser().get(callback.clone()).header(COOKIE, cookie);
         let page = Visit::by(request).await;
         page.is_failure(403, "another_browser");
-        assert_eq!(page.title(), "Go on where you began");
+        assert_eq!(page.title(), "Continue in the browser where you started");
     }
     assert_eq!(active(&gateway, &gateway.app).await, [MAILBOX]);
     assert_eq!(used_links(&gateway).await, 0);

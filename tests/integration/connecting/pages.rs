@@ -24,7 +24,7 @@ async fn the_chooser_has_a_button_for_each_provider_that_is_on() {
         "method=\"post\" action=\"?plugin=plugin_b\"",
         "What <strong><bdi>Demo</bdi></strong> will be able to do",
         "Send email from your address",
-        "How to take it back",
+        "How to remove the access",
         "your account at Tom &amp; &lt;Jerry&gt; or Sandbox B",
         "runs at <strong><bdi>127.0.0.1</bdi></strong>",
     ] {

@@ -156,7 +156,7 @@ fn told(reply: &str) -> Option<Told> {
         ("451 ", reply) if reply.contains("Idempotency-Key") => Some(Told::InFlight),
         ("451 ", _) => Some(Told::NotTaken),
         // The gateway's own failure, and a mailbox that it doesn't know.
-        ("554 ", reply) if reply.contains("in the gateway") => None,
+        ("554 ", reply) if reply.contains("on our side") => None,
         ("550 ", reply) if reply.contains("not authorized") => None,
         (code, reply) if code.starts_with('5') => Some(Told::Refused(None, reply.to_owned())),
         _ => None,

@@ -8,6 +8,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::{document, operations, start, text};
+use crate::support::described::resolved;
 use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
@@ -333,6 +334,7 @@ async fn every_event_is_described() {
         let signing = ["webhook-id", "webhook-signature", "webhook-timestamp"];
         assert_eq!(headers, BTreeSet::from(signing), "{name}");
         let schema = &post["requestBody"]["content"]["application/json"]["schema"];
+        let schema = resolved(&document, schema);
         assert!(check_properties(name, schema) >= 5, "{name}");
         let listed = &document["components"]["schemas"]["EventName"]["enum"];
         assert!(
@@ -341,6 +343,116 @@ async fn every_event_is_described() {
                 .unwrap()
                 .contains(&Value::from(name.as_str()))
         );
+    }
+    gateway.stop().await;
+}
+
+/// Its texts, at any depth.
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn every_body_has_an_example() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let (mut bodies, mut without) = (0, Vec::new());
+    for section in ["paths", "webhooks"] {
+        for (path, methods) in document[section].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let request = ("request", &operation["requestBody"]);
+                let answers = operation["responses"].as_object().unwrap().iter();
+                let answers = answers.map(|(status, answer)| (status.as_str(), answer));
+                for (what, body) in std::iter::once(request).chain(answers) {
+                    let contents = body["content"].as_object().into_iter().flatten();
+                    for (media_type, content) in contents.filter(|(it, _)| it.ends_with("json")) {
+                        bodies += 1;
+                        let example = &content["example"];
+                        if !example.is_object() || texts(example).contains(&"") {
+                            without.push(format!("{method} {path} {what} {media_type}: {example}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(bodies > 300, "{bodies}");
+    assert!(without.is_empty(), "{without:#?}");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_field_may_hold_is_listed() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let schemas = &document["components"]["schemas"];
+    for (schema, field) in [
+        ("SentResponse", "status"),
+        ("SentResponse", "plugin"),
+        ("SendRequest", "plugin"),
+        ("LogItem", "status"),
+        ("LogItem", "plugin"),
+        ("AttemptShown", "status"),
+        ("ConnectedMailbox", "plugin"),
+        ("ConnectedMailbox", "status"),
+        ("FormerUser", "reason"),
+        ("RefusalItem", "reason"),
+        ("RefusalItem", "door"),
+        ("DeliveryItem", "event"),
+        ("LogDelivery", "event"),
+        ("Me", "subscription_status"),
+        ("StatusAnswer", "status"),
+        ("SubscriptionView", "status"),
+        ("AuditItem", "action"),
+        ("AuditItem", "actor"),
+    ] {
+        let mut property = &schemas[schema]["properties"][field];
+        if let Some(choices) = property["oneOf"].as_array() {
+            property = choices.iter().find(|it| it["type"] != "null").unwrap();
+        }
+        let words = &resolved(&document, property)["enum"];
+        assert!(words.is_array(), "{schema}.{field}: {property}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_headers_of_answers_are_described() {
+    let gateway = start().await;
+    let document = document(&gateway).await;
+    let headers = |path: &str, method: &str, status: &str| {
+        let response = &document["paths"][path][method]["responses"][status];
+        let headers = response["headers"].as_object().unwrap().keys();
+        headers.cloned().collect::<BTreeSet<_>>()
+    };
+    for (path, method, status, name) in [
+        ("/send", "post", "200", "RateLimit"),
+        ("/send", "post", "200", "RateLimit-Policy"),
+        ("/send", "post", "200", "Idempotent-Replayed"),
+        ("/send", "post", "502", "Idempotent-Replayed"),
+        ("/send", "post", "409", "Retry-After"),
+        ("/send", "post", "429", "Retry-After"),
+        ("/send", "post", "401", "WWW-Authenticate"),
+        ("/apps", "get", "200", "RateLimit"),
+        ("/apps", "get", "503", "Retry-After"),
+    ] {
+        let headers = headers(path, method, status);
+        assert!(headers.contains(name), "{path} {status}: {headers:?}");
+    }
+    assert_eq!(document["servers"][0]["url"], "/");
+    for methods in document["paths"].as_object().unwrap().values() {
+        for operation in methods.as_object().unwrap().values() {
+            let summary = text(&operation["summary"]);
+            assert!(
+                !summary.contains(['`', '\n']) && !summary.ends_with('.'),
+                "{summary}"
+            );
+        }
     }
     gateway.stop().await;
 }

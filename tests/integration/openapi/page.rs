@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{document, start};
+use crate::peers::browser::{Browser, Step};
 use crate::support::gateway::Gateway;
 
 /// What stands in `src` and `href` of a page.
@@ -86,5 +87,26 @@ async fn the_command_prints_the_document_that_is_served() {
     assert!(output.status.success());
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(printed, document(&gateway).await);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_page_is_for_everybody() {
+    let gateway = start().await;
+    let docs = format!("{}/docs", gateway.daemon.base_url);
+    for (browser, device) in [(Browser::desktop(), "desktop"), (Browser::phone(), "phone")] {
+        let results = browser
+            .run(&[
+                Step::goto(&docs),
+                Step::expect_text("Sends a message from a connected mailbox of the app"),
+                Step::Accessible(()),
+                Step::click("#operations-Send-send button.opblock-summary-control"),
+                Step::expect_text("Idempotent-Replayed"),
+                Step::Accessible(()),
+                Step::screenshot(&format!("docs-{device}")),
+            ])
+            .await;
+        assert_eq!(results[0].title, "Mailgate API");
+    }
     gateway.stop().await;
 }

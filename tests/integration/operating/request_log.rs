@@ -103,7 +103,7 @@ async fn an_outage_is_told_once_with_its_cause_and_once_when_it_is_over() {
     let key = gateway.app.send_key.expose();
     let (status, request) = send(&gateway, http, key, "bob@example.com").await;
     assert_eq!(status, 503);
-    let gone = "the database can't be used; nothing more is said of it until it is back";
+    let gone = "the database can't be used; nothing more is logged about it until it is back";
     let line = serve.logged(gone).await;
     assert_eq!(line["level"], "ERROR");
     let cause = line["cause"].as_str().unwrap();

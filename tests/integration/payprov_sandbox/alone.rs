@@ -308,7 +308,7 @@ async fn a_card_is_entered_on_a_page_that_other_sites_cannot_use() {
         .await
         .unwrap();
     assert!(
-        page.contains("past_due") && page.contains("Pay what is open"),
+        page.contains("past_due") && page.contains("Pay the open invoices"),
         "{page}"
     );
     alone.stop().await;

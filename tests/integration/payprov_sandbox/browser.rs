@@ -36,7 +36,7 @@ async fn a_newcomer_walks_from_the_trial_to_active() {
             Step::goto(payments.as_str()),
             Step::expect_text("trialing"),
             Step::screenshot("payprov-trialing"),
-            Step::click("role=button[name=\"Let the next payment come now, and fail\"]"),
+            Step::click("role=button[name=\"Charge the next payment now: it fails\"]"),
             Step::expect_text("past_due"),
             Step::screenshot("payprov-past-due"),
         ])

@@ -41,6 +41,10 @@ pub enum Step {
     ExpectText(String),
     /// A picture (PNG) of the whole page, see [`artefact`].
     Screenshot(PathBuf),
+    /// What the user prefers from now on: `light` or `dark`.
+    ColorScheme(&'static str),
+    /// Fails where axe finds that the page breaks a rule of WCAG 2.1, A or AA.
+    Accessible(()),
 }
 
 /// Where the browser is after a step, and what it said during it.

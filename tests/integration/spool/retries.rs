@@ -189,7 +189,7 @@ async fn mail_of_a_subscription_that_never_comes_back_fails_at_last() {
     assert!(waits >= 3, "{waits}");
     let (status, error) = logged_once(&gateway).await;
     assert_eq!(status, "failed_perm");
-    assert!(error.contains("for as long as a message may"), "{error}");
+    assert!(error.contains("for the maximum time"), "{error}");
     assert!(error.contains("past_due"), "{error}");
     assert_eq!(stand_in.submission.count("RCPT"), 1);
     gateway.stop().await;

@@ -17,7 +17,16 @@ pub fn check(body: &Value) {
     is_of(name, schema, body);
 }
 
+/// The schema itself where another place has it.
+pub fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    let pointer = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
+    pointer.map_or(schema, |pointer| {
+        document.pointer(pointer).expect("a schema")
+    })
+}
+
 fn is_of(place: &str, schema: &Value, value: &Value) {
+    let schema = resolved(&DOCUMENT, schema);
     let kind = match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",

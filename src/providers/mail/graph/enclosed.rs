@@ -99,7 +99,7 @@ pub(super) fn open(mime: &[u8]) -> Result<Opened<'_>, Failure> {
     opened.extend_from_slice(&mime[copied..]);
     if may_enclose(&opened) {
         return Err(Failure::own(
-            "5.6.0 The message can't be taken to pieces: where the messages within it end is unclear",
+            "5.6.0 The message can't be parsed: it is unclear where the messages attached to it end",
         ));
     }
     Ok(Opened {

@@ -102,7 +102,7 @@ impl Graph {
         // It may be on its way even then, so that nothing follows from it but what people are told.
         if state == Some(State::Draft) {
             return Verdict::Unknown(Failure::own(format!(
-                "{failure}; it lies among the mailbox's drafts still"
+                "{failure}; it is still among the mailbox's drafts"
             )));
         }
         Verdict::Unknown(failure)

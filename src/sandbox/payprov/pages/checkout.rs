@@ -59,9 +59,9 @@ fn shown(provider: &PaymentProvider, id: &str, fault: &str) -> Response {
     let now = provider.now();
     match provider.read(|ledger| body(ledger, id, fault, now)) {
         Some(body) => page(StatusCode::OK, "Save a card", &body),
-        None => {
-            missing("This page was used already, or is a day old. Begin again where you came from.")
-        }
+        None => missing(
+            "This page has already been used or has expired. Start again from where you came.",
+        ),
     }
 }
 

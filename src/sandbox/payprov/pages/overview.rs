@@ -32,22 +32,22 @@ const BUTTONS: [(Action, &str, &str); 8] = [
     (
         Action::PaymentSucceeds,
         "payment_succeeds",
-        "Let the next payment come now, and succeed",
+        "Charge the next payment now: it succeeds",
     ),
     (
         Action::PaymentFails,
         "payment_fails",
-        "Let the next payment come now, and fail",
+        "Charge the next payment now: it fails",
     ),
     (
         Action::PaymentNeedsAction,
         "payment_needs_action",
-        "Let the next payment come now, and wait for its owner to confirm it",
+        "Charge the next payment now: its owner must confirm it",
     ),
     (
         Action::PayOpenInvoices,
         "pay_open_invoices",
-        "Pay what is open",
+        "Pay the open invoices",
     ),
     (
         Action::GiveUp,

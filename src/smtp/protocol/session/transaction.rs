@@ -95,7 +95,7 @@ impl Session {
                 reply: Reply::new(
                     452,
                     "4.5.3",
-                    "Too many recipients; send the message to the others by itself",
+                    "Too many recipients; send a separate message to the others",
                 ),
                 counted: false,
             });
