@@ -8,6 +8,7 @@ mod authority;
 mod body;
 mod browser;
 mod connect;
+mod connect_back;
 mod connect_consent;
 mod connect_failure;
 mod connect_link;

@@ -4,54 +4,9 @@ use super::Mailboxes;
 use crate::storage::mailboxes::{
     self, Chosen, ConnectedUser, FormerMailbox, Mailbox, Wanted, addresses,
 };
-use crate::types::email_address::EmailAddress;
 use crate::types::ids::{AppId, AppVersion, CredentialId};
-use crate::types::plugin::Plugin;
 
 impl Mailboxes {
-    /// The app's active mailbox that was connected first, among those of the end user (the app's own
-    /// name for the user, or the user's key) and the plugin where they are given.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn for_user(
-        &self,
-        app: AppId,
-        user: Option<&str>,
-        plugin: Option<Plugin>,
-    ) -> Result<Option<Chosen>, sqlx::Error> {
-        let wanted = Wanted {
-            app,
-            user: user.map(str::to_owned),
-            plugin,
-            address_lookup: None,
-        };
-        self.choose(&wanted).await
-    }
-
-    /// The app's active mailbox that may send as this address: the one whose own it is, if there is one; among those of an end user and a plugin, where they are given (as for
-    /// [`Self::for_user`]).
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn for_sender(
-        &self,
-        app: AppId,
-        user: Option<&str>,
-        plugin: Option<Plugin>,
-        address: &EmailAddress,
-    ) -> Result<Option<Chosen>, sqlx::Error> {
-        let wanted = Wanted {
-            app,
-            user: user.map(str::to_owned),
-            plugin,
-            address_lookup: Some(address.lookup_key()),
-        };
-        self.choose(&wanted).await
-    }
-
     /// The mailbox that is wanted.
     ///
     /// # Errors

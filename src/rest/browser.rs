@@ -29,12 +29,8 @@ impl Browser {
     /// The one that sent this header, if it was given a secret.
     pub(super) fn of(headers: &HeaderMap, base_url: &str) -> Option<Self> {
         let name = name(base_url);
-        let cookies = headers.get_all(COOKIE).into_iter();
-        let mut pairs = cookies
-            .filter_map(|cookies| cookies.to_str().ok())
-            .flat_map(|cookies| cookies.split(';'))
-            .filter_map(|pair| pair.trim().split_once('='));
-        let (_, secret) = pairs.find(|(found, secret)| *found == name && is_secret(secret))?;
+        let (_, secret) =
+            cookies(headers).find(|(found, secret)| *found == name && is_secret(secret))?;
         Some(Self(secret.to_owned()))
     }
 
@@ -60,7 +56,17 @@ impl Browser {
     }
 }
 
-fn is_secure(base_url: &str) -> bool {
+/// The cookies of a request, with their names.
+pub(super) fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let cookies = headers.get_all(COOKIE).into_iter();
+    cookies
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+}
+
+/// Whether browsers reach the gateway by https, and so keep its cookies to it.
+pub(super) fn is_secure(base_url: &str) -> bool {
     base_url.starts_with("https:")
 }
 

@@ -11,6 +11,7 @@ use utoipa::IntoParams;
 use super::Doors;
 use super::authority::ClientAddress;
 use super::browser::Browser;
+use super::connect_back::Back;
 use super::connect_consent::consent;
 use super::connect_link::{open, plugin_off, wrong};
 use super::connect_pages::{PageProblem, redirect};
@@ -65,10 +66,16 @@ pub(super) async fn connect(
     pushable_key: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     ClientAddress(address): ClientAddress,
+    headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
     let query = QueryParameters::parse(query.as_deref());
     let (app, asked) = open(&doors, pushable_key, &query, address).await?;
-    consent(&doors, &app, &asked)
+    let mut response = consent(&doors, &app, &asked)?;
+    let back = Back::from_referrer(&headers, &doors.base_url);
+    if let Some(cookie) = back.and_then(|back| back.cookie(&doors.base_url, &app.pushable_key)) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+    Ok(response)
 }
 
 /// What the page's button does: redirects the user to the provider. `plugin` is required; the other parameters are
@@ -111,9 +118,7 @@ pub(super) async fn begin(
     }
     let query = QueryParameters::parse(query.as_deref());
     let (app, asked) = open(&doors, pushable_key, &query, address).await?;
-    let plugin = asked
-        .plugin
-        .ok_or_else(|| wrong("It names no provider: the parameter plugin is missing."))?;
+    let plugin = asked.plugin.ok_or_else(|| wrong("plugin is missing"))?;
     let browser = match Browser::of(&headers, &doors.base_url) {
         Some(browser) => browser,
         None => Browser::new().map_err(|error| PageProblem::internal(&error))?,

@@ -98,7 +98,7 @@ impl Failure {
             ConnectError::NoUser => new(
                 "user_id_missing",
                 Blame::User,
-                format!("The link doesn't say whose mailbox it is for: the parameter user_id is missing. Ask {app} for another link."),
+                format!("The link is incomplete: it doesn't say whose mailbox it is for. Ask {app} for another link."),
             ),
             ConnectError::WrongAccount { expected } => new(
                 "wrong_account",
@@ -143,8 +143,8 @@ impl Failure {
         Self { said: None, ..self }
     }
 
-    /// A page of the gateway's own.
-    pub(super) fn page(self, app: ShownApp, again: String) -> PageProblem {
+    /// A page of the gateway's own, with the ways to try again and to leave it.
+    pub(super) fn page(self, app: ShownApp, again: String, back: String) -> PageProblem {
         let title = "Your mailbox is not connected";
         let text = match &self.said {
             Some(said) => format!("{} The provider says: “{said}”", self.text),
@@ -171,7 +171,7 @@ impl Failure {
                 text,
             ),
         };
-        page.called(&self.error).of(app, again)
+        page.called(&self.error).of(app, again, back)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn open(
         .ok()
         .and_then(|Path(key)| PushableKey::parse(&key))
         .ok_or_else(no_such_link)?;
-    let (mut asked, token) = read(query).map_err(|text| wrong(&text))?;
+    let (mut asked, token) = read(query).map_err(|hint| wrong(&hint))?;
     doors.visits.from(address)?;
     let session = match token {
         Some(token) => {
@@ -73,7 +73,7 @@ pub(super) async fn open(
             checked.map_err(|error| no_session(&error))?;
             if asked.plugin.is_some() && session.plugin.is_some() && asked.plugin != session.plugin
             {
-                return Err(wrong("It is for another provider."));
+                return Err(wrong("plugin is another one than the connect session's"));
             }
             asked = Asked {
                 plugin: asked.plugin.or(session.plugin),
@@ -84,9 +84,7 @@ pub(super) async fn open(
         None => {}
     }
     if app.multiuser && asked.origin.user_id().is_none() {
-        return Err(wrong(
-            "It doesn't say which of the app's users the mailbox is for: the parameter user_id is missing.",
-        ));
+        return Err(wrong("user_id is missing"));
     }
     let is_on = |plugin| doors.mailboxes.provider_settings(plugin).is_some();
     match asked.plugin {
@@ -98,14 +96,13 @@ pub(super) async fn open(
 /// What stands in the query, and the connect session that isn't opened yet.
 fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
     let plugin = query.once("plugin")?.map(str::parse).transpose();
-    let plugin = plugin.map_err(|error| format!("The parameter plugin {error}."))?;
+    let plugin = plugin.map_err(|error| format!("plugin {error}"))?;
     let user_id = query.text("user_id", USER_ID_LENGTH)?;
     let login_hint = query.text("login_hint", LOGIN_HINT_LENGTH)?;
     let session = query.once("session")?;
     if session.is_some() && (user_id.is_some() || login_hint.is_some()) {
         return Err(
-            "It has a connect session, so it must not have a user_id or a login_hint too."
-                .to_owned(),
+            "user_id and login_hint must not be given with a session, which holds them".to_owned(),
         );
     }
     let origin = LinkOrigin::Bare {
@@ -147,7 +144,10 @@ fn session_required() -> PageProblem {
         StatusCode::UNPROCESSABLE_ENTITY,
         "connect_session_required",
         "This link can't be used",
-        "This app accepts only personal links, which it creates as connect sessions (POST /apps/{pushable_key}/connect-sessions), because its require_connect_session is true. Ask the app that sent you here for such a link.",
+        "This app accepts only personal links. Ask the app that sent you here for one.",
+    )
+    .for_developers(
+        "the app's require_connect_session is true, so get the link from POST /apps/{pushable_key}/connect-sessions",
     )
 }
 
@@ -156,19 +156,20 @@ pub(super) fn plugin_off(plugin: Plugin) -> PageProblem {
         StatusCode::UNPROCESSABLE_ENTITY,
         "plugin_off",
         "This provider is not available",
-        format!(
-            "The link asks for {plugin}, which is not set up here. Ask the app that sent you here for another link."
-        ),
+        "The link asks for a mail provider that can't be used here. Ask the app that sent you here for another link.",
     )
+    .for_developers(format!("{plugin} is not set up on this gateway"))
 }
 
-pub(super) fn wrong(text: &str) -> PageProblem {
+/// `hint` says what is wrong, for the app's developer.
+pub(super) fn wrong(hint: &str) -> PageProblem {
     PageProblem::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         "invalid_request",
         "This link has a mistake in it",
-        format!("{text} Ask the app that sent you here for another link."),
+        "It is incomplete, or was changed on its way to you. Ask the app that sent you here for another link.",
     )
+    .for_developers(hint)
 }
 
 fn not_set_up() -> PageProblem {

@@ -42,10 +42,12 @@ pub(super) struct PageProblem {
     status: StatusCode,
     code: String,
     title: &'static str,
-    text: String,
-    /// The app, and the way back to the beginning.
-    of: Option<Box<(ShownApp, String)>>,
+    text: Box<str>,
+    /// The app, the way to the beginning, and the way back to the app as HTML.
+    of: Option<Box<(ShownApp, String, String)>>,
     retry_after: Option<u32>,
+    /// What the app's developer has to change: in the page's source, where no user meets it.
+    for_developers: Box<str>,
     /// For the log alone.
     cause: Option<String>,
 }
@@ -56,7 +58,7 @@ impl PageProblem {
         status: StatusCode,
         code: &'static str,
         title: &'static str,
-        text: impl Into<String>,
+        text: impl Into<Box<str>>,
     ) -> Self {
         Self {
             status,
@@ -65,6 +67,7 @@ impl PageProblem {
             text: text.into(),
             of: None,
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS),
+            for_developers: Box::default(),
             cause: None,
         }
     }
@@ -73,6 +76,14 @@ impl PageProblem {
     pub(super) fn after(self, seconds: u32) -> Self {
         Self {
             retry_after: Some(seconds),
+            ..self
+        }
+    }
+
+    /// With what the app's developer has to change.
+    pub(super) fn for_developers(self, hint: impl Into<Box<str>>) -> Self {
+        Self {
+            for_developers: hint.into(),
             ..self
         }
     }
@@ -116,10 +127,10 @@ impl PageProblem {
         }
     }
 
-    /// Under the app's name, with a way back to the beginning.
-    pub(super) fn of(self, app: ShownApp, again: String) -> Self {
+    /// Under the app's name, with the way to the beginning, and the way back to the app as HTML.
+    pub(super) fn of(self, app: ShownApp, again: String, back: String) -> Self {
         Self {
-            of: Some(Box::new((app, again))),
+            of: Some(Box::new((app, again, back))),
             ..self
         }
     }
@@ -128,11 +139,11 @@ impl PageProblem {
 impl IntoResponse for PageProblem {
     fn into_response(self) -> Response {
         let mut body = format!("<p class=\"card\">{}</p>", escaped(&self.text));
-        if let Some((_, again)) = self.of.as_deref() {
+        if let Some((_, again, back)) = self.of.as_deref() {
             // Writing to a String can't fail, here and below.
             let _ = write!(
                 body,
-                "<p><a class=\"button\" id=\"try-again\" href=\"{}\">Try again</a></p>",
+                "<p><a class=\"button\" id=\"try-again\" href=\"{}\">Try again</a></p>{back}",
                 escaped(again)
             );
         }
@@ -141,8 +152,13 @@ impl IntoResponse for PageProblem {
             "<p class=\"soft\"><small>Code: <code>{}</code></small></p>",
             escaped(&self.code)
         );
+        if !self.for_developers.is_empty() {
+            // Two hyphens could end the comment.
+            let hint = escaped(&self.for_developers).replace("--", "- -");
+            let _ = write!(body, "<!-- For developers: {hint} -->");
+        }
         let mut response = match self.of.as_deref() {
-            Some((app, _)) => framed(self.status, self.title, app, &body),
+            Some((app, ..)) => framed(self.status, self.title, app, &body),
             None => plain(self.status, self.title, &body),
         };
         if let Some(seconds) = self.retry_after {

@@ -9,6 +9,7 @@ use utoipa::IntoParams;
 
 use super::Doors;
 use super::browser::Browser;
+use super::connect_back::{Back, way_back};
 use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, ShownApp, framed, link_query, name};
 use super::query::QueryParameters;
@@ -83,8 +84,10 @@ pub(super) async fn connect_result(
                 "The address was cut off or changed. Go back to the app that sent you here.",
             )
         })?;
+    let back = Back::of(&headers, &doors.base_url, &shown.pushable_key);
+    let back = way_back(back.as_ref(), &shown.app.name);
     Ok(match shown.result {
-        Ok(email) => connected(&shown.app, &email),
+        Ok(email) => connected(&shown.app, &email, &back),
         Err(failure) => {
             // Whoever comes back from a provider can write its words, and must not show them to others.
             let browser = Browser::of(&headers, &doors.base_url).map(|browser| browser.digest());
@@ -98,14 +101,14 @@ pub(super) async fn connect_result(
             let query = query.map_err(|error| PageProblem::internal(&error))?;
             let (base_url, key) = (&doors.base_url, &shown.pushable_key);
             let again = format!("{base_url}/connect/{key}?{query}");
-            failure.page(shown.app, again).into_response()
+            failure.page(shown.app, again, back).into_response()
         }
     })
 }
 
-fn connected(app: &ShownApp, email: &str) -> Response {
+fn connected(app: &ShownApp, email: &str, back: &str) -> Response {
     let body = format!(
-        "<p class=\"card\" role=\"status\">{} can now send email from {}.</p><p>You can close this window.</p>",
+        "<p class=\"card\" role=\"status\">{} can now send email from {}.</p>{back}",
         name(&app.name),
         name(email)
     );

@@ -1,5 +1,5 @@
-//! The one HTML frame of all pages, the sandbox's too: inline style, no scripts, nothing from outside
-//! but an app's logo. What the browser may do is said by the Content-Security-Policy.
+//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that keeps the sandbox's inbox
+//! up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -14,8 +14,8 @@ use url::Url;
 pub use crate::types::html::escaped;
 
 const STYLE: &str = "\
-:root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#d9dce1;--accent:#0b5cad;--on:#fff}\
-@media(prefers-color-scheme:dark){:root{--text:#edeef0;--soft:#a3a8b0;--page:#111214;--card:#1a1c1f;--line:#363a40;--accent:#70b8ff;--on:#10243a}}\
+:root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#868b94;--accent:#0b5cad;--danger:#b3261e;--on:#fff}\
+@media(prefers-color-scheme:dark){:root{--text:#edeef0;--soft:#a3a8b0;--page:#111214;--card:#1a1c1f;--line:#6f747d;--accent:#70b8ff;--danger:#ff8a80;--on:#10243a}.logo{background:#fff;border-radius:.5rem;padding:.5rem}}\
 *{box-sizing:border-box}\
 body{margin:0 auto;max-width:52rem;padding:1.25rem 1rem 3rem;background:var(--page);color:var(--text);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\
 h1{font-size:1.4rem;margin:.5rem 0 1rem}h2{font-size:1.05rem;margin:1.5rem 0 .5rem}\
@@ -29,9 +29,17 @@ label{display:block;margin:.2rem 0}\
 input{width:100%;font:inherit;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--page);color:inherit}\
 button{width:100%;font:inherit;padding:.8rem;margin:.5rem 0;border:1px solid var(--line);border-radius:.5rem;background:var(--card);color:inherit;cursor:pointer}\
 button.main{background:var(--accent);border-color:var(--accent);color:var(--on);font-weight:600;font-size:1.1rem;padding:1rem}\
+button.danger{border-color:var(--danger);color:var(--danger)}\
 a.button{display:block;background:var(--accent);color:var(--on);border-radius:.5rem;font-weight:600;font-size:1.1rem;margin:.7rem 0;padding:1rem;text-align:center;text-decoration:none}\
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}\
 body:has(.narrow){max-width:32rem}.logo{display:block;max-width:9rem;max-height:4.5rem;margin:1rem 0}";
+
+/// Asks for the page every two seconds, and shows what has changed.
+const UPDATE: &str = "\
+const update=async()=>{try{const answer=await fetch(location.href);\
+if(answer.ok){const page=new DOMParser().parseFromString(await answer.text(),'text/html');\
+const [old,fresh]=[document,page].map((it)=>it.querySelector('main'));\
+if(fresh&&fresh.innerHTML!==old.innerHTML)old.replaceWith(fresh)}}catch{}setTimeout(update,2000)};setTimeout(update,2000)";
 
 /// A page. Without more said it has no images, and no forms that lead anywhere.
 #[derive(Debug)]
@@ -39,7 +47,7 @@ pub struct Page<'a> {
     status: StatusCode,
     title: &'a str,
     body: &'a str,
-    refresh: Option<u32>,
+    live: Option<u32>,
     has_forms: bool,
     logo: Option<(&'a str, &'a str)>,
 }
@@ -52,17 +60,18 @@ impl<'a> Page<'a> {
             status,
             title,
             body,
-            refresh: None,
+            live: None,
             has_forms: false,
             logo: None,
         }
     }
 
-    /// The browser loads it again after so many seconds.
+    /// What it shows is kept up to date while it is open; browsers without scripts load it again after so many
+    /// seconds.
     #[must_use]
-    pub fn refreshed(self, seconds: u32) -> Self {
+    pub fn live(self, seconds: u32) -> Self {
         Self {
-            refresh: Some(seconds),
+            live: Some(seconds),
             ..self
         }
     }
@@ -101,9 +110,13 @@ impl<'a> Page<'a> {
             .map(|address| address.origin().ascii_serialization())
             .filter(|origin| is_source(origin))
             .map_or_else(String::new, |origin| format!("; img-src {origin}"));
+        let scripts = self.live.map_or_else(String::new, |_| {
+            let script = STANDARD.encode(Sha256::digest(UPDATE));
+            format!("; script-src 'sha256-{script}'; connect-src 'self'")
+        });
         format!(
             "default-src 'none'; style-src 'sha256-{style}'; form-action {forms}; base-uri 'none'; \
-             frame-ancestors 'none'{images}"
+             frame-ancestors 'none'{scripts}{images}"
         )
     }
 }
@@ -116,8 +129,11 @@ impl IntoResponse for Page<'_> {
         } else {
             "no-referrer"
         };
-        let refresh = self.refresh.map_or_else(String::new, |seconds| {
-            format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">")
+        let live = self.live.map_or_else(String::new, |seconds| {
+            format!(
+                "<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\
+                 <script>{UPDATE}</script>"
+            )
         });
         let logo = self.logo.map_or_else(String::new, |(address, words)| {
             let (address, words) = (escaped(address), escaped(words));
@@ -125,7 +141,7 @@ impl IntoResponse for Page<'_> {
         });
         let html = format!(
             "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">{refresh}\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">{live}\
              <title>{title}</title><style>{STYLE}</style></head>\
              <body><main>{logo}<h1>{title}</h1>{body}</main></body></html>",
             title = escaped(self.title),

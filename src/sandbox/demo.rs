@@ -10,7 +10,7 @@ use super::provider::SandboxProvider;
 use crate::accounts::{AppCredentials, AppFields, CreateError, ShowError};
 use crate::daemon::Daemon;
 use crate::daemon::http::connectable;
-use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection};
+use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
 use crate::types::ids::{AppId, SubscriberId};
 use crate::types::plugin::Plugin;
 
@@ -74,10 +74,13 @@ pub(super) async fn ensure(
         Some(app) => app,
         None => create(home, daemon).await?,
     };
-    let connected = daemon
-        .mailboxes
-        .for_user(app.app, None, Some(Plugin::A))
-        .await?;
+    let wanted = Wanted {
+        app: app.app,
+        user: None,
+        plugin: Some(Plugin::A),
+        address_lookup: None,
+    };
+    let connected = daemon.mailboxes.choose(&wanted).await?;
     let mailbox = match connected {
         Some(Chosen { mailbox, .. }) => Connected {
             credential: mailbox.id,

@@ -29,7 +29,7 @@ const SHOWN: usize = 100;
 /// How many messages `GET /messages` answers unless asked otherwise: all that are kept.
 const LISTED: usize = 10_000;
 
-/// Seconds between two loads of the list page.
+/// Seconds between two loads of the list page where scripts are off.
 const REFRESH: u32 = 5;
 
 /// What a recipient's local part makes the sandbox do, for the list page.
@@ -89,11 +89,11 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
 
 async fn list_page(State(inbox): State<Inbox>) -> Response {
     let messages = inbox.list(SHOWN);
-    let mut body = String::new();
+    let mut body = String::from("<p><a href=\"/payprov\">Payments</a></p>");
     if messages.is_empty() {
         body.push_str(
             "<p class=\"card\">Nothing has arrived yet. Send a message through a mailbox connected to this sandbox, \
-             to any recipient: it stays here and goes no further. This page looks again every few seconds.</p>",
+             to any recipient: it stays here and goes no further. It appears on this page by itself.</p>",
         );
     } else {
         let count = inbox.count();
@@ -118,7 +118,7 @@ async fn list_page(State(inbox): State<Inbox>) -> Response {
     }
     body.push_str("</dl></div>");
     Page::new(StatusCode::OK, "Sandbox inbox", &body)
-        .refreshed(REFRESH)
+        .live(REFRESH)
         .into_response()
 }
 

@@ -95,6 +95,41 @@ impl Visit {
         self.is_page();
         let code = format!("<code>{code}</code>");
         assert!(self.body.contains(&code), "{code}: {}", self.body);
+        // What only developers understand stands where users don't see it.
+        let shown = self.shown().replace(&code, "");
+        for name in [
+            "plugin_",
+            "user_id",
+            "login_hint",
+            "connect-sessions",
+            "parameter",
+        ] {
+            assert!(!shown.contains(name), "{name}: {shown}");
+        }
+    }
+
+    /// What stands in the page but for addresses and comments.
+    fn shown(&self) -> String {
+        let (_, body) = self.body.split_once("<main>").unwrap_or_default();
+        let mut pieces = body.split("<!--");
+        let mut shown = pieces.next().unwrap_or_default().to_owned();
+        shown.extend(
+            pieces
+                .filter_map(|piece| piece.split_once("-->"))
+                .map(|(_, it)| it),
+        );
+        let links = ["href=\"", "action=\"", "id=\""];
+        for link in links {
+            let mut pieces = shown.split(link).map(str::to_owned).collect::<Vec<_>>();
+            for piece in pieces.iter_mut().skip(1) {
+                *piece = piece
+                    .split_once('"')
+                    .map(|(_, it)| it.to_owned())
+                    .unwrap_or_default();
+            }
+            shown = pieces.concat();
+        }
+        shown
     }
 
     /// What every page of the gateway's own has.

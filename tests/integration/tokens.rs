@@ -2,6 +2,7 @@
 //! do it, with the stand-in where no honest provider would.
 
 use chrono::TimeDelta;
+use mailgate::mailboxes::Wanted;
 use mailgate::types::plugin::Plugin;
 use serde_json::{Value, json};
 use sqlx::Row;
@@ -367,8 +368,13 @@ async fn a_refresh_goes_on_when_nobody_waits_for_it() {
     let answer = TokenAnswer::json(200, &rotated).held(&release);
     stand_in.tokens.queue(answer);
     let mailboxes = &gateway.daemon.mailboxes;
-    let mailbox = mailboxes.for_user(gateway.app.id, None, Some(Plugin::B));
-    let mailbox = mailbox.await.unwrap().unwrap().mailbox;
+    let wanted = Wanted {
+        app: gateway.app.id,
+        user: None,
+        plugin: Some(Plugin::B),
+        address_lookup: None,
+    };
+    let mailbox = mailboxes.choose(&wanted).await.unwrap().unwrap().mailbox;
     let asked = gateway.eventually("the refresh", async |_| {
         !stand_in.tokens.refresh_tokens().is_empty()
     });

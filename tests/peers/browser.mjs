@@ -20,6 +20,7 @@
 //   {"expectUrl": regex}        waits until the page's URL fits
 //   {"expectText": text}        waits until the page shows the text, white space folded
 //   {"screenshot": path}        a picture of the whole page
+//   {"post": [url, headers, body]}  a POST of JSON by somebody else, who must be answered 2xx
 //   {"colorScheme": scheme}     what the user prefers from now on: light or dark
 //   {"accessible": null}        fails where axe finds that the page breaks a rule of WCAG 2.1, A or AA
 //
@@ -118,6 +119,11 @@ const ACTIONS = {
     }),
   screenshot: async (page, path) => {
     await page.screenshot({ path, fullPage: true });
+  },
+  post: async (page, [url, headers, body]) => {
+    headers = { 'content-type': 'application/json', ...headers };
+    const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
   },
   colorScheme: (page, colorScheme) => page.emulateMedia({ colorScheme }),
   accessible: async (page) => {

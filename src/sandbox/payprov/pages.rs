@@ -47,9 +47,23 @@ fn go_to(address: &str) -> Response {
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
+/// How a button looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Plain,
+    /// What the page is for.
+    Main,
+    /// It ends something for good.
+    Danger,
+}
+
 /// One button: a form of its own, that posts `name` = `value` to `to`.
-fn button(to: &str, name: &str, value: &str, label: &str, is_main: bool) -> String {
-    let class = if is_main { " class=\"main\"" } else { "" };
+fn button(to: &str, name: &str, value: &str, label: &str, look: Look) -> String {
+    let class = match look {
+        Look::Plain => "",
+        Look::Main => " class=\"main\"",
+        Look::Danger => " class=\"danger\"",
+    };
     format!(
         "<form method=\"post\" action=\"{to}\"><button{class} name=\"{name}\" value=\"{value}\">{label}</button></form>",
         to = escaped(to),
@@ -142,7 +156,7 @@ mod tests {
 
     #[test]
     fn nothing_foreign_is_markup() {
-        let button = button("/x?\"><b>", "action", "pay", "<i>", true);
+        let button = button("/x?\"><b>", "action", "pay", "<i>", Look::Main);
         assert!(
             !button.contains("<b>") && !button.contains("<i>"),
             "{button}"

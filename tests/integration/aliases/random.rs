@@ -1,6 +1,7 @@
 //! Who may send as what, beside a plain model of it, over random mailboxes. `MAILGATE_ALIASES_SEED` repeats a run.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use mailgate::mailboxes::Wanted;
 use mailgate::types::email_address::EmailAddress;
 use mailgate::types::ids::AppId;
 use mailgate::types::plugin::Plugin;
@@ -233,9 +234,14 @@ async fn who_may_send_as_what_is_what_the_rule_says() {
             for (user, plugin) in users.iter().flat_map(|user| plugins.map(|it| (*user, it))) {
                 let spelled = address.to_ascii_uppercase();
                 let parsed = EmailAddress::parse(&spelled).unwrap();
+                let wanted = Wanted {
+                    app,
+                    user: user.map(str::to_owned),
+                    plugin,
+                    address_lookup: Some(parsed.lookup_key()),
+                };
                 let mailboxes = &gateway.daemon.mailboxes;
-                let chosen = mailboxes.for_sender(app, user, plugin, &parsed).await;
-                let chosen = chosen.unwrap();
+                let chosen = mailboxes.choose(&wanted).await.unwrap();
                 let expected = expected(&placed, app, user, plugin, &spelled);
                 assert_eq!(
                     chosen

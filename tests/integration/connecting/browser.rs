@@ -97,6 +97,99 @@ async fn through_the_sandbox_without_scripts() {
     gateway.stop().await;
 }
 
+/// From a page of the app's, and back to it by the button at the end; whoever comes from nowhere is told to go back.
+#[tokio::test(flavor = "multi_thread")]
+async fn back_to_where_they_came_from() {
+    let mut servers = JoinSet::new();
+    let gateway = Gateway::start().await;
+    call_back(&gateway, "").await;
+    let link = link(&gateway, &gateway.app, &[]);
+    let app = site_of_links(&mut servers, link.as_str()).await;
+    let connect = |user: &str| {
+        [
+            Step::click("#connect-plugin_b"),
+            Step::fill("#address", format!("{user}@sandbox.example")),
+            Step::click("role=button[name=\"Continue with this address\"]"),
+            Step::expect_text("Your mailbox is connected"),
+        ]
+    };
+    let mut steps = vec![
+        Step::goto(app.as_str()),
+        Step::click("text=Connect"),
+        Step::click("#connect-plugin_b"),
+        Step::click("role=button[name=\"Deny\"]"),
+        Step::expect_text("Back to Demo"),
+        Step::click("#try-again"),
+    ];
+    steps.extend(connect("from-the-app"));
+    steps.extend([
+        Step::expect_text("Back to Demo"),
+        Step::screenshot("connect-back"),
+        Step::click("#back"),
+        Step::expect_text("The app's own page"),
+    ]);
+    let results = Browser::phone().run(&steps).await;
+    assert_eq!(results.last().unwrap().url, app);
+
+    let mut steps = vec![Step::goto(link.as_str())];
+    steps.extend(connect("from-nowhere"));
+    steps.push(Step::expect_text("Go back to Demo now"));
+    Browser::phone().run(&steps).await;
+    gateway.stop().await;
+}
+
+/// The app's own page, with the connect link on it; ends with the set.
+async fn site_of_links(servers: &mut JoinSet<()>, link: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let page = format!("<!doctype html><h1>The app's own page</h1><a href=\"{link}\">Connect</a>");
+    let router = Router::new().route("/", get(async move || Html(page)));
+    servers.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    format!("http://{address}/")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_inbox_shows_what_arrives_by_itself() {
+    let gateway = Gateway::start().await;
+    let inbox = gateway.sandbox.url();
+    let message = serde_json::json!({
+        "pk": gateway.app.pushable_key.expose(),
+        "to": "bob@example.com",
+        "subject": "It came while you watched",
+        "body": "Hello",
+    });
+    let key = serde_json::json!({ "x-send-key": gateway.app.send_key.expose() });
+    let url = format!("{}/send", gateway.daemon.base_url);
+    for scheme in ["light", "dark"] {
+        let results = Browser::phone()
+            .run(&[
+                Step::ColorScheme(scheme),
+                Step::goto(&inbox),
+                Step::expect_text("Nothing has arrived yet"),
+                Step::Accessible(()),
+                Step::Post(url.clone(), key.clone(), message.clone()),
+                Step::expect_text("It came while you watched"),
+                Step::Accessible(()),
+                Step::click("text=It came while you watched"),
+                Step::Accessible(()),
+                Step::goto(&inbox),
+                Step::click("text=Payments"),
+                Step::expect_text("Sandbox payments"),
+                Step::Accessible(()),
+            ])
+            .await;
+        let opened = results.iter().filter(|result| result.url == results[1].url);
+        assert!(opened.count() >= 6, "it was loaded again: {results:?}");
+        gateway
+            .http
+            .delete(format!("{inbox}/messages"))
+            .send()
+            .await
+            .unwrap();
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn through_oidc_provider() {
     let mut servers = JoinSet::new();

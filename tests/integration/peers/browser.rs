@@ -41,6 +41,8 @@ pub enum Step {
     ExpectText(String),
     /// A picture (PNG) of the whole page, see [`artefact`].
     Screenshot(PathBuf),
+    /// A POST of JSON by somebody else, with these headers, who must be answered 2xx.
+    Post(String, serde_json::Value, serde_json::Value),
     /// What the user prefers from now on: `light` or `dark`.
     ColorScheme(&'static str),
     /// Fails where axe finds that the page breaks a rule of WCAG 2.1, A or AA.

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{button, customer_name, go_to, missing, page};
+use super::{Look, button, customer_name, go_to, missing, page};
 use crate::rest::page::escaped;
 use crate::sandbox::payprov::PaymentProvider;
 use crate::sandbox::payprov::customers::Card;
@@ -34,9 +34,14 @@ const DECLINED: &str =
 
 /// The buttons, the first one the usual.
 pub(super) fn cards(to: &str) -> String {
-    let buttons = CARDS
-        .iter()
-        .map(|(word, label, _)| button(to, "card", word, label, *word == "works"));
+    let buttons = CARDS.iter().map(|(word, label, _)| {
+        let look = if *word == "works" {
+            Look::Main
+        } else {
+            Look::Plain
+        };
+        button(to, "card", word, label, look)
+    });
     buttons.collect()
 }
 

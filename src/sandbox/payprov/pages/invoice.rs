@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::{amount, button, customer_name, go_to, missing, moment, page};
+use super::{Look, amount, button, customer_name, go_to, missing, moment, page};
 use crate::rest::page::escaped;
 use crate::sandbox::payprov::PaymentProvider;
 use crate::sandbox::payprov::ledger::Ledger;
@@ -27,7 +27,7 @@ fn body(ledger: &Ledger, id: &str) -> Option<String> {
     let invoice = ledger.invoices.get(id)?;
     let pay = if invoice.status == InvoiceStatus::Open {
         let to = format!("/payprov/invoices/{id}");
-        button(&to, "action", "pay", "Confirm and pay", true)
+        button(&to, "action", "pay", "Confirm and pay", Look::Main)
     } else {
         String::new()
     };

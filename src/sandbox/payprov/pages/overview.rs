@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::{button, go_to, invoices, missing, moment, page, subscription_facts};
+use super::{Look, button, go_to, invoices, missing, moment, page, subscription_facts};
 use crate::rest::page::escaped;
 use crate::sandbox::payprov::PaymentProvider;
 use crate::sandbox::payprov::ledger::Ledger;
@@ -108,7 +108,11 @@ fn subscriptions(ledger: &Ledger, customer: &Customer) -> String {
         for (action, word, label) in BUTTONS {
             let can_fail = !matches!(action, Action::PaymentFails | Action::PaymentNeedsAction);
             if action.fits(subscription.status) && (can_fail || !is_free) {
-                cards.push_str(&button(&to, "action", word, label, false));
+                let look = match action {
+                    Action::GiveUp | Action::Delete => Look::Danger,
+                    _ => Look::Plain,
+                };
+                cards.push_str(&button(&to, "action", word, label, look));
             }
         }
         if is_free && !subscription.status.is_final() {

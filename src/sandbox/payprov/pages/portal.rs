@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::checkout::{CARDS, cards};
-use super::{button, customer_name, go_to, invoices, missing, page, subscription_facts};
+use super::{Look, button, customer_name, go_to, invoices, missing, page, subscription_facts};
 use crate::rest::page::escaped;
 use crate::sandbox::payprov::PaymentProvider;
 use crate::sandbox::payprov::ledger::Ledger;
@@ -48,12 +48,12 @@ fn body(ledger: &Ledger, id: &str, fault: &str) -> Option<String> {
         // Writing to a String can't fail.
         let _ = write!(body, "<div class=\"card\">{facts}");
         if Action::Resume.fits(subscription.status) {
-            let (word, label) = if subscription.cancel_at_period_end {
-                ("resume", "Keep the subscription after all")
+            let (word, label, look) = if subscription.cancel_at_period_end {
+                ("resume", "Keep the subscription after all", Look::Plain)
             } else {
-                ("cancel", "Cancel at the end of the period")
+                ("cancel", "Cancel at the end of the period", Look::Danger)
             };
-            body.push_str(&button(&to, word, &subscription.id, label, false));
+            body.push_str(&button(&to, word, &subscription.id, label, look));
         }
         body.push_str("</div>");
     }

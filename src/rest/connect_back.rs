@@ -1,0 +1,150 @@
+//! The way back to the site from which a user opened a connect link, for the page at the end: it is a phone's only way
+//! back, where no window can be closed. The browser keeps it in a cookie, and the page shows its host, since whoever
+//! has a link can lead others to it.
+
+use std::fmt::Write as _;
+
+use axum::http::header::REFERER;
+use axum::http::{HeaderMap, HeaderValue};
+use url::Url;
+
+use super::browser::{cookies, is_secure};
+use super::connect_pages::name;
+use super::page::escaped;
+
+const SECURE_NAME: &str = "__Host-mailgate_back";
+const PLAIN_NAME: &str = "mailgate_back";
+
+/// Seconds that it is kept: longer than a way to the provider and back may take.
+const LIFE: u32 = 3_600;
+
+/// Longest address of a site: a scheme, a host (RFC 1035 §2.3.4) and a port.
+const LENGTH: usize = 280;
+
+/// A site that a user came from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Back(Url);
+
+fn cookie_name(base_url: &str) -> &'static str {
+    if is_secure(base_url) {
+        SECURE_NAME
+    } else {
+        PLAIN_NAME
+    }
+}
+
+impl Back {
+    /// The site that a link to the app was opened from, as the browser says; `None` for the gateway's own pages, and
+    /// where the browser says nothing.
+    pub(super) fn from_referrer(headers: &HeaderMap, base_url: &str) -> Option<Self> {
+        let site = Self::site(headers.get(REFERER)?.to_str().ok()?)?;
+        let own = Url::parse(base_url).ok()?;
+        (site.0.origin() != own.origin()).then_some(site)
+    }
+
+    /// The site that the browser was told to keep for this app.
+    pub(super) fn of(headers: &HeaderMap, base_url: &str, pushable_key: &str) -> Option<Self> {
+        let name = cookie_name(base_url);
+        cookies(headers)
+            .filter(|(found, _)| *found == name)
+            .filter_map(|(_, value)| value.split_once('~'))
+            .find(|(key, _)| *key == pushable_key)
+            .and_then(|(_, site)| Self::site(site))
+    }
+
+    fn site(address: &str) -> Option<Self> {
+        let address = Url::parse(address).ok()?;
+        let is_web = matches!(address.scheme(), "http" | "https") && address.has_host();
+        let site = Url::parse(&address.origin().ascii_serialization()).ok()?;
+        (is_web && site.as_str().len() <= LENGTH).then_some(Self(site))
+    }
+
+    /// The `Set-Cookie` that keeps it.
+    pub(super) fn cookie(&self, base_url: &str, pushable_key: &str) -> Option<HeaderValue> {
+        let secure = if is_secure(base_url) { "; Secure" } else { "" };
+        let (name, site) = (cookie_name(base_url), self.0.origin().ascii_serialization());
+        HeaderValue::try_from(format!(
+            "{name}={pushable_key}~{site}; Path=/; Max-Age={LIFE}; HttpOnly; SameSite=Lax{secure}"
+        ))
+        .ok()
+    }
+}
+
+/// A button that leads back to the app, with the host that it leads to; words where no site is known.
+pub(super) fn way_back(back: Option<&Back>, app: &str) -> String {
+    let Some(Back(site)) = back else {
+        return format!(
+            "<p>Go back to {} now: you can leave this page.</p>",
+            name(app)
+        );
+    };
+    let mut html = format!(
+        "<p><a class=\"button\" id=\"back\" href=\"{}\" rel=\"noreferrer\">Back to {}</a></p>",
+        escaped(site.as_str()),
+        name(app)
+    );
+    let host = site.host_str().unwrap_or_default();
+    // Writing to a String can't fail.
+    let _ = write!(html, "<p class=\"soft\"><small>{}</small></p>", name(host));
+    html
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use axum::http::header::COOKIE;
+
+    use super::*;
+
+    const BASE_URL: &str = "https://gateway.example";
+
+    fn referred(from: &str) -> HeaderMap {
+        HeaderMap::from_iter([(REFERER, from.parse().unwrap())])
+    }
+
+    #[test]
+    fn a_site_is_kept_for_its_app_alone() {
+        let headers = referred("https://app.example:8443/settings?a=b#c");
+        let back = Back::from_referrer(&headers, BASE_URL).unwrap();
+        assert_eq!(back.0.as_str(), "https://app.example:8443/");
+        let cookie = back.cookie(BASE_URL, "pk_1").unwrap();
+        let cookie = cookie.to_str().unwrap();
+        assert!(cookie.ends_with("; SameSite=Lax; Secure"), "{cookie}");
+        let pair = cookie.split(';').next().unwrap();
+        let headers = HeaderMap::from_iter([(COOKIE, pair.parse().unwrap())]);
+        assert_eq!(Back::of(&headers, BASE_URL, "pk_1"), Some(back));
+        assert_eq!(Back::of(&headers, BASE_URL, "pk_2"), None);
+        assert_eq!(Back::of(&headers, "http://127.0.0.1:1", "pk_1"), None);
+    }
+
+    #[test]
+    fn what_is_no_other_site_is_not_kept() {
+        for from in [
+            "",
+            "about:blank",
+            "https://gateway.example/connect/pk_1",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "file:///etc/passwd",
+            "android-app://com.example/",
+        ] {
+            let headers = referred(from);
+            assert_eq!(Back::from_referrer(&headers, BASE_URL), None, "{from}");
+        }
+        let headers = HeaderMap::from_iter([(
+            COOKIE,
+            "__Host-mailgate_back=pk_1~javascript:alert(1)"
+                .parse()
+                .unwrap(),
+        )]);
+        assert_eq!(Back::of(&headers, BASE_URL, "pk_1"), None);
+    }
+
+    #[test]
+    fn nothing_foreign_is_markup() {
+        let back = Back::from_referrer(&referred("https://app.example"), BASE_URL);
+        for html in [way_back(back.as_ref(), "<b>"), way_back(None, "<b>")] {
+            assert!(!html.contains("<b>"), "{html}");
+        }
+    }
+}
