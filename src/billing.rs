@@ -131,7 +131,7 @@ impl Billing {
             Some(settings) => {
                 if settings.webhook_secret.is_none() {
                     tracing::warn!(
-                        "payprov.webhook_secret is empty: events that come to /payprov/webhook are taken unverified"
+                        "payprov.webhook_secret is empty: events at /payprov/webhook are accepted unverified"
                     );
                 }
                 Some(Arc::new(Payprov {

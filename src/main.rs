@@ -204,7 +204,7 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
             systemd::ready(&shutdown);
             shutdown.requested().await?;
             systemd::stopping();
-            tracing::info!("finishing what is in hand");
+            tracing::info!("finishing the work in progress");
         }
         Err(_) => shutdown.soft.cancel(),
     }

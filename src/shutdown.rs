@@ -97,7 +97,7 @@ impl Shutdown {
             tokio::select! {
                 () = self.tracker.wait() => {}
                 () = tokio::time::sleep(self.settings.deadline) => {
-                    tracing::warn!(tasks = self.tracker.len(), "the deadline has passed; ending what still runs");
+                    tracing::warn!(tasks = self.tracker.len(), "the deadline has passed; cutting off what still runs");
                 }
             }
         };

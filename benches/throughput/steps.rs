@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use mailgate::accounts::CreatedApp;
 use mailgate::sandbox::certificates::{self, CertificateFiles};
 use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
 use super::child::{LOAD, Mode, SINK};
@@ -201,6 +202,7 @@ impl Bench {
             _ => Some(gateway.pid),
         };
         expect(&mut load, MEASURING).await?;
+        let wal_before = self.wal().await?;
         let before = (server()?, usage::tree(self.postgres.pid())?);
         if let Some(pid) = watched {
             usage::forget_peak(pid)?;
@@ -208,6 +210,7 @@ impl Bench {
         expect(&mut load, MEASURED).await?;
         let mut after = (server()?, usage::tree(self.postgres.pid())?);
         let peak = watched.map(usage::peak).transpose()?;
+        let wal = self.wal().await?.saturating_sub(wal_before);
         let report: Report = serde_json::from_str(&load.line().await?)?;
         load.end().await?;
 
@@ -245,6 +248,7 @@ impl Bench {
             database: who
                 .is_gateway()
                 .then(|| each(after.1.saturating_sub(before.1))),
+            wal: (who.is_gateway()).then(|| summary::float(wal) / summary::float(of_messages)),
             peak,
         })
     }
@@ -314,6 +318,17 @@ impl Bench {
         let folder = self.folder.join(name);
         std::fs::create_dir(&folder)?;
         Ok(folder)
+    }
+
+    /// Bytes that the database has written ahead since it was made.
+    async fn wal(&self) -> Outcome<u64> {
+        let mut connection = PgConnection::connect(&self.postgres.url("bench")).await?;
+        let bytes: i64 =
+            sqlx::query_scalar("SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint")
+                .fetch_one(&mut connection)
+                .await?;
+        connection.close().await?;
+        Ok(bytes.try_into()?)
     }
 
     async fn arrived(&self) -> Outcome<Counts> {

@@ -68,6 +68,8 @@ pub struct Measured {
     pub server: f64,
     /// CPU time of the gateway's Postgres for a message in milliseconds.
     pub database: Option<f64>,
+    /// Bytes that the gateway's Postgres writes ahead (WAL) for a message.
+    pub wal: Option<f64>,
     /// The server's peak memory in KiB.
     pub peak: Option<u64>,
 }
@@ -126,16 +128,17 @@ fn print_messages(results: &[Measured]) {
     println!("5 kB messages; STARTTLS with full handshakes, AUTH PLAIN, ECDSA P-256");
     println!();
     println!(
-        "{:<48} {:>10} {:>8} {:>8} {:>10} {:>12} {:>9}",
-        "", "messages/s", "p50 ms", "p99 ms", "CPU ms", "Postgres ms", "peak MiB"
+        "{:<48} {:>10} {:>8} {:>8} {:>10} {:>12} {:>9} {:>9}",
+        "", "messages/s", "p50 ms", "p99 ms", "CPU ms", "Postgres ms", "WAL bytes", "peak MiB"
     );
     for it in results {
         let database = it.database.map_or("-".to_owned(), |it| format!("{it:.3}"));
+        let wal = it.wal.map_or("-".to_owned(), |it| format!("{it:.0}"));
         let peak = it
             .peak
             .map_or("-".to_owned(), |it| format!("{:.0}", mebibytes(it)));
         println!(
-            "{:<48} {:>10.0} {:>8.2} {:>8.2} {:>10.3} {database:>12} {peak:>9}",
+            "{:<48} {:>10.0} {:>8.2} {:>8.2} {:>10.3} {database:>12} {wal:>9} {peak:>9}",
             it.who.step(it.clients),
             it.rate,
             it.p50,

@@ -53,7 +53,7 @@ impl Billing {
                 tracing::info!(
                     event_id = id,
                     state = state.as_str(),
-                    "an event was looked into"
+                    "an event was processed"
                 );
                 return;
             }
@@ -68,7 +68,7 @@ impl Billing {
             event_id = id,
             attempts = event.attempts,
             given_up,
-            "an event can't be looked into"
+            "an event can't be processed"
         );
         let stored = async {
             let mut connection = self.pool.acquire().await?;
@@ -81,7 +81,7 @@ impl Billing {
         };
         // Without that it comes again when its lease has lapsed.
         if let Err(error) = stored.await {
-            trouble!(error, error, event_id = id, "an event can't be put off");
+            trouble!(error, error, event_id = id, "an event can't be postponed");
         }
     }
 

@@ -47,7 +47,7 @@ impl Billing {
                     billing_jobs::finish(&mut connection, &job, self.clock.now()).await
                 }
                 Err(error) => {
-                    trouble!(warn, error, subscriber_id = %subscriber, kind, attempts = job.attempts, "billing work can't be done; it is tried again");
+                    trouble!(warn, error, subscriber_id = %subscriber, kind, attempts = job.attempts, "a billing job failed and will be retried");
                     let again = self.again(job.attempts, error);
                     billing_jobs::postpone(&mut connection, &job, again).await
                 }
@@ -55,7 +55,7 @@ impl Billing {
         };
         // Without that it comes again when its lease has lapsed.
         if let Err(error) = stored.await {
-            trouble!(error, error, subscriber_id = %subscriber, kind, "what became of billing work can't be stored");
+            trouble!(error, error, subscriber_id = %subscriber, kind, "the outcome of a billing job can't be stored");
         }
     }
 
@@ -78,7 +78,7 @@ impl Billing {
                 // A worker was faster.
                 Ok(None) => {}
                 Err(error) => {
-                    trouble!(error, error, subscriber_id = %subscriber, "a subscription can't be made at once");
+                    trouble!(error, error, subscriber_id = %subscriber, "a subscription can't be created immediately");
                 }
             }
         };

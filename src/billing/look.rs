@@ -143,7 +143,7 @@ impl Billing {
             subscriber_id = %subscriber,
             billed = account.billed_quantity,
             quantity,
-            "the provider bills another quantity than there are mailboxes; it is set anew"
+            "the provider bills a different quantity than there are mailboxes; it is corrected"
         );
         let now = self.clock.now();
         billing_jobs::enqueue(connection, subscriber, JobKind::Quantity, None, now).await?;

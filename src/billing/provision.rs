@@ -39,7 +39,7 @@ impl Billing {
         let created = client
             .create_subscription(subscriber, &customer, quantity, beginning, &key)
             .await?;
-        tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a subscription was made");
+        tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a subscription was created");
         match self.look(subscriber).await {
             Ok(_) => {}
             // What was made for a subscriber who has gone meanwhile is ended again.

@@ -187,7 +187,7 @@ impl Billing {
             .create_subscription(subscriber, customer, quantity, Beginning::Paid, &key)
             .await
             .map_err(declined)?;
-        tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was made");
+        tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was created");
         if created.status == "incomplete" {
             // Not every provider refuses what is not paid; its open invoice is paid next time.
             self.look(subscriber).await?;

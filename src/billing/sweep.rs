@@ -33,7 +33,7 @@ impl Billing {
         match self.look(subscriber).await {
             Ok(_) | Err(BillingError::Gone) => {}
             Err(error) => {
-                trouble!(warn, error, subscriber_id = %subscriber, "a subscription can't be looked at; all stays as it was");
+                trouble!(warn, error, subscriber_id = %subscriber, "a subscription can't be read; nothing has changed");
             }
         }
     }

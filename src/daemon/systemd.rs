@@ -94,6 +94,6 @@ pub fn stopping() {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "systemd can't be told how the gateway does");
+        tracing::warn!(%error, "the gateway's status can't be sent to systemd");
     }
 }

@@ -57,7 +57,7 @@ impl Mailboxes {
         };
         let due_at = now + wait_after(told.as_ref().err());
         if let Err(error) = &told {
-            tracing::info!(%error, "a mailbox that is being connected can't be asked what it may send as");
+            tracing::info!(%error, "the sender addresses of a mailbox that is being connected can't be read");
         }
         let addresses = match told {
             Ok(addresses) => Some(addresses),
@@ -102,7 +102,7 @@ impl Mailboxes {
             Err(AskError::Token(_)) => AGAIN,
         };
         if let Err(error) = &read {
-            tracing::info!(credential_id = %mailbox.id, %error, "a mailbox can't be asked what it may send as");
+            tracing::info!(credential_id = %mailbox.id, %error, "a mailbox's sender addresses can't be read");
         }
         let told = Told {
             addresses,
@@ -115,7 +115,7 @@ impl Mailboxes {
         };
         if let Err(error) = stored.await {
             // The lease brings the mailbox back.
-            tracing::error!(credential_id = %mailbox.id, %error, "what a mailbox may send as can't be stored");
+            tracing::error!(credential_id = %mailbox.id, %error, "a mailbox's sender addresses can't be stored");
         }
     }
 
@@ -144,7 +144,7 @@ impl Mailboxes {
             addresses::bring_forward(&mut connection, mailbox.id, now, now - FRESH).await
         };
         if let Err(error) = brought_forward.await {
-            tracing::warn!(credential_id = %mailbox.id, %error, "a mailbox whose sender was refused is asked within the day what it may send as");
+            tracing::warn!(credential_id = %mailbox.id, %error, "a sender was refused: the mailbox's sender addresses will be read again within a day");
         }
     }
 }

@@ -185,7 +185,7 @@ impl Mailboxes {
                     .unwrap_or(Err(LookError::TimedOut));
                 if let Err(error) = &looked {
                     metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
-                    trouble!(warn, error, credential_id = %id, "replies can't be looked for");
+                    trouble!(warn, error, credential_id = %id, "the check for replies failed");
                 }
                 Some(self.clock.now() + self.wait_after(looked.as_ref().err()))
             }
@@ -196,7 +196,7 @@ impl Mailboxes {
         };
         if let Err(error) = put_off.await {
             // The lease brings the mailbox back.
-            trouble!(warn, error, credential_id = %id, "the next look for replies can't be set");
+            trouble!(warn, error, credential_id = %id, "the next check for replies can't be scheduled");
         }
     }
 

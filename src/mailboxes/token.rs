@@ -192,7 +192,7 @@ impl Mailboxes {
             Ok(Asked::Tokens(tokens)) => {
                 let stored = self.store(mailbox, &tokens).await?;
                 let Some(generation) = stored else {
-                    tracing::warn!(credential_id = %id, "refreshed tokens came too late; newer ones are there");
+                    tracing::warn!(credential_id = %id, "refreshed tokens were dropped: newer ones are stored");
                     return Ok(None);
                 };
                 metrics::counter!("mailgate_token_refreshes_total", "outcome" => "refreshed")
@@ -217,7 +217,7 @@ impl Mailboxes {
                 if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);
-                    tracing::warn!(credential_id = %id, reason = reason.as_str(), "the grant is dead: the mailbox is disconnected");
+                    tracing::warn!(credential_id = %id, reason = reason.as_str(), "the grant was revoked or has expired: the mailbox is disconnected");
                 }
                 Err(TokenError::Disconnected)
             }

@@ -187,7 +187,7 @@ async fn serve(
     );
     tokio::select! {
         requested = shutdown.requested() => {
-            eprintln!("Ending: finishing what is in hand …");
+            eprintln!("Ending: finishing the work in progress …");
             requested.map_err(DevError::from)
         }
         how = database.died() => Err(DevError::PostgresDied(how)),

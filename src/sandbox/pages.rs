@@ -197,7 +197,7 @@ fn unreadable(error: &std::io::Error) -> Response {
     Page::new(
 StatusCode::INTERNAL_SERVER_ERROR,
 "The inbox can't be read",
-"<p class=\"card\">The folder of the sandbox inbox failed; the log of mailgate says how.</p>",
+"<p class=\"card\">The folder of the sandbox inbox failed; see mailgate's log for the reason.</p>",
 )
     .into_response()
 }

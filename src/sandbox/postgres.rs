@@ -256,7 +256,7 @@ impl PrivatePostgres {
     pub async fn stop(self) {
         let dropped = tokio::task::spawn_blocking(move || drop(self)).await;
         if let Err(error) = dropped {
-            tracing::warn!(%error, "the private Postgres was not stopped in order");
+            tracing::warn!(%error, "the private Postgres was not stopped cleanly");
         }
     }
 }

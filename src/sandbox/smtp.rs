@@ -135,11 +135,11 @@ impl Backend for SandboxMail {
                 Delivered::Reply(Reply::new(250, "2.0.0", &format!("OK {}", message.id)))
             }
             Err(error) => {
-                tracing::error!(%error, "the sandbox can't keep a message");
+                tracing::error!(%error, "the sandbox can't store a message");
                 Delivered::Reply(Reply::new(
                     452,
                     "4.3.1",
-                    "The sandbox can't keep the message",
+                    "The sandbox can't store the message",
                 ))
             }
         }

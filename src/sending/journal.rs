@@ -324,14 +324,14 @@ impl JournalTask {
         };
         let is_refused = is_refusal(&error);
         if count == 1 && is_refused {
-            tracing::warn!(%error, "a journal entry was refused; it is written without what strangers wrote");
+            tracing::warn!(%error, "a journal entry was rejected; it is written without the sender's texts");
             return self.commit_minimal(waiting).await;
         }
         let is_of_an_entry = matches!(error, sqlx::Error::Database(_)) && !is_passing(&error);
         if count == 1 || error.is_outage() || !is_of_an_entry {
             return not_written(waiting, &error);
         }
-        tracing::warn!(%error, count, "a journal batch was refused; it is tried in parts");
+        tracing::warn!(%error, count, "a journal batch was rejected; it is retried in parts");
         // One entry's own words are found by halves: the others wait for a few statements only.
         let part = if is_refused { count.div_ceil(2) } else { 1 };
         let mut left = Vec::new();

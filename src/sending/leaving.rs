@@ -24,7 +24,7 @@ impl Leave for Lease {
             Ok(())
         } else {
             tracing::warn!(
-                "a message was not sent: this process's lease was not confirmed of late"
+                "a message was not sent: this process's lease was not confirmed recently"
             );
             Err(NOT_CONFIRMED.to_owned())
         };
@@ -62,7 +62,7 @@ impl StoredLeaves {
                 Err(NOT_CONFIRMED.to_owned())
             }
             Err(error) => {
-                trouble!(warn, error, log_id = %self.id, "a stored message stays: that it leaves can't be noted");
+                trouble!(warn, error, log_id = %self.id, "a stored message is not sent: its submission can't be recorded");
                 Err("the gateway's database can't be written".to_owned())
             }
         }

@@ -60,7 +60,7 @@ impl Sending {
             Ok(slot) => slot,
             Err(error) => {
                 // The provider has limits of its own, and says so.
-                trouble!(warn, error, credential_id = %mailbox.id, "a mailbox's pace can't be told");
+                trouble!(warn, error, credential_id = %mailbox.id, "a mailbox's sending rate can't be read");
                 return Pace::Go;
             }
         };

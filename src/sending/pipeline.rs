@@ -240,7 +240,7 @@ impl Sending {
                         Err(SendError::Unknown)
                     }
                     Err(error) => {
-                        tracing::error!(log_id = %id, %error, "a message that was not sent can't be handed over: its sender is told to keep it");
+                        tracing::error!(log_id = %id, %error, "a message that was not sent can't be handed over: its sender will retry");
                         Err(SendError::NotTaken)
                     }
                 };
@@ -260,7 +260,7 @@ impl Sending {
                 Err(SendError::QuotaFull)
             }
             StoreError::Database(error) => {
-                trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender is told to keep it");
+                trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender will retry");
                 Err(SendError::NotTaken)
             }
         }

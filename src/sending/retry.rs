@@ -255,7 +255,7 @@ impl Sending {
         };
         if let Err(error) = let_go.await {
             // It is found among what this process has in hand and does not work on.
-            trouble!(warn, error, log_id = %id, "a message can't be let go of");
+            trouble!(warn, error, log_id = %id, "a message can't be released");
         }
     }
 
@@ -393,7 +393,7 @@ impl Sending {
         };
         if let Err(error) = given_back.await {
             // Whoever ends this process's row finds it.
-            trouble!(warn, error, log_id = %claimed.id, "a stored message can't be given back");
+            trouble!(warn, error, log_id = %claimed.id, "a stored message can't be released");
         }
     }
 

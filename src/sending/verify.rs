@@ -40,11 +40,11 @@ impl Sending {
         match asked.await {
             Ok(false) => Presence::Sent,
             Ok(true) => {
-                tracing::warn!(log_id = %id, "another message of the mailbox has the same Message-ID: which of them was found can't be told");
+                tracing::warn!(log_id = %id, "another message of the mailbox has the same Message-ID, so it is unclear which of them was found");
                 Presence::Unknowable
             }
             Err(error) => {
-                trouble!(warn, error, log_id = %id, "other messages of a mailbox can't be looked for");
+                trouble!(warn, error, log_id = %id, "other messages of a mailbox can't be searched");
                 Presence::NotNow
             }
         }

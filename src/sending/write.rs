@@ -72,7 +72,7 @@ impl Sending {
             error,
             log_id = %ending.closing.id,
             status = ending.closing.status.as_str(),
-            "the end of a message could not be written yet; it is tried again"
+            "a message's outcome could not be recorded yet; it will be retried"
         );
         let sending = self.clone();
         let hold = self.held.hold(ending.closing.id);
@@ -86,7 +86,7 @@ impl Sending {
                 tracing::error!(
                     log_id = %ending.closing.id,
                     status = ending.closing.status.as_str(),
-                    "the end of a message was not written; its spool row stays open"
+                    "a message's outcome was not recorded; its spool row stays open"
                 );
             }
         };
@@ -106,7 +106,7 @@ impl Sending {
                 Err(NotWritten::Ended) => match self.stand_by(ending).await {
                     Ok(()) => return Ok(Closed::Here),
                     Err(error) => {
-                        trouble!(error, error, log_id = %ending.closing.id, "a message that was sent can't be said to be so yet");
+                        trouble!(error, error, log_id = %ending.closing.id, "a sent message can't be recorded as sent yet");
                         let is_outage = error.is_outage();
                         NotWritten::Trouble { is_outage }
                     }
@@ -156,20 +156,20 @@ impl Sending {
             match self.try_store(facts, deferral, None, None).await {
                 Ok(()) => return,
                 Err(StoreError::Ended) => {
-                    tracing::warn!(log_id = %deferral.id, "a stored message is in other hands, and not put back");
+                    tracing::warn!(log_id = %deferral.id, "a stored message was taken over by another process, and not requeued");
                     return;
                 }
                 Err(StoreError::Database(sqlx::Error::RowNotFound)) => {
-                    tracing::info!(log_id = %deferral.id, "a stored message is gone, and not put back");
+                    tracing::info!(log_id = %deferral.id, "a stored message is gone, and not requeued");
                     return;
                 }
                 Err(error) if self.stop.is_cancelled() => {
                     // Whoever ends this process's row finds it.
-                    trouble!(error, error, log_id = %deferral.id, "a stored message was not put back");
+                    trouble!(error, error, log_id = %deferral.id, "a stored message was not requeued");
                     return;
                 }
                 Err(error) => {
-                    trouble!(warn, error, log_id = %deferral.id, "a stored message can't be put back yet");
+                    trouble!(warn, error, log_id = %deferral.id, "a stored message can't be requeued yet");
                 }
             }
             // The end is asked for: once more, at once.
@@ -197,7 +197,7 @@ impl Sending {
         };
         match stored.await {
             Err(StoreError::Database(error)) if is_refusal(&error) => {
-                tracing::warn!(log_id = %deferral.id, %error, "a message is stored without what strangers wrote in it");
+                tracing::warn!(log_id = %deferral.id, %error, "a message was rejected by the database; it is stored without the sender's texts");
                 let mut transaction = self.pool.begin().await?;
                 spool::strip(&mut transaction, &[deferral.id]).await?;
                 let (facts, deferral) = (minimal::facts(facts), minimal::deferral(deferral));
@@ -271,14 +271,14 @@ impl Sending {
                 match sending.try_withdraw(id, app, key.as_deref()).await {
                     Ok(true) => return,
                     Ok(false) => {
-                        tracing::warn!(log_id = %id, "a message can't be taken back yet: another process tries it");
+                        tracing::warn!(log_id = %id, "a message can't be withdrawn yet: another process is sending it");
                     }
                     Err(error) => {
-                        trouble!(warn, error, log_id = %id, "a message can't be taken back yet");
+                        trouble!(warn, error, log_id = %id, "a message can't be withdrawn yet");
                     }
                 }
                 if sending.stop.is_cancelled() {
-                    tracing::error!(log_id = %id, "a message was not taken back, and may be sent though its sender keeps it");
+                    tracing::error!(log_id = %id, "a message was not withdrawn, and may be sent although its sender retries it");
                     return;
                 }
                 // The end is asked for: once more, at once.
@@ -305,7 +305,7 @@ impl Sending {
         if let Some(key) = key
             && !idempotency_keys::withdraw(&mut transaction, app, key, id).await?
         {
-            tracing::info!(log_id = %id, "a message is not taken back: its sender asked again, and was told that it is queued");
+            tracing::info!(log_id = %id, "a message is not withdrawn: its sender asked again, and was answered that it is queued");
             return Ok(true);
         }
         if !deferred.is_first {

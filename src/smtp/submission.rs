@@ -145,7 +145,7 @@ impl Backend for Submission {
                 trouble!(
                     error,
                     error,
-                    "nobody can authenticate: the database can't be asked"
+                    "authentication is impossible: the database can't be reached"
                 );
                 Err(Reply::new(
                     454,
@@ -435,7 +435,7 @@ fn unavailable(error: &sqlx::Error) -> Reply {
     trouble!(
         error,
         error,
-        "a message can't be taken: the database can't be asked"
+        "a message can't be accepted: the database can't be reached"
     );
     Reply::new(
         451,

@@ -127,7 +127,7 @@ pub enum AuditAction {
     PortalOpened,
     /// The subscription was scheduled to end.
     SubscriptionCanceled,
-    /// What was owed was paid, or a new subscription was made.
+    /// What was owed was paid, or a new subscription was created.
     SubscriptionReactivated,
     /// All stored secrets were sealed anew under another key.
     SecretsResealed,

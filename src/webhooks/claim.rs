@@ -148,7 +148,7 @@ impl Webhooks {
                     warn,
                     error,
                     count = claimed.len(),
-                    "webhook leases can't be given back; they run out"
+                    "webhook leases can't be released; they will expire"
                 );
             }
         }

@@ -183,7 +183,7 @@ impl Dispatcher {
                             self.take(claimed, &bodies);
                         }
                         Err(error) => {
-                            trouble!(error, error, "webhooks that are due can't be looked for");
+                            trouble!(error, error, "due webhooks can't be read");
                             idle = Some(idle_again);
                         }
                     }

@@ -78,7 +78,7 @@ impl Recorder {
                 Err(error @ sqlx::Error::Database(_))
                     if attempted.len() > 1 || is_refusal(&error) =>
                 {
-                    tracing::error!(%error, count = attempted.len(), "webhook attempts were refused by the database; they are written one by one");
+                    tracing::error!(%error, count = attempted.len(), "webhook attempts were rejected by the database; they are written one by one");
                     for one in attempted {
                         self.record_alone(one).await;
                     }
@@ -144,7 +144,7 @@ fn count(attempted: &[Attempted], recorded: i64) {
         note_lost(lost);
         tracing::warn!(
             count = lost,
-            "webhook attempts were not recorded: their leases had run out, or they were taken back"
+            "webhook attempts were not recorded: their leases had expired, or they were withdrawn"
         );
     }
 }

@@ -21,7 +21,7 @@ pub async fn run(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationT
             trouble!(
                 error,
                 error,
-                "mailboxes whose addresses are due can't be found"
+                "mailboxes whose sender addresses are due can't be read"
             );
         }
         if !pause(POLL, &stop).await {

@@ -51,7 +51,7 @@ pub async fn run(billing: Billing, tracker: TaskTracker, stop: CancellationToken
             // There may be more.
             Ok(true) if !stop.is_cancelled() => continue,
             Ok(_) => {}
-            Err(error) => trouble!(error, error, "billing's work can't be looked for"),
+            Err(error) => trouble!(error, error, "billing's queues can't be read"),
         }
         tokio::select! {
             () = billing.woken() => {}
@@ -120,7 +120,7 @@ async fn seldom(billing: &Billing) {
         trouble!(
             error,
             error,
-            "old events of the payment provider can't be forgotten"
+            "old events of the payment provider can't be removed"
         );
     }
 }

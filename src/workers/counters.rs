@@ -20,7 +20,7 @@ pub async fn run(reports: Reports, stop: CancellationToken) {
     loop {
         match round(&reports, &mut spent).await {
             Ok(()) => {}
-            Err(error) => trouble!(error, error, "messages can't be added up"),
+            Err(error) => trouble!(error, error, "message counts can't be aggregated"),
         }
         if !pause(EVERY, &stop).await {
             return;

@@ -113,7 +113,7 @@ impl Named {
             "put what the server's operator has renewed into the file, take out what has expired, and restart"
         };
         if left <= TimeDelta::zero() {
-            tracing::error!(setting, file = file.as_deref(), %expires, "a certificate has expired, and whoever checks it refuses the connection; {advice}");
+            tracing::error!(setting, file = file.as_deref(), %expires, "a certificate has expired, and clients that check it refuse the connection; {advice}");
         } else if left <= NEAR {
             let days = left.num_days();
             tracing::error!(setting, file = file.as_deref(), %expires, days, "a certificate expires within days; {advice}");

@@ -19,7 +19,7 @@ pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdow
             trouble!(
                 error,
                 error,
-                "the lease of this process can't be confirmed; it sends nothing meanwhile"
+                "this process's lease can't be renewed; nothing is sent until it is"
             );
         }
         if keeper.lease().living() != known {
@@ -35,11 +35,11 @@ pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdow
             () = keeper.lease().ended() => {}
             () = nobody_sends.cancelled() => {
                 if let Err(error) = keeper.end().await {
-                    trouble!(warn, error, "the end of this process can't be noted; its lease lapses");
+                    trouble!(warn, error, "the end of this process can't be recorded; its lease will expire");
                 }
                 return;
             }
         }
     }
-    shutdown.fail("another gateway has ended this one, which was not heard of for the length of its lease, and has taken up what it had in hand".to_owned());
+    shutdown.fail("another gateway has ended this one, whose lease had expired, and has taken over its messages".to_owned());
 }

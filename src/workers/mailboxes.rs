@@ -26,18 +26,14 @@ pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: Cancellat
     let mut forgot_at: Option<Instant> = None;
     loop {
         if let Err(error) = mailboxes.store_senders().await {
-            trouble!(error, error, "mailboxes that have sent can't be noted");
+            trouble!(error, error, "mailboxes that have sent can't be recorded");
         }
         if let Err(error) = look(&mailboxes, &places).await {
-            trouble!(
-                error,
-                error,
-                "mailboxes that are due for a look can't be found"
-            );
+            trouble!(error, error, "mailboxes due for a check can't be read");
         }
         if forgot_at.is_none_or(|at| at.elapsed() > FORGET) {
             if let Err(error) = mailboxes.forget_replies().await {
-                trouble!(error, error, "old replies can't be forgotten");
+                trouble!(error, error, "old replies can't be removed");
             }
             forgot_at = Some(Instant::now());
         }
@@ -67,7 +63,7 @@ pub async fn refresh_idle(mailboxes: Mailboxes, stop: CancellationToken) {
             Ok(0) => {}
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => trouble!(error, error, "unused tokens can't be looked for"),
+            Err(error) => trouble!(error, error, "unused tokens can't be read"),
         }
         if !pause(IDLE, &stop).await {
             return;

@@ -20,7 +20,7 @@ pub async fn run(notices: Notices, stop: CancellationToken) {
     loop {
         if forgot_at.is_none_or(|at| at.elapsed() > FORGET) {
             if let Err(error) = notices.forget().await {
-                trouble!(error, error, "old notices can't be forgotten");
+                trouble!(error, error, "old notices can't be removed");
             }
             forgot_at = Some(Instant::now());
         }

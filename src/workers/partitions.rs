@@ -35,7 +35,7 @@ const TELL_EVERY: u32 = 50;
 
 /// The partitions could not be looked after.
 #[derive(Debug, thiserror::Error)]
-#[error("the log's partitions can't be looked after: {0}")]
+#[error("the log's partitions can't be maintained: {0}")]
 pub struct PartitionError(#[from] sqlx::Error);
 
 /// Makes sure, before the first message, that today's partition and the next ones are there.
@@ -61,7 +61,7 @@ pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionE
 pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: CancellationToken) {
     loop {
         if let Err(error) = round(&pool, &clock, retention_days).await {
-            trouble!(error, error, "the log's partitions can't be looked after");
+            trouble!(error, error, "the log's partitions can't be maintained");
         }
         if !pause(EVERY, &stop).await {
             return;

@@ -20,11 +20,7 @@ pub async fn run(refusals: Refusals, stop: CancellationToken) {
     loop {
         let goes_on = pause(EVERY, &stop).await;
         if let Err(error) = refusals.write().await {
-            trouble!(
-                warn,
-                error,
-                "refusals can't be written; they are kept for the next time"
-            );
+            trouble!(warn, error, "refusals can't be written yet; they are kept");
         }
         if !goes_on {
             return;

@@ -28,7 +28,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
                 trouble!(
                     error,
                     error,
-                    "messages that wait for a subscription can't be looked for"
+                    "messages waiting for a subscription can't be read"
                 );
             }
             taken_over_at = Some(Instant::now());
@@ -37,13 +37,17 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             providers.drop_idle_connections();
             recover(&sending, Left::Nobody).await;
             if let Err(error) = sending.recover_forgotten().await {
-                trouble!(error, error, "messages in hand can't be looked for");
+                trouble!(error, error, "messages in progress can't be read");
             }
             if let Err(error) = sending.forget_keys().await {
-                trouble!(error, error, "old idempotency keys can't be forgotten");
+                trouble!(error, error, "old idempotency keys can't be removed");
             }
             if let Err(error) = sending.fold_usage().await {
-                trouble!(error, error, "what waits for each app can't be added up");
+                trouble!(
+                    error,
+                    error,
+                    "the waiting mail of each app can't be counted"
+                );
             }
             recovered_at = Some(Instant::now());
         }
@@ -52,7 +56,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             // There may be more, and places are given back one by one.
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
-            Err(error) => trouble!(error, error, "due messages can't be looked for"),
+            Err(error) => trouble!(error, error, "due messages can't be read"),
         }
         if !pause(POLL, &stop).await {
             return;
@@ -80,12 +84,7 @@ async fn recover(sending: &Sending, left: Left) {
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                trouble!(
-                    error,
-                    error,
-                    ?left,
-                    "abandoned messages can't be looked for"
-                );
+                trouble!(error, error, ?left, "abandoned messages can't be read");
                 return;
             }
         }

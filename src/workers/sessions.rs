@@ -22,7 +22,7 @@ pub async fn run(pool: PgPool, accounts: Accounts, stop: CancellationToken) {
         tokio::select! {
             ended = listen(&pool, &accounts) => {
                 if let Err(error) = ended {
-                    trouble!(warn, error, "deleted apps can't be listened for; trying again");
+                    trouble!(warn, error, "can't listen for deleted apps; trying again");
                 }
             }
             () = stop.cancelled() => return,

@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_mins(1);
 pub async fn run(mailboxes: Mailboxes, stop: CancellationToken) {
     loop {
         if let Err(error) = mailboxes.forget_lapsed_links(&stop).await {
-            trouble!(error, error, "lapsed connect links can't be removed");
+            trouble!(error, error, "expired connect links can't be removed");
         }
         if !pause(EVERY, &stop).await {
             return;

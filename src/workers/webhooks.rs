@@ -19,7 +19,7 @@ pub async fn run(pool: PgPool, webhooks: Webhooks, stop: CancellationToken) {
         tokio::select! {
             ended = listen(&pool, &webhooks) => {
                 if let Err(error) = ended {
-                    trouble!(warn, error, "new webhooks can't be listened for; trying again");
+                    trouble!(warn, error, "can't listen for new webhooks; trying again");
                 }
             }
             () = stop.cancelled() => return,

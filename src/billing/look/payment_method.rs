@@ -39,7 +39,7 @@ pub(super) async fn has_payment_method(
     if set {
         tracing::info!(
             subscription_id = subscription.id,
-            "the payment method that was entered pays from now on"
+            "the new payment method is the default from now on"
         );
     }
     Ok(set)

@@ -183,7 +183,7 @@ impl GmailApi {
     fn tell_operator(&self, account: &Account, verdict: &Verdict) {
         metrics::counter!("mailgate_provider_switched_off_total", "plugin" => self.plugin.as_str())
             .increment(1);
-        tracing::error!(credential_id = %account.credential, plugin = %self.plugin, ?verdict, "Gmail's interface is not switched on for the OAuth client's project: enable the Gmail API in the Google Cloud console; mail waits until then");
+        tracing::error!(credential_id = %account.credential, plugin = %self.plugin, ?verdict, "the Gmail API is not enabled for the OAuth client's project: enable the Gmail API in the Google Cloud console; mail waits until then");
     }
 }
 

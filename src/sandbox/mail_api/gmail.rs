@@ -111,7 +111,7 @@ async fn take(api: &MailApi, headers: &HeaderMap, mime: &[u8]) -> Response {
             (StatusCode::OK, Json(body)).into_response()
         }
         Err(failure) => {
-            tracing::error!(error = %failure, "the sandbox can't keep a message");
+            tracing::error!(error = %failure, "the sandbox can't store a message");
             error(503, "backendError", "Backend Error")
         }
     }

@@ -117,7 +117,7 @@ async fn keep(api: &MailApi, mailbox: &str, mime: &[u8]) -> Response {
     match api.take(mailbox, mime).await {
         Ok(_) => StatusCode::ACCEPTED.into_response(),
         Err(failure) => {
-            tracing::error!(error = %failure, "the sandbox can't keep a message");
+            tracing::error!(error = %failure, "the sandbox can't store a message");
             error(503, "ErrorServerBusy", "The server is busy.")
         }
     }

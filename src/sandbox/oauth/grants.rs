@@ -117,7 +117,9 @@ impl Grants {
             }
             match serde_json::from_slice::<Grant>(&fs::read(&path)?) {
                 Ok(grant) => given.insert(grant),
-                Err(error) => tracing::warn!(%error, "a sandbox grant is unreadable and skipped"),
+                Err(error) => {
+                    tracing::warn!(%error, "a sandbox grant can't be read and is skipped");
+                }
             }
         }
         Ok(Self {

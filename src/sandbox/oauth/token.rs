@@ -51,7 +51,7 @@ impl From<Repeated> for TokenError {
 impl From<AuthorizationError> for TokenError {
     fn from(error: AuthorizationError) -> Self {
         tracing::error!(%error, "the sandbox's authorization server failed");
-        Self::new("server_error", "the log of mailgate says how")
+        Self::new("server_error", "see mailgate's log for the reason")
     }
 }
 

@@ -165,7 +165,7 @@ async fn what_is_in_hand_is_answered_before_the_end() {
                 .await;
             serve.signal("TERM").await;
             // The doors close while the two are still under way.
-            serve.logged("finishing what is in hand").await;
+            serve.logged("finishing the work in progress").await;
             gateway
                 .eventually("closed doors", async |_| {
                     TcpStream::connect(addresses.http).await.is_err()
@@ -205,7 +205,7 @@ async fn a_second_signal_ends_at_once() {
         .unwrap()
         .unwrap();
     serve.signal("TERM").await;
-    serve.logged("finishing what is in hand").await;
+    serve.logged("finishing the work in progress").await;
     still_running(&mut serve).await;
     serve.signal("TERM").await;
     let status = serve.end(END).await;

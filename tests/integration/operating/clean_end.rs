@@ -19,7 +19,7 @@ async fn readyz_says_so_before_the_doors_close() {
     let addresses = serve.ready().await;
     let began = Instant::now();
     serve.signal("TERM").await;
-    serve.logged("finishing what is in hand").await;
+    serve.logged("finishing the work in progress").await;
     let response = http_client()
         .get(format!("http://{}/readyz", addresses.http))
         .send()
@@ -56,7 +56,7 @@ async fn a_message_in_the_midst_of_data_comes_to_its_end() {
         .write(b"From: ada@sandbox.example\r\nSubject: half")
         .await;
     serve.signal("TERM").await;
-    serve.logged("finishing what is in hand").await;
+    serve.logged("finishing the work in progress").await;
     gateway
         .eventually("a closed door", async |_| {
             TcpStream::connect(addresses.starttls).await.is_err()
@@ -173,7 +173,7 @@ async fn what_is_under_way_stays_held_to_the_end() {
         .unwrap()
         .unwrap();
     serve.signal("TERM").await;
-    serve.logged("finishing what is in hand").await;
+    serve.logged("finishing the work in progress").await;
     // As if the end had taken most of the lease already: nobody else may take the message over.
     let holder = stored(&gateway).await.1.expect("it is in hand");
     sqlx::query("UPDATE gateways SET lease_until = now() WHERE id = $1")

@@ -81,9 +81,9 @@ async fn each_line_of_a_request_has_its_id_and_a_failed_one_has_one_line() {
 /// Loops that each would say for themselves that the database is away.
 const SILENT: [&str; 4] = [
     "due notices can't be sent",
-    "due messages can't be looked for",
-    "webhooks that are due can't be looked for",
-    "deleted apps can't be listened for; trying again",
+    "due messages can't be read",
+    "due webhooks can't be read",
+    "can't listen for deleted apps; trying again",
 ];
 
 #[tokio::test(flavor = "multi_thread")]

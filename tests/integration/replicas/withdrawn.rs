@@ -66,7 +66,7 @@ async fn what_a_caller_was_told_elsewhere_is_not_taken_back() {
     );
     line.open();
     deaf.logged(
-        "a message is not taken back: its sender asked again, and was told that it is queued",
+        "a message is not withdrawn: its sender asked again, and was answered that it is queued",
     )
     .await;
     assert_eq!((gateway.spooled().await, keys(&gateway).await), (1, 1));

@@ -293,7 +293,7 @@ impl GmailApi {
             }
         }
         if next_page.is_some() {
-            tracing::info!(credential_id = %account.credential, "an inbox holds more than one look reads; only the newest messages are looked at");
+            tracing::info!(credential_id = %account.credential, "an inbox has more new messages than one check reads; only the newest are checked");
         }
         // Lists begin with the newest.
         ids.reverse();

@@ -115,7 +115,7 @@ impl Graph {
         };
         let found = self.is_among_sent(account, id, patience).await;
         found.unwrap_or_else(|error| {
-            tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be looked into");
+            tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be read");
             false
         })
     }

@@ -136,7 +136,7 @@ impl Graph {
             let page = match self.page(account, &address, may_begin_anew).await? {
                 Asked::Page(page) => page,
                 Asked::Lost => {
-                    tracing::info!(credential_id = %account.credential, "the inbox is read anew: its place was lost");
+                    tracing::info!(credential_id = %account.credential, "the inbox is read from the start: its position was lost");
                     address = self.beginning(since);
                     may_begin_anew = false;
                     continue;

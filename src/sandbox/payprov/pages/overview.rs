@@ -67,7 +67,7 @@ pub(in crate::sandbox::payprov) async fn show(State(provider): State<PaymentProv
 fn body(ledger: &Ledger) -> String {
     let mut body = String::from(
         "<p>This is the sandbox payment provider on your own machine: no money moves. Press a button, and the gateway \
-         is told as it would be by the real one. <a href=\"/\">The mail that arrived</a> shows what it then writes to \
+         receives the events that the real one would send. <a href=\"/\">The mail that arrived</a> shows the notices to \
          the subscriber.</p>",
     );
     if ledger.customers.is_empty() {
@@ -132,14 +132,14 @@ fn subscriptions(ledger: &Ledger, customer: &Customer) -> String {
 fn events(ledger: &Ledger) -> String {
     let mut list = String::from("<h2>What happened, newest first</h2><ul class=\"card\">");
     for event in ledger.events.iter().rev().take(SHOWN_EVENTS) {
-        let told = if ledger.waiting.contains(&event.id) {
-            "the gateway has not taken it yet"
+        let state = if ledger.waiting.contains(&event.id) {
+            "not delivered to the gateway yet"
         } else {
-            "told"
+            "delivered"
         };
         let _ = write!(
             list,
-            "<li><code>{kind}</code> <small>{date} · {told}</small></li>",
+            "<li><code>{kind}</code> <small>{date} · {state}</small></li>",
             kind = escaped(&event.kind),
             date = moment(event.created),
         );
