@@ -18,7 +18,7 @@ use sqlx::PgPool;
 
 use crate::config::{Limits, PayprovSettings};
 use crate::storage::apps;
-use crate::storage::gathered::Gathered;
+use crate::storage::batch_loader::BatchLoader;
 use crate::storage::known::Known;
 use crate::types::clock::SharedClock;
 use crate::types::seal::SealKeys;
@@ -91,7 +91,7 @@ impl Accounts {
         limits: &Limits,
         payprov: Option<&PayprovSettings>,
     ) -> Self {
-        let by_send_key = Gathered::new(pool.clone(), |connection, keys| {
+        let by_send_key = BatchLoader::new(pool.clone(), |connection, keys| {
             Box::pin(apps::find_by_send_keys(connection, keys))
         });
         Self {

@@ -2,12 +2,11 @@
 //! on a subscription is final: what is stored here is what the last look at the provider has seen.
 
 mod apply;
-mod away;
+mod backoff;
 mod end;
 mod hosted;
 mod jobs;
 pub mod lifecycle;
-mod look;
 pub mod notices;
 mod provision;
 mod quantity;
@@ -15,11 +14,12 @@ mod reactivate;
 mod receive;
 mod status;
 mod sweep;
+mod sync;
 
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use look::fuzzing::billing_looks;
-#[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use receive::fuzzing::billing_events;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use sync::fuzzing::billing_looks;
 
 use std::sync::Arc;
 
@@ -115,10 +115,6 @@ pub struct Billing {
 impl Billing {
     /// Over a database; without settings of a payment provider nothing is billed. What costs money runs on
     /// `tracker`, so that no caller who goes away leaves it half done.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovClientError`].
     pub fn new(
         pool: PgPool,
         clock: SharedClock,

@@ -34,7 +34,7 @@ use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
 use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
-use crate::rest::{Doors, Strangers, Visits, router, strangers};
+use crate::rest::{AppState, Strangers, Visits, router, strangers};
 use crate::sending::budget::in_flight;
 use crate::sending::quota::Quota;
 use crate::sending::{self, Sending};
@@ -206,7 +206,7 @@ pub async fn start_on(
     let base_url = base_url(settings.http_base_url, http_address);
     let strangers = strangers(limits.unauthenticated_bytes);
     let refusals = keep_refusals(&pool, &clock, shutdown);
-    let doors = Doors {
+    let state = AppState {
         readiness: watch_database(&pool, shutdown),
         accounts: accounts.clone(),
         billing: billing.clone(),
@@ -229,7 +229,7 @@ pub async fn start_on(
         webhooks: webhooks.clone(),
     };
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
-    let routes = router(doors, settings.http_request);
+    let routes = router(state, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = Submission {

@@ -5,7 +5,7 @@ use crate::billing::notices::fuzzing::notice_texts;
 use crate::billing::{billing_events, billing_looks};
 use crate::config::fuzzing::settings;
 use crate::providers::egress::fuzzing::web_addresses;
-use crate::providers::mail::addressed::fuzzing::addressed_message;
+use crate::providers::mail::bcc_from_envelope::fuzzing::addressed_message;
 use crate::providers::mail::gmail::gmail_answers;
 use crate::providers::mail::graph::{graph_answers, graph_draft};
 use crate::providers::mail::imap::fuzzing::imap_responses;

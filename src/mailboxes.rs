@@ -2,18 +2,18 @@
 //! them.
 
 mod addresses;
-mod ask;
 mod authorize;
-mod choose;
 mod complete;
 mod connect;
 mod connect_session;
 mod delete_app;
 mod disconnect;
 mod idle;
+mod read;
 mod replies;
 mod revoke;
 mod scopes;
+mod select;
 mod token;
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{MailboxSettings, PluginSettings};
 use crate::providers::mail::MailProviders;
-use crate::storage::gathered::Gathered;
+use crate::storage::batch_loader::BatchLoader;
 use crate::storage::known::Known;
 use crate::storage::mailboxes;
 use crate::types::clock::SharedClock;
@@ -36,11 +36,11 @@ pub use crate::storage::mailboxes::{
     Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
 };
 pub use addresses::PLACES as ADDRESS_PLACES;
-pub use ask::AskError;
 pub use authorize::{BeginError, ConnectLink, LinkOrigin};
 pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};
+pub use read::MailboxReadError;
 pub use replies::PLACES as REPLY_PLACES;
 use replies::Senders;
 use token::Flights;
@@ -75,7 +75,7 @@ impl Mailboxes {
         tracker: TaskTracker,
         settings: Arc<MailboxSettings>,
     ) -> Self {
-        let wanted = Gathered::new(pool.clone(), |connection, wanted| {
+        let wanted = BatchLoader::new(pool.clone(), |connection, wanted| {
             Box::pin(mailboxes::find_wanted(connection, wanted))
         });
         Self {

@@ -86,10 +86,6 @@ pub enum OperatorError {
 }
 
 /// Runs one action and prints what came of it.
-///
-/// # Errors
-///
-/// [`OperatorError`].
 pub async fn run(
     action: &SubscriberAction,
     json: bool,

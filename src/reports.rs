@@ -59,10 +59,6 @@ const SLUG_LENGTH: usize = 69;
 
 impl AppReference {
     /// Reads a UUID in its usual form, or a slug.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidAppReference`].
     pub fn parse(text: &str) -> Result<Self, InvalidAppReference> {
         let is_slug = (1..=SLUG_LENGTH).contains(&text.len())
             && (text.bytes()).all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));

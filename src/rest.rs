@@ -61,6 +61,6 @@ mod whole_body;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use send::fuzzing::send_request;
 
-pub use router::{Doors, openapi_json, router};
+pub use router::{AppState, openapi_json, router};
 pub use stranger::{Crowded, Stranger, Strangers, strangers};
 pub use visits::Visits;

@@ -6,14 +6,15 @@ pub mod budget;
 mod facts;
 mod gate;
 mod hand_over;
-mod held;
 pub mod idempotency;
+mod in_flight;
 pub mod journal;
 mod keeper;
 mod leaving;
 mod minimal;
 mod outcome;
 mod pace;
+mod persist;
 mod pipeline;
 pub mod prepared;
 pub mod quota;
@@ -23,7 +24,6 @@ mod spooled;
 mod submit;
 pub mod submitted;
 mod verify;
-mod write;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -44,7 +44,7 @@ use crate::types::lease::Lease;
 
 use budget::Budget;
 pub use gate::Blocked;
-use held::Held;
+use in_flight::InFlight;
 use journal::Journal;
 pub use keeper::{LeaseKeeper, begin};
 pub use outcome::{Answer, Outcome, Receipt};
@@ -88,7 +88,7 @@ pub struct Sending {
     /// Places for attempts of stored messages.
     retries: Arc<Semaphore>,
     /// What this process works on.
-    held: Held,
+    held: InFlight,
     /// What it seemed to have in hand and not to work on when it looked last.
     forgotten: Arc<Mutex<HashSet<LogId>>>,
     lease: Lease,
@@ -123,7 +123,7 @@ impl Sending {
     ) -> Self {
         let nobody_sends = CancellationToken::new();
         Self {
-            held: Held::default(),
+            held: InFlight::default(),
             forgotten: Arc::default(),
             _sends: Arc::new(nobody_sends.clone().drop_guard()),
             nobody_sends,

@@ -3,6 +3,7 @@
 
 pub mod apps;
 pub mod audit_entries;
+pub mod batch_loader;
 pub mod billing_jobs;
 pub mod billing_notices;
 pub mod deleted_apps;
@@ -11,7 +12,6 @@ pub mod email_counters;
 pub mod email_logs;
 pub mod end_users;
 pub mod gateways;
-pub mod gathered;
 pub mod idempotency_keys;
 pub mod journal;
 pub mod known;

@@ -20,11 +20,11 @@ mod used_links;
 mod webhooks;
 
 pub use addresses::run as read_addresses;
-pub use billing::run as bill;
+pub use billing::run as billing_loop;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
-pub use counters::run as add_up;
+pub use counters::run as fold_counters;
 pub use database::run as watch_database;
-pub use deleted_apps::run as remove_traces;
+pub use deleted_apps::run as purge_deleted_apps;
 pub use expiry::{Certificates, run as watch_certificates};
 pub use gauges::run as measure;
 pub use lease::run as keep_lease;

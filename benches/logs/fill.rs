@@ -72,8 +72,8 @@ pub async fn fill(log: &Log, rows: u64) -> Outcome<()> {
         }
         day = day + Days::new(1);
     }
-    log.reports.add_up().await?;
-    log.reports.give_back().await?;
+    log.reports.fold_counters().await?;
+    log.reports.release().await?;
     settle(&log.pool).await?;
     eprintln!(
         "\rbench-logs: {rows} rows and their counters in {:.0} s",

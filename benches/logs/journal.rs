@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
-use mailgate::storage::pool::OwnConnection;
+use mailgate::storage::pool::DedicatedConnection;
 use mailgate::storage::spool::{Attempt, Closing, Opening};
 use mailgate::storage::{gateways, journal};
 use mailgate::types::ids::{AppId, CredentialId, GatewayId, LogId};
@@ -138,13 +138,17 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
             }
             loop {
                 tokio::time::sleep(Duration::from_secs(1)).await;
-                if reports.add_up().await.is_ok_and(|added| added > 1_000) {
-                    drop(reports.give_back().await);
+                if reports
+                    .fold_counters()
+                    .await
+                    .is_ok_and(|added| added > 1_000)
+                {
+                    drop(reports.release().await);
                 }
             }
         }
     });
-    let mut connection = OwnConnection::new(log.pool.clone());
+    let mut connection = DedicatedConnection::new(log.pool.clone());
     let gateway = GatewayId::at(Utc::now());
     connection
         .run(async |connection| gateways::begin(connection, gateway).await)
@@ -177,7 +181,7 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
 
 /// Messages come in and end, in two commits as in the gateway.
 async fn commit(
-    connection: &mut OwnConnection,
+    connection: &mut DedicatedConnection,
     gateway: GatewayId,
     apps: &[AppId],
     next: &mut u32,

@@ -51,10 +51,6 @@ impl Trail {
     }
 
     /// Records a change within the caller's transaction. An app must still be there.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn record(
         &mut self,
         connection: &mut PgConnection,
@@ -76,10 +72,6 @@ impl Trail {
     }
 
     /// Commits the changes, and logs them.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn commit(self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
         transaction.commit().await?;
         for line in self.lines {

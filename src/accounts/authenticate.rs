@@ -39,10 +39,6 @@ impl Accounts {
     }
 
     /// The subscriber that the secret opens at this moment.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthenticateError`].
     pub async fn subscriber_by_api_secret(
         &self,
         secret: &PresentedKey,

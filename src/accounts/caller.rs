@@ -62,12 +62,8 @@ impl Accounts {
 
     /// The app that a key opens at this moment, with its subscriber's status: a key that was renewed or whose app
     /// was deleted since opens nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthenticateError`].
     pub async fn caller(&self, key: &PresentedKey) -> Result<Caller, AuthenticateError> {
-        let app = self.by_send_key.ask(&key.digests).await?;
+        let app = self.by_send_key.load(&key.digests).await?;
         Ok(Caller {
             key: key.clone(),
             app: app.ok_or(AuthenticateError::Wrong)?,
@@ -76,10 +72,6 @@ impl Accounts {
     }
 
     /// Asks once more where what is known of a caller is not of this call.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthenticateError`].
     pub async fn prove(&self, caller: &mut Caller) -> Result<(), AuthenticateError> {
         if !caller.is_proven {
             *caller = self.caller(&caller.key).await?;

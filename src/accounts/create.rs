@@ -104,10 +104,6 @@ impl AppFields {
 impl Accounts {
     /// Creates a subscriber, within the caller's transaction. Where subscribers are billed, a worker
     /// makes its subscription once that is committed.
-    ///
-    /// # Errors
-    ///
-    /// [`CreateError`].
     pub async fn create_subscriber(
         &self,
         connection: &mut PgConnection,
@@ -139,10 +135,6 @@ impl Accounts {
     }
 
     /// Creates a subscriber.
-    ///
-    /// # Errors
-    ///
-    /// [`CreateError`].
     pub async fn sign_up(
         &self,
         label: &str,
@@ -159,10 +151,6 @@ impl Accounts {
     }
 
     /// Creates an app of a subscriber.
-    ///
-    /// # Errors
-    ///
-    /// [`CreateError`].
     pub async fn create_own_app(
         &self,
         subscriber: SubscriberId,
@@ -181,10 +169,6 @@ impl Accounts {
 
     /// Creates an app, within the caller's transaction. Namesakes get a slug with a suffix. Its
     /// `webhook_url` is told, when it has one: no configuration can be there yet.
-    ///
-    /// # Errors
-    ///
-    /// [`CreateError`].
     pub async fn create_app(
         &self,
         connection: &mut PgConnection,

@@ -28,10 +28,6 @@ pub enum ChangeError {
 
 impl Accounts {
     /// The subscriber's apps, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn apps(
         &self,
         subscriber: SubscriberId,
@@ -43,10 +39,6 @@ impl Accounts {
     }
 
     /// The subscriber's app with this pushable key; another's is not found.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn own_app(
         &self,
         subscriber: SubscriberId,
@@ -129,10 +121,6 @@ impl Accounts {
     }
 
     /// All subscribers, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn subscribers(&self) -> Result<Vec<Subscriber>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         subscribers::list(&mut connection).await
@@ -140,10 +128,6 @@ impl Accounts {
 
     /// Removes a subscriber with its apps and its audit trail; `false` when there was none. What they left
     /// in the log is removed later, and where it is billed, a worker ends its subscription.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn delete_subscriber(
         &self,
         id: SubscriberId,

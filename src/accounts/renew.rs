@@ -31,10 +31,6 @@ pub enum RenewError {
 
 impl Accounts {
     /// A new API secret. With `presented` only if that is still the one in use.
-    ///
-    /// # Errors
-    ///
-    /// [`RenewError`].
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
@@ -65,10 +61,6 @@ impl Accounts {
     }
 
     /// A new send key; the app's endpoints are told.
-    ///
-    /// # Errors
-    ///
-    /// [`RenewError`].
     pub async fn renew_send_key(&self, app: AppId, author: Author) -> Result<SendKey, RenewError> {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
@@ -86,10 +78,6 @@ impl Accounts {
     }
 
     /// A new secret for the app's `webhook_url`; what waits to be delivered there is signed with it too.
-    ///
-    /// # Errors
-    ///
-    /// [`RenewError`].
     pub async fn renew_webhook_secret(
         &self,
         app: AppId,
@@ -109,10 +97,6 @@ impl Accounts {
     }
 
     /// A new pushable key; connect links with the old one are dead.
-    ///
-    /// # Errors
-    ///
-    /// [`RenewError`].
     pub async fn renew_pushable_key(
         &self,
         app: AppId,

@@ -78,10 +78,6 @@ impl Accounts {
     }
 
     /// Ends the sessions of apps that are gone from the database: for when an announcement was missed.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn end_orphaned_sessions(&self) -> Result<(), sqlx::Error> {
         let apps: Vec<AppId> = self.sessions.by_app().keys().copied().collect();
         if apps.is_empty() {

@@ -43,10 +43,6 @@ pub struct AppCredentials {
 impl Accounts {
     /// Opens one stored secret, if there is any: with other sealing keys than the database's own,
     /// every key would look like a wrong one.
-    ///
-    /// # Errors
-    ///
-    /// [`ShowError`].
     pub async fn check_seal_keys(&self) -> Result<(), ShowError> {
         let newest = {
             let mut connection = self.pool.acquire().await?;
@@ -59,10 +55,6 @@ impl Accounts {
     }
 
     /// The credentials of an app as they are now; `None` when there is no such app.
-    ///
-    /// # Errors
-    ///
-    /// [`ShowError`].
     pub async fn app_credentials(&self, app: AppId) -> Result<Option<AppCredentials>, ShowError> {
         let row = {
             let mut connection = self.pool.acquire().await?;
@@ -98,20 +90,12 @@ impl Accounts {
     }
 
     /// An app's send key, for its subscriber; `None` when the app is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`ShowError`].
     pub async fn send_key(&self, app: AppId) -> Result<Option<SendKey>, ShowError> {
         let credentials = self.app_credentials(app).await?;
         Ok(credentials.map(|credentials| credentials.send_key))
     }
 
     /// What an app's `webhook_url` is signed with, for its subscriber; `None` when the app is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`ShowError`].
     pub async fn webhook_secret(&self, app: AppId) -> Result<Option<WebhookSecret>, ShowError> {
         let sealed = {
             let mut connection = self.pool.acquire().await?;

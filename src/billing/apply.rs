@@ -4,12 +4,12 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 
-use super::away::LEASE;
+use super::backoff::LEASE;
 use super::lifecycle::{Effect, Trigger, transition};
-use super::look::{Hint, Look, Seen};
 use super::receive::{
     CREATED, PAYMENT_ACTION_REQUIRED, PAYMENT_FAILED, TRIAL_WILL_END, is_of_card,
 };
+use super::sync::{Hint, ProviderSnapshot, SyncRun};
 use super::{Billing, BillingError};
 use crate::storage::billing_notices;
 use crate::storage::outage::trouble;
@@ -31,10 +31,6 @@ const BATCH: i64 = 1_000;
 
 impl Billing {
     /// Takes up some events that are due.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn claim_events(&self, limit: usize) -> Result<Vec<StoredEvent>, sqlx::Error> {
         if !self.is_configured() {
             return Ok(Vec::new());
@@ -75,7 +71,7 @@ impl Billing {
             if given_up {
                 payprov_events::settle(&mut connection, id, EventState::Failed).await
             } else {
-                let again = self.again(event.attempts, &error);
+                let again = self.next_attempt_at(event.attempts, &error);
                 payprov_events::postpone(&mut connection, id, again).await
             }
         };
@@ -144,7 +140,7 @@ impl Billing {
         &self,
         connection: &mut PgConnection,
         before: &Account,
-        look: &Look,
+        look: &SyncRun,
         event: &StoredEvent,
     ) -> Result<(), BillingError> {
         let now = self.clock.now();
@@ -178,10 +174,6 @@ impl Billing {
     }
 
     /// Forgets events that are older than the log is kept.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn forget_events(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - TimeDelta::days(self.retention_days.into());
         let mut connection = self.pool.acquire().await?;
@@ -199,7 +191,7 @@ fn concerns(event: &StoredEvent, account: &Account) -> bool {
 
 /// What an event brings beside the status, if what it tells of is still so: an invoice that was paid
 /// meanwhile, or a trial that is over, is nothing to be told of.
-fn trigger(event: &StoredEvent, seen: &Seen, now: DateTime<Utc>) -> Option<Trigger> {
+fn trigger(event: &StoredEvent, seen: &ProviderSnapshot, now: DateTime<Utc>) -> Option<Trigger> {
     let failed = seen.failed_invoice.as_ref().map(|invoice| &invoice.id);
     let is_open = failed.is_some() && failed == event.invoice_id.as_ref();
     match event.kind.as_str() {
@@ -215,7 +207,7 @@ fn trigger(event: &StoredEvent, seen: &Seen, now: DateTime<Utc>) -> Option<Trigg
     }
 }
 
-fn notice(effect: Effect, seen: &Seen) -> Option<Notice> {
+fn notice(effect: Effect, seen: &ProviderSnapshot) -> Option<Notice> {
     let amount_due = || {
         let invoice = seen.failed_invoice.as_ref()?;
         Some(AmountDue {

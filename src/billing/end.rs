@@ -22,10 +22,6 @@ pub struct Cancelled {
 impl Billing {
     /// Lets a subscription end with its period; until then all stays as it is. It runs to its end though the
     /// caller goes away.
-    ///
-    /// # Errors
-    ///
-    /// [`BillingError`].
     pub async fn cancel(
         &self,
         subscriber: SubscriberId,

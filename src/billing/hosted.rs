@@ -12,10 +12,6 @@ use crate::types::subscription::{SendingPermission, sending_permission};
 impl Billing {
     /// A page on which a payment method is entered. It leads back to `portal_url` with
     /// `payment=updated`, and without that when it was left.
-    ///
-    /// # Errors
-    ///
-    /// [`BillingError`].
     pub async fn checkout_setup(
         &self,
         subscriber: SubscriberId,
@@ -35,10 +31,6 @@ impl Billing {
     }
 
     /// The provider's customer portal, for subscriptions in good standing.
-    ///
-    /// # Errors
-    ///
-    /// [`BillingError`].
     pub async fn portal(
         &self,
         subscriber: SubscriberId,

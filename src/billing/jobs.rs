@@ -2,7 +2,7 @@
 
 use tracing::Instrument as _;
 
-use super::away::LEASE;
+use super::backoff::LEASE;
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::{self, Job, JobKind};
 use crate::storage::outage::trouble;
@@ -13,10 +13,6 @@ const MISSING: i64 = 1_000;
 
 impl Billing {
     /// Takes up some work that is due.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn claim_jobs(&self, limit: usize) -> Result<Vec<Job>, sqlx::Error> {
         if !self.is_configured() {
             return Ok(Vec::new());
@@ -48,7 +44,7 @@ impl Billing {
                 }
                 Err(error) => {
                     trouble!(warn, error, subscriber_id = %subscriber, kind, attempts = job.attempts, "a billing job failed and will be retried");
-                    let again = self.again(job.attempts, error);
+                    let again = self.next_attempt_at(job.attempts, error);
                     billing_jobs::postpone(&mut connection, &job, again).await
                 }
             }
@@ -88,10 +84,6 @@ impl Billing {
     }
 
     /// Notes that there is work for subscribers who have no subscription yet.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn find_unbilled(&self) -> Result<(), sqlx::Error> {
         if !self.is_configured() {
             return Ok(());

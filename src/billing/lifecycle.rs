@@ -85,10 +85,6 @@ impl Display for NoTransition {
 }
 
 /// What `trigger` does to a subscription that stands as `from`.
-///
-/// # Errors
-///
-/// [`NoTransition`].
 #[expect(clippy::match_same_arms, reason = "each arm is a row of the table")]
 pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransition> {
     use Effect as E;

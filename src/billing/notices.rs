@@ -71,10 +71,6 @@ impl Notices {
     }
 
     /// Sends some of those that are due; answers how many it took up.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn send_due(&self) -> Result<usize, sqlx::Error> {
         let now = self.clock.now();
         let patience = self
@@ -91,10 +87,6 @@ impl Notices {
     }
 
     /// Forgets what was settled long ago.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - KEPT;
         loop {

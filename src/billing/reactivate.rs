@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use tracing::Instrument as _;
 
-use super::away::LEASE;
+use super::backoff::LEASE;
 use super::lifecycle::{Effect, State, Trigger, transition};
-use super::look::Seen;
+use super::sync::ProviderSnapshot;
 use super::{Billing, BillingError};
 use crate::providers::payprov::objects::Reference;
 use crate::providers::payprov::{Beginning, PayprovError};
@@ -122,7 +122,11 @@ impl Billing {
     }
 
     /// Makes the payment method that was entered last the one that pays; `false` when there is none.
-    async fn use_payment_method(&self, customer: &str, seen: &Seen) -> Result<bool, BillingError> {
+    async fn use_payment_method(
+        &self,
+        customer: &str,
+        seen: &ProviderSnapshot,
+    ) -> Result<bool, BillingError> {
         let client = &self.payprov()?.client;
         let known = client.customer(customer).await?;
         let Some(newest) = client.newest_payment_method(customer).await? else {
@@ -147,7 +151,11 @@ impl Billing {
         Ok(true)
     }
 
-    async fn pay_open_invoices(&self, customer: &str, seen: &Seen) -> Result<(), BillingError> {
+    async fn pay_open_invoices(
+        &self,
+        customer: &str,
+        seen: &ProviderSnapshot,
+    ) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
         let subscription = &seen.subscription.id;
         for invoice in client.open_invoices(customer, subscription).await? {

@@ -39,10 +39,6 @@ pub struct LiveSubscription {
 
 impl Billing {
     /// How a subscriber's subscription stands; the provider is not asked.
-    ///
-    /// # Errors
-    ///
-    /// [`BillingError`].
     pub async fn standing(&self, subscriber: SubscriberId) -> Result<Standing, BillingError> {
         let account = {
             let mut connection = self.pool.acquire().await?;
@@ -53,10 +49,6 @@ impl Billing {
     }
 
     /// The subscription as the provider has it now, and whether the subscriber is billed at all.
-    ///
-    /// # Errors
-    ///
-    /// [`BillingError`].
     pub async fn live(
         &self,
         subscriber: SubscriberId,

@@ -14,10 +14,6 @@ const AGAIN: TimeDelta = TimeDelta::minutes(5);
 
 impl Billing {
     /// Takes up some subscribers whose subscription is due for a look.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn claim_due_looks(&self, limit: usize) -> Result<Vec<SubscriberId>, sqlx::Error> {
         if !self.is_configured() {
             return Ok(Vec::new());
@@ -29,7 +25,7 @@ impl Billing {
     }
 
     /// Looks at a subscription that was taken up.
-    pub async fn work_look(&self, subscriber: SubscriberId) {
+    pub async fn work_sync(&self, subscriber: SubscriberId) {
         match self.look(subscriber).await {
             Ok(_) | Err(BillingError::Gone) => {}
             Err(error) => {

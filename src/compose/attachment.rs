@@ -46,10 +46,6 @@ pub struct Filename(String);
 
 impl Filename {
     /// Checks a name.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidFilename`].
     pub fn new(name: String) -> Result<Self, InvalidFilename> {
         if name.is_empty() {
             Err(InvalidFilename::Empty)
@@ -116,10 +112,6 @@ pub struct ContentId(String);
 impl ContentId {
     /// Checks a Content-ID, which comes without its angle brackets. One without an `@` is taken too: HTML
     /// is full of them.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidContentId`].
     pub fn new(id: String) -> Result<Self, InvalidContentId> {
         let is_id = (1..=CONTENT_ID_LENGTH).contains(&id.len())
             && id.bytes().all(|byte| {

@@ -92,10 +92,6 @@ pub struct CustomHeader {
 
 impl CustomHeader {
     /// A header by its name and its text; spaces around the text are nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidHeader`].
     pub fn new(name: &str, value: &str) -> Result<Self, InvalidHeader> {
         // ftext (RFC 5322 §3.6.8).
         let is_name = (1..=NAME_LENGTH).contains(&name.len())

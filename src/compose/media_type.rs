@@ -37,10 +37,6 @@ impl Default for MediaType {
 
 impl MediaType {
     /// Reads `type/subtype`, with parameters or without.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidMediaType`].
     pub fn parse(text: &str) -> Result<Self, InvalidMediaType> {
         if text.len() > LENGTH || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return Err(InvalidMediaType::Form);

@@ -43,7 +43,7 @@ pub(super) fn start_billing(
     )?;
     shutdown.spawn_vital(
         "billing",
-        workers::bill(billing.clone(), tracker.clone(), stop.clone()),
+        workers::billing_loop(billing.clone(), tracker.clone(), stop.clone()),
     );
     let portal = Some(&settings.portal.base_url).filter(|url| !url.is_empty());
     let billing_page = portal.map(|portal| format!("{portal}/billing"));
@@ -164,7 +164,7 @@ pub(super) fn look_after(
     );
     shutdown.spawn_vital(
         "the removal of deleted apps",
-        workers::remove_traces(mailboxes.clone(), stop.clone()),
+        workers::purge_deleted_apps(mailboxes.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
         "the removal of lapsed connect links",
@@ -176,7 +176,7 @@ pub(super) fn look_after(
     );
     shutdown.spawn_vital(
         "the counters",
-        workers::add_up(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
+        workers::fold_counters(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
     );
     shutdown.spawn_vital(
         "the log's partitions",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::time::timeout;
 
-use super::{AskError, Mailboxes};
+use super::{MailboxReadError, Mailboxes};
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::aliases;
 use crate::providers::mail::reader::ReadError;
@@ -68,10 +68,6 @@ impl Mailboxes {
     }
 
     /// Claims mailboxes whose providers are to be asked.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn claim_addresses(&self, places: usize) -> Result<Vec<AddressLook>, sqlx::Error> {
         let now = self.clock.now();
         let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(2));
@@ -87,19 +83,19 @@ impl Mailboxes {
         let read = self.ask_aliases(&mailbox).await;
         let addresses = match &read {
             Ok(addresses) => Some(addresses.as_slice()),
-            Err(AskError::Read(ReadError::Forbidden(_))) => Some(&[][..]),
+            Err(MailboxReadError::Read(ReadError::Forbidden(_))) => Some(&[][..]),
             Err(_) => None,
         };
         metrics::counter!("mailgate_address_reads_total", "outcome" => match &read {
             Ok(_) => "read",
-            Err(AskError::Read(ReadError::Forbidden(_))) => "forbidden",
+            Err(MailboxReadError::Read(ReadError::Forbidden(_))) => "forbidden",
             Err(_) => "failed",
         })
         .increment(1);
         let wait = match &read {
             Ok(_) => wait_after(None),
-            Err(AskError::Read(error)) => wait_after(Some(error)),
-            Err(AskError::Token(_)) => AGAIN,
+            Err(MailboxReadError::Read(error)) => wait_after(Some(error)),
+            Err(MailboxReadError::Token(_)) => AGAIN,
         };
         if let Err(error) = &read {
             tracing::info!(credential_id = %mailbox.id, %error, "a mailbox's sender addresses can't be read");
@@ -120,9 +116,9 @@ impl Mailboxes {
     }
 
     /// Asks with the mailbox's own token. One that doesn't need to be asked isn't opened.
-    async fn ask_aliases(&self, mailbox: &Mailbox) -> Result<Vec<EmailAddress>, AskError> {
+    async fn ask_aliases(&self, mailbox: &Mailbox) -> Result<Vec<EmailAddress>, MailboxReadError> {
         let Some(provider) = self.providers.get(mailbox.plugin) else {
-            return Err(AskError::Read(ReadError::unavailable(
+            return Err(MailboxReadError::Read(ReadError::unavailable(
                 "its plugin is switched off",
             )));
         };

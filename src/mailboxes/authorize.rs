@@ -121,10 +121,6 @@ impl Mailboxes {
     }
 
     /// The app that a connect link with this pushable key is of.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn linked_app(
         &self,
         pushable_key: &PushableKey,
@@ -135,10 +131,6 @@ impl Mailboxes {
 
     /// The provider's page that a user is sent to. `redirect_uri` is where the user comes back, once, within ten
     /// minutes and in the same browser: the one that shows what `browser` is the digest of.
-    ///
-    /// # Errors
-    ///
-    /// [`BeginError`].
     pub fn begin(
         &self,
         app: &PublicApp,
@@ -174,10 +166,6 @@ impl Mailboxes {
     }
 
     /// Forgets used links that have lapsed, batch by batch, until there are none or `stop`.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn forget_lapsed_links(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let now = self.clock.now();

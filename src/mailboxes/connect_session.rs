@@ -124,10 +124,6 @@ impl Mailboxes {
     }
 
     /// Whether a mailbox of this app may still be connected by a session.
-    ///
-    /// # Errors
-    ///
-    /// [`SessionError`].
     pub async fn check_session(
         &self,
         app: &PublicApp,

@@ -58,11 +58,7 @@ impl Mailboxes {
     /// Removes the log rows of deleted apps and what their endpoints were told, batch by batch, until there
     /// are none or `stop`; what is still to be told stays for a later round. Several replicas may do it at
     /// once.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn remove_traces(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
+    pub async fn purge_deleted_apps(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         for app in deleted_apps::list(&mut connection).await? {
             while !stop.is_cancelled() {

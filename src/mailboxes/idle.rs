@@ -15,10 +15,6 @@ const AGAIN: TimeDelta = TimeDelta::hours(1);
 impl Mailboxes {
     /// Refreshes the tokens of some mailboxes that have not been used for long; answers how many there
     /// were.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn refresh_idle(&self) -> Result<usize, sqlx::Error> {
         let now = self.clock.now();
         let due = {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
-use super::{AskError, Mailboxes};
+use super::{MailboxReadError, Mailboxes};
 use crate::providers::mail::reader::{MailReader, ReadError};
 use crate::providers::mail::received::Received;
 use crate::providers::mail::transport::Account;
@@ -74,7 +74,7 @@ enum Place<'a> {
 #[derive(Debug, thiserror::Error)]
 enum LookError {
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Ask(#[from] MailboxReadError),
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     #[error("it took longer than {} s", LONGEST.as_secs())]
@@ -157,10 +157,6 @@ impl Mailboxes {
     }
 
     /// Claims mailboxes that are due for a look.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn claim_reply_looks(&self, places: usize) -> Result<Vec<ReplyLook>, sqlx::Error> {
         let now = self.clock.now();
         let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(10));
@@ -204,9 +200,12 @@ impl Mailboxes {
         let usual = self.settings.replies_every;
         let wait = match error {
             None => usual,
-            Some(LookError::Ask(AskError::Read(ReadError::Forbidden(_)))) => return FORBIDDEN,
-            Some(LookError::Ask(AskError::Read(ReadError::Unavailable {
-                retry_after, ..
+            Some(LookError::Ask(MailboxReadError::Read(ReadError::Forbidden(_)))) => {
+                return FORBIDDEN;
+            }
+            Some(LookError::Ask(MailboxReadError::Read(ReadError::Unavailable {
+                retry_after,
+                ..
             }))) => (usual * 5).max(retry_after.unwrap_or_default()),
             Some(_) => usual * 5,
         };
@@ -332,10 +331,6 @@ impl Mailboxes {
     }
 
     /// Forgets replies that no look can come across any more.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn forget_replies(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - self.settings.replies_window * 2 - TimeDelta::days(2);
         let mut connection = self.pool.acquire().await?;

@@ -1,13 +1,13 @@
 //! Mail providers: one file per transport, and their OAuth endpoints.
 
-pub mod addressed;
 pub mod aliases;
+pub mod bcc_from_envelope;
 pub mod gmail;
 pub mod graph;
 pub mod imap;
+pub mod mailbox_limiter;
 pub mod oauth;
 mod own_message_id;
-pub mod places;
 pub mod reader;
 pub mod received;
 pub mod smtp;

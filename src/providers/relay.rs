@@ -119,10 +119,6 @@ impl Relay {
     }
 
     /// Connects, and gives the envelope.
-    ///
-    /// # Errors
-    ///
-    /// [`NotSent`].
     pub async fn begin(
         &self,
         recipients: &[String],

@@ -120,7 +120,7 @@ impl Row<'_> {
         let body = json!({ "error": error });
         let error = payprov::error_on(self.status, body, self.should_retry);
         let shown = match error {
-            payprov::PayprovError::Away { .. } => "again",
+            payprov::PayprovError::Unavailable { .. } => "again",
             error if error.is_missing() => "missing",
             _ => "refused",
         };

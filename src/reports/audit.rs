@@ -48,10 +48,6 @@ pub struct AuditPage {
 
 impl Reports {
     /// A page of a subscriber's audit trail.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn audit(
         &self,
         subscriber: SubscriberId,

@@ -9,11 +9,7 @@ const BATCH: i64 = 10_000;
 impl Reports {
     /// Adds up what was counted lately; answers how many changes there were. Reports are right without
     /// it, and only take longer. Any number of replicas may call it: one at a time does the work.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn add_up(&self) -> Result<i64, sqlx::Error> {
+    pub async fn fold_counters(&self) -> Result<i64, sqlx::Error> {
         let mut all = 0;
         loop {
             let mut transaction = self.pool.begin().await?;
@@ -30,11 +26,7 @@ impl Reports {
     }
 
     /// Gives back the places of what was added up.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn give_back(&self) -> Result<(), sqlx::Error> {
+    pub async fn release(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         email_counters::vacuum(&mut connection).await
     }

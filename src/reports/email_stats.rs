@@ -55,10 +55,6 @@ pub struct Summary {
 impl Reports {
     /// The messages of a subscriber, or of one of its apps, by day or month. All zero for an app that
     /// it doesn't have.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn email_stats(
         &self,
         subscriber: SubscriberId,

@@ -18,10 +18,6 @@ pub struct LogDetail {
 
 impl Reports {
     /// A message of the subscriber's log; `None` where there is none, or another's.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn log(
         &self,
         subscriber: SubscriberId,

@@ -62,10 +62,6 @@ struct Place {
 
 impl Reports {
     /// A page of the subscriber's log: `limit` rows at most, but for the newest `offset` ones.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn logs(
         &self,
         subscriber: SubscriberId,

@@ -99,10 +99,6 @@ impl Refusals {
     }
 
     /// Writes what was noted since the last time. What can't be written is kept for the next one.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn write(&self) -> Result<(), sqlx::Error> {
         let noted = mem::take(&mut *self.noted());
         if noted.is_empty() {
@@ -154,10 +150,6 @@ impl Refusals {
     }
 
     /// What was refused of an app in the last seven days.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn of_app(&self, app: AppId, limit: i64) -> Result<RefusalReport, sqlx::Error> {
         // Whoever has just been refused wants to see it.
         self.write().await?;
@@ -170,10 +162,6 @@ impl Refusals {
     }
 
     /// Removes what has aged away.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - KEPT;
         loop {

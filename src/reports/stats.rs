@@ -45,10 +45,6 @@ pub struct PluginStats {
 
 impl Reports {
     /// The subscriber's figures.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn stats(&self, subscriber: SubscriberId) -> Result<Stats, sqlx::Error> {
         let mut snapshot = self.snapshot().await?;
         let apps = apps::count(&mut snapshot, subscriber).await?;

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Doors;
+use super::AppState;
 use super::app_fields::{ChangeAppRequest, CreateAppRequest};
 use super::app_views::{
     AppDetail, AppFieldsShown, AppItem, Apps, ChangedApp, ConnectedMailbox, CreatedApp, DeletedApp,
@@ -47,7 +47,7 @@ pub(super) struct Page {
     )
 )]
 pub(super) async fn list(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     Described(page): Described<Page>,
 ) -> Result<Json<Apps>, Problem> {
@@ -57,7 +57,7 @@ pub(super) async fn list(
     if !errors.is_empty() {
         return Err(Problem::fields(errors));
     }
-    let apps = doors
+    let apps = state
         .accounts
         .apps(
             caller.subscriber.id,
@@ -90,15 +90,15 @@ pub(super) async fn list(
     )
 )]
 pub(super) async fn create(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<CreatedApp>), Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
-    let fields = parse::<CreateAppRequest>(&body)?.validate(doors.allow_private)?;
-    let created = doors
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
+    let fields = parse::<CreateAppRequest>(&body)?.validate(state.allow_private)?;
+    let created = state
         .accounts
         .create_own_app(caller.subscriber.id, &fields, Author::subscriber(address))
         .await
@@ -136,10 +136,10 @@ pub(super) async fn create(
     )
 )]
 pub(super) async fn show(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
 ) -> Result<Json<AppDetail>, Problem> {
-    let users = doors
+    let users = state
         .mailboxes
         .users(app.id)
         .await
@@ -153,8 +153,8 @@ pub(super) async fn show(
         if let Some(ended) = user.disconnected.take() {
             detail.former_users.push(FormerUser::new(user, ended));
         } else {
-            let is_read = doors.mailboxes.tracks_replies(user.plugin, &user.scopes);
-            let is_told = doors.mailboxes.tells_message_id(user.plugin, &user.scopes);
+            let is_read = state.mailboxes.tracks_replies(user.plugin, &user.scopes);
+            let is_told = state.mailboxes.tells_message_id(user.plugin, &user.scopes);
             let user = ConnectedMailbox::new(user, is_read, is_told);
             detail.users.push(user);
         }
@@ -177,15 +177,15 @@ pub(super) async fn show(
     )
 )]
 pub(super) async fn change(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ChangedApp>, Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
-    let change = parse::<ChangeAppRequest>(&body)?.validate(doors.allow_private)?;
-    doors
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
+    let change = parse::<ChangeAppRequest>(&body)?.validate(state.allow_private)?;
+    state
         .accounts
         .change_app(app.id, &change, Author::subscriber(address))
         .await
@@ -219,11 +219,11 @@ pub(super) async fn change(
     )
 )]
 pub(super) async fn delete(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
 ) -> Result<Json<DeletedApp>, Problem> {
-    let deleted = doors
+    let deleted = state
         .mailboxes
         .delete_app(app.id, Author::subscriber(address))
         .await
@@ -247,10 +247,10 @@ pub(super) async fn delete(
     )
 )]
 pub(super) async fn send_key(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
 ) -> Result<Json<SendKeyShown>, Problem> {
-    let key = doors
+    let key = state
         .accounts
         .send_key(app.id)
         .await
@@ -273,11 +273,11 @@ pub(super) async fn send_key(
     )
 )]
 pub(super) async fn reset_send_key(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
 ) -> Result<Json<SendKeyShown>, Problem> {
-    let key = doors
+    let key = state
         .accounts
         .renew_send_key(app.id, Author::subscriber(address))
         .await
@@ -299,11 +299,11 @@ pub(super) async fn reset_send_key(
     )
 )]
 pub(super) async fn reset_pushable_key(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
 ) -> Result<Json<PushableKeyShown>, Problem> {
-    let key = doors
+    let key = state
         .accounts
         .renew_pushable_key(app.id, Author::subscriber(address))
         .await

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Doors;
+use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::date::Date;
 use super::enums::written_out;
@@ -139,7 +139,7 @@ impl AuditItem {
     )
 )]
 pub(super) async fn list(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     Described(query): Described<AuditQuery>,
 ) -> Result<Json<AuditShown>, Problem> {
@@ -158,7 +158,7 @@ pub(super) async fn list(
     }
     let limit = limit.unwrap_or(LIMIT) as usize;
     let offset = offset.unwrap_or(0).into();
-    let page = doors
+    let page = state
         .reports
         .audit(caller.subscriber.id, &filter, limit, offset)
         .await

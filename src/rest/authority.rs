@@ -11,7 +11,7 @@ use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::Doors;
+use super::AppState;
 use super::problem::Problem;
 use super::stranger;
 use crate::accounts::{App, AuthenticateError, Caller, PresentedKey, RateDecision, Subscriber};
@@ -41,26 +41,26 @@ pub(super) struct KeyedApp {
     pub(super) peer: IpAddr,
 }
 
-impl FromRequestParts<Doors> for AuthenticatedSubscriber {
+impl FromRequestParts<AppState> for AuthenticatedSubscriber {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let presented = credential(&parts.headers, &["x-api-secret"])?.ok_or_else(|| {
             invalid_api_secret("Put the API secret into the header X-Api-Secret.")
         })?;
-        let presented = doors.accounts.present_api_secret(presented);
+        let presented = state.accounts.present_api_secret(presented);
         let found = match &presented {
             Some(key) => {
-                let _place = doors.accounts.hold_back(peer(parts), key).await;
-                doors.accounts.subscriber_by_api_secret(key).await
+                let _place = state.accounts.hold_back(peer(parts), key).await;
+                state.accounts.subscriber_by_api_secret(key).await
             }
             None => Err(AuthenticateError::Wrong),
         };
         match (found, presented) {
             (Ok(subscriber), Some(presented)) => {
-                doors.accounts.remember(&presented);
+                state.accounts.remember(&presented);
                 stranger::authenticated(parts);
-                count_call(parts, doors, subscriber.id.0)?;
+                count_call(parts, state, subscriber.id.0)?;
                 Ok(Self {
                     subscriber,
                     presented,
@@ -68,27 +68,27 @@ impl FromRequestParts<Doors> for AuthenticatedSubscriber {
             }
             (Err(AuthenticateError::Database(error)), _) => Err(Problem::database(&error)),
             _ => {
-                doors.accounts.slow_down(peer(parts), "rest").await;
+                state.accounts.slow_down(peer(parts), "rest").await;
                 Err(invalid_api_secret("The API secret is not valid."))
             }
         }
     }
 }
 
-impl FromRequestParts<Doors> for OwnedApp {
+impl FromRequestParts<AppState> for OwnedApp {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
-        let caller = AuthenticatedSubscriber::from_request_parts(parts, doors).await?;
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let caller = AuthenticatedSubscriber::from_request_parts(parts, state).await?;
         // By its name: a path may hold further parameters.
-        let Path(OfApp { pushable_key }) = Path::from_request_parts(parts, doors)
+        let Path(OfApp { pushable_key }) = Path::from_request_parts(parts, state)
             .await
             .map_err(|_| no_such_app())?;
         // Postgres holds no NUL.
         if pushable_key.contains('\0') {
             return Err(no_such_app());
         }
-        doors
+        state
             .accounts
             .own_app(caller.subscriber.id, &pushable_key)
             .await
@@ -101,42 +101,42 @@ impl FromRequestParts<Doors> for OwnedApp {
 /// The client's address, whoever it is.
 pub(super) struct ClientAddress(pub(super) IpAddr);
 
-impl FromRequestParts<Doors> for ClientAddress {
+impl FromRequestParts<AppState> for ClientAddress {
     type Rejection = std::convert::Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> Result<Self, Self::Rejection> {
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Self::Rejection> {
         Ok(Self(peer(parts)))
     }
 }
 
-impl FromRequestParts<Doors> for KeyedApp {
+impl FromRequestParts<AppState> for KeyedApp {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let presented =
             credential(&parts.headers, &["x-send-key", "x-api-key"])?.ok_or_else(|| {
                 invalid_send_key("Put the app's send key into the header X-Send-Key.")
             })?;
         let peer = peer(parts);
-        let Some(key) = doors.accounts.present(presented) else {
-            return Err(unknown_send_key(doors, peer).await);
+        let Some(key) = state.accounts.present(presented) else {
+            return Err(unknown_send_key(state, peer).await);
         };
-        let caller = if let Some(caller) = doors.accounts.remembered(&key) {
+        let caller = if let Some(caller) = state.accounts.remembered(&key) {
             caller
         } else {
-            let _place = doors.accounts.hold_back(peer, &key).await;
-            match doors.accounts.caller(&key).await {
+            let _place = state.accounts.hold_back(peer, &key).await;
+            match state.accounts.caller(&key).await {
                 Ok(caller) => caller,
-                Err(error) => return Err(not_let_in(doors, peer, error).await),
+                Err(error) => return Err(not_let_in(state, peer, error).await),
             }
         };
-        doors.accounts.remember(&key);
+        state.accounts.remember(&key);
         stranger::authenticated(parts);
-        let counted = count_call(parts, doors, caller.app().id.0);
+        let counted = count_call(parts, state, caller.app().id.0);
         let mut app = Self { caller, peer };
         if let Err(limited) = counted {
             // A key that opens nothing any more hears that first.
-            app.prove(doors).await?;
+            app.prove(state).await?;
             return Err(limited);
         }
         Ok(app)
@@ -145,24 +145,24 @@ impl FromRequestParts<Doors> for KeyedApp {
 
 impl KeyedApp {
     /// Proves that its key still opens it.
-    pub(super) async fn prove(&mut self, doors: &Doors) -> Result<(), Problem> {
-        match doors.accounts.prove(&mut self.caller).await {
+    pub(super) async fn prove(&mut self, state: &AppState) -> Result<(), Problem> {
+        match state.accounts.prove(&mut self.caller).await {
             Ok(()) => Ok(()),
-            Err(error) => Err(not_let_in(doors, self.peer, error).await),
+            Err(error) => Err(not_let_in(state, self.peer, error).await),
         }
     }
 }
 
-async fn not_let_in(doors: &Doors, peer: IpAddr, error: AuthenticateError) -> Problem {
+async fn not_let_in(state: &AppState, peer: IpAddr, error: AuthenticateError) -> Problem {
     match error {
         AuthenticateError::Database(error) => Problem::database(&error),
-        AuthenticateError::Wrong => unknown_send_key(doors, peer).await,
+        AuthenticateError::Wrong => unknown_send_key(state, peer).await,
     }
 }
 
 /// What a caller hears whose key opens nothing, which takes longer the more of them come from its address.
-pub(super) async fn unknown_send_key(doors: &Doors, peer: IpAddr) -> Problem {
-    doors.accounts.slow_down(peer, "rest").await;
+pub(super) async fn unknown_send_key(state: &AppState, peer: IpAddr) -> Problem {
+    state.accounts.slow_down(peer, "rest").await;
     invalid_send_key("The send key is not valid.")
 }
 
@@ -204,8 +204,8 @@ fn only_one<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<Option<
     Ok(first)
 }
 
-fn count_call(parts: &Parts, doors: &Doors, owner: Uuid) -> Result<(), Problem> {
-    let decision = doors.accounts.count_call(owner);
+fn count_call(parts: &Parts, state: &AppState, owner: Uuid) -> Result<(), Problem> {
+    let decision = state.accounts.count_call(owner);
     if let Some(slot) = parts.extensions.get::<RateSlot>() {
         // A request is counted once.
         let _ = slot.set(decision);

@@ -8,7 +8,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Doors;
+use super::AppState;
 use super::authority::ClientAddress;
 use super::browser::Browser;
 use super::connect_back::Back;
@@ -62,17 +62,17 @@ pub(super) struct LinkParameters {
     )
 )]
 pub(super) async fn connect(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     pushable_key: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
     let query = QueryParameters::parse(query.as_deref());
-    let (app, asked) = open(&doors, pushable_key, &query, address).await?;
-    let mut response = consent(&doors, &app, &asked)?;
-    let back = Back::from_referrer(&headers, &doors.base_url);
-    if let Some(cookie) = back.and_then(|back| back.cookie(&doors.base_url, &app.pushable_key)) {
+    let (app, asked) = open(&state, pushable_key, &query, address).await?;
+    let mut response = consent(&state, &app, &asked)?;
+    let back = Back::from_referrer(&headers, &state.base_url);
+    if let Some(cookie) = back.and_then(|back| back.cookie(&state.base_url, &app.pushable_key)) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     Ok(response)
@@ -101,7 +101,7 @@ pub(super) async fn connect(
     )
 )]
 pub(super) async fn begin(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     pushable_key: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     ClientAddress(address): ClientAddress,
@@ -117,15 +117,15 @@ pub(super) async fn begin(
         ));
     }
     let query = QueryParameters::parse(query.as_deref());
-    let (app, asked) = open(&doors, pushable_key, &query, address).await?;
+    let (app, asked) = open(&state, pushable_key, &query, address).await?;
     let plugin = asked.plugin.ok_or_else(|| wrong("plugin is missing"))?;
-    let browser = match Browser::of(&headers, &doors.base_url) {
+    let browser = match Browser::of(&headers, &state.base_url) {
         Some(browser) => browser,
         None => Browser::new().map_err(|error| PageProblem::internal(&error))?,
     };
-    let redirect_uri = format!("{}/oauth/callback", doors.base_url);
+    let redirect_uri = format!("{}/oauth/callback", state.base_url);
     let link = asked.link(plugin);
-    let begun = doors
+    let begun = state
         .mailboxes
         .begin(&app, &link, &redirect_uri, &browser.digest());
     let url = begun.map_err(|error| match error {
@@ -133,7 +133,7 @@ pub(super) async fn begin(
         error => PageProblem::internal(&error),
     })?;
     let mut response = redirect(StatusCode::SEE_OTHER, url.as_str());
-    if let Some(cookie) = browser.cookie(&doors.base_url) {
+    if let Some(cookie) = browser.cookie(&state.base_url) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     Ok(response)

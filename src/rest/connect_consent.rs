@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use axum::response::Response;
 use url::Url;
 
-use super::Doors;
+use super::AppState;
 use super::connect_link::Asked;
 use super::connect_pages::{PageProblem, ShownApp, framed_form, link_query, name};
 use super::page::escaped;
@@ -15,16 +15,16 @@ use crate::mailboxes::PublicApp;
 
 /// The page of a link.
 pub(super) fn consent(
-    doors: &Doors,
+    state: &AppState,
     app: &PublicApp,
     asked: &Asked,
 ) -> Result<Response, PageProblem> {
     let is_asked = |provider: &&PluginSettings| asked.plugin.is_none_or(|it| it == provider.plugin);
-    let providers: Vec<_> = doors.mailboxes.providers().filter(is_asked).collect();
+    let providers: Vec<_> = state.mailboxes.providers().filter(is_asked).collect();
     let app_name = name(&app.name);
     let mut body = format!("<p>{app_name} would like to send email from your mailbox.</p>");
     for provider in &providers {
-        let query = link_query(&doors.mailboxes, &asked.link(provider.plugin))
+        let query = link_query(&state.mailboxes, &asked.link(provider.plugin))
             .map_err(|error| PageProblem::internal(&error))?;
         // Writing to a String can't fail, here and below.
         let _ = write!(
@@ -36,7 +36,7 @@ pub(super) fn consent(
         );
     }
     let reads = providers.iter().any(|provider| {
-        let mailboxes = &doors.mailboxes;
+        let mailboxes = &state.mailboxes;
         mailboxes.tracks_replies(provider.plugin, &provider.scopes)
     });
     let _ = write!(body, "<h2>What {app_name} will be able to do</h2><ul>");
@@ -57,7 +57,7 @@ pub(super) fn consent(
          settings of your account at {}.</p>",
         labels(&providers)
     );
-    body.push_str(&operator(&doors.portal, &doors.base_url));
+    body.push_str(&operator(&state.portal, &state.base_url));
     Ok(framed_form(
         "Connect your mailbox",
         &ShownApp::from(app),

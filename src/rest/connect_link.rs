@@ -6,7 +6,7 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::StatusCode;
 
-use super::Doors;
+use super::AppState;
 use super::connect_pages::PageProblem;
 use super::query::QueryParameters;
 use crate::mailboxes::{ConnectLink, LinkOrigin, PublicApp, SessionError};
@@ -36,7 +36,7 @@ impl Asked {
 
 /// The app of a link, and what the link says, if a mailbox may be connected by it.
 pub(super) async fn open(
-    doors: &Doors,
+    state: &AppState,
     pushable_key: Result<Path<String>, PathRejection>,
     query: &QueryParameters,
     address: IpAddr,
@@ -46,15 +46,15 @@ pub(super) async fn open(
         .and_then(|Path(key)| PushableKey::parse(&key))
         .ok_or_else(no_such_link)?;
     let (mut asked, token) = read(query).map_err(|hint| wrong(&hint))?;
-    doors.visits.from(address)?;
+    state.visits.from(address)?;
     let session = match token {
         Some(token) => {
-            let session = doors.mailboxes.read_session(&pushable_key, token);
+            let session = state.mailboxes.read_session(&pushable_key, token);
             Some(session.ok_or_else(|| no_session(&SessionError::Invalid))?)
         }
         None => None,
     };
-    let app = doors
+    let app = state
         .mailboxes
         .linked_app(&pushable_key)
         .await
@@ -62,14 +62,14 @@ pub(super) async fn open(
         .ok_or_else(no_such_link)?;
     // Strangers who open an app's bare links all the time don't keep those out whom it has given a session.
     if session.is_none() {
-        doors.visits.of(app.id)?;
+        state.visits.of(app.id)?;
     }
-    if doors.mailboxes.providers().next().is_none() {
+    if state.mailboxes.providers().next().is_none() {
         return Err(not_set_up());
     }
     match session {
         Some(session) => {
-            let checked = doors.mailboxes.check_session(&app, &session).await;
+            let checked = state.mailboxes.check_session(&app, &session).await;
             checked.map_err(|error| no_session(&error))?;
             if asked.plugin.is_some() && session.plugin.is_some() && asked.plugin != session.plugin
             {
@@ -86,7 +86,7 @@ pub(super) async fn open(
     if app.multiuser && asked.origin.user_id().is_none() {
         return Err(wrong("user_id is missing"));
     }
-    let is_on = |plugin| doors.mailboxes.provider_settings(plugin).is_some();
+    let is_on = |plugin| state.mailboxes.provider_settings(plugin).is_some();
     match asked.plugin {
         Some(plugin) if !is_on(plugin) => Err(plugin_off(plugin)),
         _ => Ok((app, asked)),

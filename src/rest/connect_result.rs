@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::Doors;
+use super::AppState;
 use super::browser::Browser;
 use super::connect_back::{Back, way_back};
 use super::connect_failure::Failure;
@@ -68,14 +68,14 @@ pub(super) struct ResultParameters {
     )
 )]
 pub(super) async fn connect_result(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
     let query = QueryParameters::parse(query.as_deref());
     let sealed = query.once("shows").ok().flatten();
     let shown: Shown = sealed
-        .and_then(|sealed| sealed_text::open(&doors.seal_keys, CONTEXT, sealed))
+        .and_then(|sealed| sealed_text::open(&state.seal_keys, CONTEXT, sealed))
         .ok_or_else(|| {
             PageProblem::new(
                 StatusCode::NOT_FOUND,
@@ -84,22 +84,22 @@ pub(super) async fn connect_result(
                 "The address was cut off or changed. Go back to the app that sent you here.",
             )
         })?;
-    let back = Back::of(&headers, &doors.base_url, &shown.pushable_key);
+    let back = Back::of(&headers, &state.base_url, &shown.pushable_key);
     let back = way_back(back.as_ref(), &shown.app.name);
     Ok(match shown.result {
         Ok(email) => connected(&shown.app, &email, &back),
         Err(failure) => {
             // Whoever comes back from a provider can write its words, and must not show them to others.
-            let browser = Browser::of(&headers, &doors.base_url).map(|browser| browser.digest());
+            let browser = Browser::of(&headers, &state.base_url).map(|browser| browser.digest());
             let is_same = browser.is_some() && browser == shown.browser;
             let failure = if is_same {
                 failure
             } else {
                 failure.without_words()
             };
-            let query = link_query(&doors.mailboxes, &shown.link);
+            let query = link_query(&state.mailboxes, &shown.link);
             let query = query.map_err(|error| PageProblem::internal(&error))?;
-            let (base_url, key) = (&doors.base_url, &shown.pushable_key);
+            let (base_url, key) = (&state.base_url, &shown.pushable_key);
             let again = format!("{base_url}/connect/{key}?{query}");
             failure.page(shown.app, again, back).into_response()
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::app_fields::plain_text;
 use super::authority::OwnedApp;
 use super::connect_link::{LOGIN_HINT_LENGTH, USER_ID_LENGTH};
@@ -89,19 +89,19 @@ pub(super) struct ConnectSessionShown {
     )
 )]
 pub(super) async fn create(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<ConnectSessionShown>), Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
     let request =
-        parse::<CreateConnectSessionRequest>(&body)?.validate(&app, doors.allow_private)?;
-    let session = doors
+        parse::<CreateConnectSessionRequest>(&body)?.validate(&app, state.allow_private)?;
+    let session = state
         .mailboxes
         .create_session(app.id, &app.pushable_key, request)
         .map_err(|error| Problem::internal(&error))?;
-    let (base_url, key, token) = (&doors.base_url, &app.pushable_key, &session.token);
+    let (base_url, key, token) = (&state.base_url, &app.pushable_key, &session.token);
     let answer = ConnectSessionShown {
         url: format!("{base_url}/connect/{key}?session={token}"),
         expires_at: iso8601(session.expires_at),

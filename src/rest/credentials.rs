@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::authority::{ClientAddress, OwnedApp};
 use super::problem::{Problem, ProblemBody};
 use crate::types::audit::Author;
@@ -47,13 +47,13 @@ pub(super) struct OfCredential {
     )
 )]
 pub(super) async fn disconnect(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
     Path(OfCredential { credential_id }): Path<OfCredential>,
 ) -> Result<Json<DisconnectedMailbox>, Problem> {
     let id: CredentialId = credential_id.parse().map_err(|_| no_such_credential())?;
-    let disconnected = doors
+    let disconnected = state
         .mailboxes
         .disconnect(app.id, id, Author::subscriber(address))
         .await

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 
-use super::Doors;
+use super::AppState;
 use super::problem::{Problem, ProblemBody};
 use crate::storage::readiness::Ready;
 
@@ -29,15 +29,15 @@ pub(super) async fn healthz() -> &'static str {
         (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`, `not_migrated` or `stopping`"),
     )
 )]
-pub(super) async fn readyz(State(doors): State<Doors>) -> Result<&'static str, Problem> {
-    if doors.stopping.is_cancelled() {
+pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {
+    if state.stopping.is_cancelled() {
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "stopping",
             "This process is shutting down; send requests to another one.",
         ));
     }
-    match doors.readiness.last() {
+    match state.readiness.last() {
         Ready::Yes => Ok("ready\n"),
         Ready::NotMigrated => Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -5,7 +5,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::Doors;
+use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::log_query::LogQuery;
 use super::log_views::{LogDetailShown, LogItem, LogsShown};
@@ -26,12 +26,12 @@ use super::query::Described;
     )
 )]
 pub(super) async fn list(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     Described(query): Described<LogQuery>,
 ) -> Result<Json<LogsShown>, Problem> {
     let wanted = query.validate()?;
-    let page = doors
+    let page = state
         .reports
         .logs(
             caller.subscriber.id,
@@ -62,13 +62,13 @@ pub(super) async fn list(
     )
 )]
 pub(super) async fn show(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     log_id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<LogDetailShown>, Problem> {
     let id = log_id.ok().and_then(|Path(text)| text.parse().ok());
     let id = id.ok_or_else(no_such_log)?;
-    let log = doors
+    let log = state
         .reports
         .log(caller.subscriber.id, id)
         .await

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::app_fields::{checked_email, checked_text};
 use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::field::Field;
@@ -90,10 +90,10 @@ pub(super) struct RenewedApiSecret {
     )
 )]
 pub(super) async fn me(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
 ) -> Result<Json<Me>, Problem> {
-    view(&doors, caller.subscriber).map(Json)
+    view(&state, caller.subscriber).map(Json)
 }
 
 /// Changes the label or the contact address; the payment provider's customer gets them too. Notices go to the new
@@ -110,17 +110,17 @@ pub(super) async fn me(
     )
 )]
 pub(super) async fn change(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Me>, Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
     let change = parse::<ChangeMeRequest>(&body)?.validate()?;
     let mut subscriber = caller.subscriber;
     let author = Author::subscriber(address);
-    let is_there = doors
+    let is_there = state
         .accounts
         .change_subscriber(subscriber.id, &change, author)
         .await
@@ -128,14 +128,14 @@ pub(super) async fn change(
     if !is_there {
         return Err(secret_renewed());
     }
-    doors.billing.wake();
+    state.billing.wake();
     subscriber.label = change.label.unwrap_or(subscriber.label);
     subscriber.email = change.email.unwrap_or(subscriber.email);
-    view(&doors, subscriber).map(Json)
+    view(&state, subscriber).map(Json)
 }
 
-fn view(doors: &Doors, subscriber: Subscriber) -> Result<Me, Problem> {
-    let api_secret = doors
+fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
+    let api_secret = state
         .accounts
         .api_secret(&subscriber)
         .map_err(|error| Problem::internal(&error))?;
@@ -172,11 +172,11 @@ fn secret_renewed() -> Problem {
     )
 )]
 pub(super) async fn reset_api_secret(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(address): ClientAddress,
 ) -> Result<Json<RenewedApiSecret>, Problem> {
-    let renewed = doors
+    let renewed = state
         .accounts
         .renew_api_secret(
             caller.subscriber.id,

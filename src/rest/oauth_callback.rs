@@ -7,7 +7,7 @@ use serde::Deserialize;
 use url::Url;
 use utoipa::IntoParams;
 
-use super::Doors;
+use super::AppState;
 use super::authority::ClientAddress;
 use super::browser::Browser;
 use super::connect_failure::Failure;
@@ -55,14 +55,14 @@ pub(super) struct CallbackParameters {
     )
 )]
 pub(super) async fn oauth_callback(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     ClientAddress(address): ClientAddress,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
-    doors.visits.from(address)?;
+    state.visits.from(address)?;
     let query = QueryParameters::parse(query.as_deref());
-    let (state, answer) = read(&query).ok_or_else(|| {
+    let (oauth_state, answer) = read(&query).ok_or_else(|| {
         PageProblem::new(
             StatusCode::BAD_REQUEST,
             "invalid_callback",
@@ -70,12 +70,12 @@ pub(super) async fn oauth_callback(
             "Mail providers send people back to this page, and part of its address is missing. Start again from the app that sent you here.",
         )
     })?;
-    let browser = Browser::of(&headers, &doors.base_url).map(|browser| browser.digest());
-    let completed = doors
+    let browser = Browser::of(&headers, &state.base_url).map(|browser| browser.digest());
+    let completed = state
         .mailboxes
-        .complete(state, browser.as_deref(), answer, address);
+        .complete(oauth_state, browser.as_deref(), answer, address);
     match completed.await {
-        Ok(completed) => answered(&doors, completed, browser),
+        Ok(completed) => answered(&state, completed, browser),
         Err(CompleteError::AnotherBrowser) => Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_browser",
@@ -112,12 +112,12 @@ fn read(query: &QueryParameters) -> Option<(&str, ProviderAnswer)> {
 }
 
 fn answered(
-    doors: &Doors,
+    state: &AppState,
     completed: Completed,
     browser: Option<String>,
 ) -> Result<Response, PageProblem> {
     let Completed { app, link, result } = completed;
-    let provider = doors.mailboxes.provider_settings(link.plugin);
+    let provider = state.mailboxes.provider_settings(link.plugin);
     let label = provider.map_or("the provider", |settings| &settings.label);
     let result = result.map_err(|error| Failure::new(&error, &app.name, label));
     if let Some(url) = app_url(&app, &link, &result) {
@@ -130,7 +130,7 @@ fn answered(
         link,
         browser,
     };
-    let page = shown.address(&doors.seal_keys, &doors.base_url);
+    let page = shown.address(&state.seal_keys, &state.base_url);
     let page = page.map_err(|error| PageProblem::internal(&error))?;
     Ok(redirect(StatusCode::FOUND, &page))
 }

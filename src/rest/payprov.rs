@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::problem::{Problem, ProblemBody};
 use crate::billing::{BillingError, LiveSubscription};
@@ -80,10 +80,10 @@ impl From<LiveSubscription> for SubscriptionView {
     )
 )]
 pub(super) async fn status(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
 ) -> Result<Json<StatusAnswer>, Problem> {
-    let standing = doors.billing.standing(caller.subscriber.id).await;
+    let standing = state.billing.standing(caller.subscriber.id).await;
     let standing = standing.map_err(problem)?;
     Ok(Json(StatusAnswer {
         allowed: standing.allowed,
@@ -106,10 +106,10 @@ pub(super) async fn status(
     )
 )]
 pub(super) async fn subscription(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
 ) -> Result<Json<SubscriptionAnswer>, Problem> {
-    let live = doors.billing.live(caller.subscriber.id).await;
+    let live = state.billing.live(caller.subscriber.id).await;
     let (has_payprov, subscription) = live.map_err(problem)?;
     Ok(Json(SubscriptionAnswer {
         has_payprov,

@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::field::Field;
 use super::payprov::problem;
@@ -84,17 +84,17 @@ pub(super) struct CancelledAnswer {
     )
 )]
 pub(super) async fn checkout_setup(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(client): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<HostedPage>, Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
     let request: CheckoutSetupRequest = parse(&body)?;
-    let address = checked("portal_url", request.portal_url, doors.allow_private)?;
+    let address = checked("portal_url", request.portal_url, state.allow_private)?;
     let author = Author::subscriber(client);
-    let page = (doors.billing).checkout_setup(caller.subscriber.id, &address, author);
+    let page = (state.billing).checkout_setup(caller.subscriber.id, &address, author);
     let url = page.await.map_err(problem)?;
     Ok(Json(HostedPage { url }))
 }
@@ -117,11 +117,11 @@ pub(super) async fn checkout_setup(
     )
 )]
 pub(super) async fn reactivate(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(client): ClientAddress,
 ) -> Result<Json<ReactivatedAnswer>, Problem> {
-    let reactivated = (doors.billing)
+    let reactivated = (state.billing)
         .reactivate(caller.subscriber.id, Author::subscriber(client))
         .await;
     let reactivated = reactivated.map_err(problem)?;
@@ -146,11 +146,11 @@ pub(super) async fn reactivate(
     )
 )]
 pub(super) async fn cancel_subscription(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(client): ClientAddress,
 ) -> Result<Json<CancelledAnswer>, Problem> {
-    let cancelled = (doors.billing)
+    let cancelled = (state.billing)
         .cancel(caller.subscriber.id, Author::subscriber(client))
         .await;
     let cancelled = cancelled.map_err(problem)?;
@@ -177,17 +177,17 @@ pub(super) async fn cancel_subscription(
     )
 )]
 pub(super) async fn portal(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(client): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<HostedPage>, Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
     let request: PortalRequest = parse(&body)?;
-    let address = checked("return_url", request.return_url, doors.allow_private)?;
+    let address = checked("return_url", request.return_url, state.allow_private)?;
     let author = Author::subscriber(client);
-    let page = (doors.billing).portal(caller.subscriber.id, &address, author);
+    let page = (state.billing).portal(caller.subscriber.id, &address, author);
     let url = page.await.map_err(problem)?;
     Ok(Json(HostedPage { url }))
 }

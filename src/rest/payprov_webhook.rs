@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::problem::{Problem, ProblemBody};
 use super::whole_body::whole_body;
 use crate::billing::ReceiveError;
@@ -78,7 +78,7 @@ pub(super) struct Received {
     )
 )]
 pub(super) async fn webhook(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Received>, Problem> {
@@ -86,18 +86,18 @@ pub(super) async fn webhook(
         .get("stripe-signature")
         .and_then(|value| value.to_str().ok());
     // Before a byte of the body is kept.
-    doors
+    state
         .billing
         .expects(signature)
-        .map_err(|error| refused(&doors, error))?;
+        .map_err(|error| refused(&state, error))?;
     let whole = whole_body(&headers, body, MAXIMUM_EVENT).await?;
-    match doors.billing.receive(signature, &whole).await {
+    match state.billing.receive(signature, &whole).await {
         Ok(()) => Ok(Json(Received { received: true })),
-        Err(error) => Err(refused(&doors, error)),
+        Err(error) => Err(refused(&state, error)),
     }
 }
 
-fn refused(doors: &Doors, error: ReceiveError) -> Problem {
+fn refused(state: &AppState, error: ReceiveError) -> Problem {
     match error {
         ReceiveError::NotConfigured => Problem::new(
             StatusCode::CONFLICT,
@@ -107,7 +107,7 @@ fn refused(doors: &Doors, error: ReceiveError) -> Problem {
         ReceiveError::Signature(error) => {
             metrics::counter!("mailgate_payprov_refused_events_total").increment(1);
             // Anybody can make it happen.
-            if let Some(others) = doors.refused_events.next(doors.clock.now()) {
+            if let Some(others) = state.refused_events.next(state.clock.now()) {
                 tracing::warn!(%error, others, "an event that is not the payment provider's was refused");
             }
             Problem::new(

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 use utoipa::openapi::path::ParameterIn;
 
-use super::Doors;
+use super::AppState;
 use super::problem::{FieldError, Problem};
 
 /// Unknown parameters that are named in one answer.
@@ -20,10 +20,10 @@ const MOST_UNKNOWN: usize = 10;
 /// A query of texts, each of which is described. It stands behind whoever is calling, who is asked for first.
 pub(super) struct Described<T>(pub(super) T);
 
-impl<T: DeserializeOwned + IntoParams> FromRequestParts<Doors> for Described<T> {
+impl<T: DeserializeOwned + IntoParams> FromRequestParts<AppState> for Described<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Doors) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &AppState) -> Result<Self, Problem> {
         let known = T::into_params(|| Some(ParameterIn::Query));
         let query = parts.uri.query().unwrap_or_default();
         let unknown = url::form_urlencoded::parse(query.as_bytes())

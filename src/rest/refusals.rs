@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Doors;
+use super::AppState;
 use super::authority::OwnedApp;
 use super::problem::{Problem, ProblemBody};
 use super::query::{Described, whole_number};
@@ -107,7 +107,7 @@ impl From<RefusalReport> for RefusalList {
     )
 )]
 pub(super) async fn list(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     Described(query): Described<RefusalQuery>,
 ) -> Result<Json<RefusalList>, Problem> {
@@ -117,7 +117,7 @@ pub(super) async fn list(
     if !errors.is_empty() {
         return Err(Problem::fields(errors));
     }
-    let report = doors
+    let report = state
         .refusals
         .of_app(app.id, limit.unwrap_or(20).into())
         .await

@@ -43,7 +43,7 @@ use crate::webhooks::Webhooks;
 
 /// What handlers work with.
 #[derive(Debug, Clone)]
-pub struct Doors {
+pub struct AppState {
     /// Whether the database is there.
     pub readiness: Readiness,
     /// Who is calling.
@@ -87,7 +87,7 @@ pub struct Doors {
 }
 
 /// The operations, each with its description.
-fn operations() -> OpenApiRouter<Doors> {
+fn operations() -> OpenApiRouter<AppState> {
     let mut operations = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(send::send))
         .routes(routes!(me::me, me::change))
@@ -144,15 +144,15 @@ pub fn openapi_json() -> String {
 }
 
 /// The router; `limit` bounds each request.
-pub fn router(doors: Doors, limit: Duration) -> Router {
+pub fn router(state: AppState, limit: Duration) -> Router {
     let (router, document) = operations().split_for_parts();
     let frame = request::Frame {
         limit,
-        strangers: doors.strangers.clone(),
+        strangers: state.strangers.clone(),
         bodies: BodyLimits {
-            idle: doors.limits.http_body_idle,
-            bytes_per_second: doors.limits.minimum_bytes_per_second,
-            finishing: doors.finishing.clone(),
+            idle: state.limits.http_body_idle,
+            bytes_per_second: state.limits.minimum_bytes_per_second,
+            finishing: state.finishing.clone(),
         },
         failures: Failures::default(),
     };
@@ -162,7 +162,7 @@ pub fn router(doors: Doors, limit: Duration) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(frame, request::frame))
-        .with_state(doors)
+        .with_state(state)
 }
 
 /// People who come by a browser get a page.

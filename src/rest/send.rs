@@ -12,7 +12,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
-use super::Doors;
+use super::AppState;
 use super::authority::{KeyedApp, unknown_send_key};
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::{LARGE, parse};
@@ -71,19 +71,19 @@ const COPIES: usize = 2;
     )
 )]
 pub(super) async fn send(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     mut app: KeyedApp,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let mut named = Named::default();
-    let read = read(&doors, &mut app, &headers, body, &mut named).await;
+    let read = read(&state, &mut app, &headers, body, &mut named).await;
     let read = match read {
         Ok(read) => read,
         Err(problem) => {
             // Nobody hears what is wrong with a request whose key opens nothing any more.
-            app.prove(&doors).await?;
-            note(&doors, app.caller.app().id, &problem, &named);
+            app.prove(&state).await?;
+            note(&state, app.caller.app().id, &problem, &named);
             return Err(problem);
         }
     };
@@ -96,20 +96,20 @@ pub(super) async fn send(
             before.pushable_key == now.pushable_key && before.multiuser == now.multiuser
         },
         wanted: wanted.clone(),
-        draft: Draft::of_fields(read.fields, doors.limits.message_bytes),
+        draft: Draft::of_fields(read.fields, state.limits.message_bytes),
         key: read.key,
         share: read.share,
     };
-    let problem = match doors.sending.submit(request).await {
+    let problem = match state.sending.submit(request).await {
         Ok(answered) => return answer(answered, to),
-        Err(Refusal::Key) => unknown_send_key(&doors, app.peer).await,
+        Err(Refusal::Key) => unknown_send_key(&state, app.peer).await,
         Err(Refusal::Changed(now)) if now.pushable_key != pushable_key => pk_mismatch(),
         Err(Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address)) => {
-            no_mailbox(&doors, &wanted).await
+            no_mailbox(&state, &wanted).await
         }
         Err(refusal) => refused(refusal),
     };
-    note(&doors, wanted.app, &problem, &named);
+    note(&state, wanted.app, &problem, &named);
     Err(problem)
 }
 
@@ -121,14 +121,14 @@ struct Named {
 }
 
 /// Notes what was refused before a mailbox was chosen.
-fn note(doors: &Doors, app: AppId, problem: &Problem, named: &Named) {
+fn note(state: &AppState, app: AppId, problem: &Problem, named: &Named) {
     let reason = match problem.code() {
         "payload_too_large" => Some(RefusalReason::MessageTooLarge),
         code => code.parse().ok(),
     };
     if let Some(reason) = reason {
         let (from, to) = (named.from.as_deref(), named.to.as_deref());
-        doors.refusals.note(app, Door::Rest, reason, from, to);
+        state.refusals.note(app, Door::Rest, reason, from, to);
     }
 }
 
@@ -141,24 +141,24 @@ struct Read {
 }
 
 async fn read(
-    doors: &Doors,
+    state: &AppState,
     app: &mut KeyedApp,
     headers: &HeaderMap,
     body: Body,
     named: &mut Named,
 ) -> Result<Read, Problem> {
-    let limit = doors.limits.message_bytes * JSON_OVERHEAD;
-    let mut share = room_for(doors, app.caller.app(), headers, limit)?;
+    let limit = state.limits.message_bytes * JSON_OVERHEAD;
+    let mut share = room_for(state, app.caller.app(), headers, limit)?;
     let body = json_body_within(headers, body, limit, |more| {
         share.grow(more * COPIES).map_err(overloaded)
     })
     .await?;
     let key = idempotency_key(headers, &body)?;
-    let mut request = understand(doors, app.caller.app(), &body, named).await;
+    let mut request = understand(state, app.caller.app(), &body, named).await;
     if request.is_err() && !app.caller.is_proven() {
         // It may be right for the app as it is by now.
-        app.prove(doors).await?;
-        request = understand(doors, app.caller.app(), &body, named).await;
+        app.prove(state).await?;
+        request = understand(state, app.caller.app(), &body, named).await;
     }
     let request = request?;
     Ok(Read {
@@ -175,7 +175,7 @@ async fn read(
 }
 
 async fn understand(
-    doors: &Doors,
+    state: &AppState,
     app: &SendingApp,
     body: &Bytes,
     named: &mut Named,
@@ -186,7 +186,7 @@ async fn understand(
         from: request.from.given().cloned(),
         to: request.to.given().cloned(),
     };
-    validate(request, app, doors.limits.recipients)
+    validate(request, app, state.limits.recipients)
 }
 
 /// Runs what takes long for `size` bytes off the threads that serve connections.
@@ -213,7 +213,7 @@ fn internal_error() -> Problem {
 /// Room that is taken as the request comes. One that tells its length is refused before it comes where there is
 /// none at this moment.
 fn room_for(
-    doors: &Doors,
+    state: &AppState,
     app: &SendingApp,
     headers: &HeaderMap,
     limit: usize,
@@ -222,7 +222,7 @@ fn room_for(
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse().ok())
         .map_or(0, |length: usize| length.min(limit));
-    let (budget, holder) = (doors.sending.budget(), Holder::App(app.id));
+    let (budget, holder) = (state.sending.budget(), Holder::App(app.id));
     budget
         .has_room(holder, length * COPIES)
         .map_err(overloaded)?;
@@ -304,8 +304,8 @@ fn not_sent(error: SendError) -> Problem {
 }
 
 /// Why nobody is there to send: a mailbox that was disconnected, or what could have been sent as.
-async fn no_mailbox(doors: &Doors, wanted: &Wanted) -> Problem {
-    let mailboxes = &doors.mailboxes;
+async fn no_mailbox(state: &AppState, wanted: &Wanted) -> Problem {
+    let mailboxes = &state.mailboxes;
     let found = async {
         if let Some(former) = mailboxes.former(wanted).await? {
             return Ok(disconnected(&former));

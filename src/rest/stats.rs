@@ -6,7 +6,7 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Doors;
+use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::enums::{StatsPeriod, written_out};
 use super::problem::{FieldError, Problem, ProblemBody};
@@ -153,15 +153,15 @@ pub(super) struct EmailStatsQuery {
     )
 )]
 pub(super) async fn stats(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
 ) -> Result<Json<StatsShown>, Problem> {
-    let stats = doors
+    let figures = state
         .reports
         .stats(caller.subscriber.id)
         .await
         .map_err(|error| Problem::database(&error))?;
-    Ok(Json(StatsShown::new(&stats)))
+    Ok(Json(StatsShown::new(&figures)))
 }
 
 /// Your messages by day or month.
@@ -178,7 +178,7 @@ pub(super) async fn stats(
     )
 )]
 pub(super) async fn email_stats(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     Described(query): Described<EmailStatsQuery>,
 ) -> Result<Json<EmailStatsShown>, Problem> {
@@ -199,12 +199,12 @@ pub(super) async fn email_stats(
     if !errors.is_empty() {
         return Err(Problem::fields(errors));
     }
-    let stats = doors
+    let figures = state
         .reports
         .email_stats(caller.subscriber.id, period, app.as_ref())
         .await
         .map_err(|error| Problem::database(&error))?;
-    Ok(Json(EmailStatsShown::new(period, &stats)))
+    Ok(Json(EmailStatsShown::new(period, &figures)))
 }
 
 impl StatsShown {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::app_fields::{checked_email, checked_text};
 use super::authority::{ClientAddress, header, peer};
 use super::field::Field;
@@ -24,11 +24,11 @@ use crate::types::audit::Author;
 /// Somebody who has the operator token.
 pub(super) struct Operator;
 
-impl FromRequestParts<Doors> for Operator {
+impl FromRequestParts<AppState> for Operator {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, doors: &Doors) -> Result<Self, Problem> {
-        let Some(token) = &doors.operator_token else {
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let Some(token) = &state.operator_token else {
             return Err(Problem::new(
                 StatusCode::NOT_FOUND,
                 "not_found",
@@ -41,7 +41,7 @@ impl FromRequestParts<Doors> for Operator {
             stranger::authenticated(parts);
             return Ok(Self);
         }
-        doors.accounts.slow_down(peer(parts), "rest").await;
+        state.accounts.slow_down(peer(parts), "rest").await;
         Err(Problem::new(
             StatusCode::UNAUTHORIZED,
             "invalid_operator_token",
@@ -92,13 +92,13 @@ pub(super) struct CreatedSubscriber {
     )
 )]
 pub(super) async fn create(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     _: Operator,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<CreatedSubscriber>), Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
     let request: CreateSubscriberRequest = parse(&body)?;
     let mut errors = Vec::new();
     let label = request.label.required("label", &mut errors);
@@ -108,7 +108,7 @@ pub(super) async fn create(
     let (Some(label), Some(email)) = (label, email) else {
         return Err(Problem::fields(errors));
     };
-    let created = doors
+    let created = state
         .accounts
         .sign_up(&label, &email, Author::operator(Some(address)))
         .await
@@ -116,7 +116,7 @@ pub(super) async fn create(
             CreateError::Database(error) => Problem::database(&error),
             error => Problem::internal(&error),
         })?;
-    doors.billing.provision_now(created.id).await;
+    state.billing.provision_now(created.id).await;
     let answer = CreatedSubscriber {
         subscriber_id: created.id.to_string(),
         label,

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::Doors;
+use super::AppState;
 use super::authority::OwnedApp;
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::query::{Described, whole_number};
@@ -54,12 +54,12 @@ pub(super) struct Page {
     )
 )]
 pub(super) async fn list(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     Path(path): Path<OfWebhook>,
     Described(page): Described<Page>,
 ) -> Result<Json<DeliveryList>, Problem> {
-    listed(&doors, app.id, Some(path.id()?), page).await
+    listed(&state, app.id, Some(path.id()?), page).await
 }
 
 /// The delivery attempts to the app's own `webhook_url`, newest first, including failed ones.
@@ -79,16 +79,16 @@ pub(super) async fn list(
     )
 )]
 pub(super) async fn list_of_app(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     Described(page): Described<Page>,
 ) -> Result<Json<DeliveryList>, Problem> {
-    listed(&doors, app.id, None, page).await
+    listed(&state, app.id, None, page).await
 }
 
 /// Of a configuration, or of the app's own `webhook_url`.
 async fn listed(
-    doors: &Doors,
+    state: &AppState,
     app: AppId,
     id: Option<WebhookConfigId>,
     page: Page,
@@ -114,7 +114,7 @@ async fn listed(
         return Err(Problem::fields(errors));
     }
     let (limit, offset) = (limit.unwrap_or(20), offset.unwrap_or(0));
-    let (deliveries, totals) = doors
+    let (deliveries, totals) = state
         .webhooks
         .deliveries(
             app,
@@ -157,19 +157,19 @@ pub(super) struct OfDelivery {
     )
 )]
 pub(super) async fn retry(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     Path(path): Path<OfDelivery>,
 ) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
     let config: WebhookConfigId = path.webhook_id.parse().map_err(|_| no_such_webhook())?;
-    doors
+    state
         .webhooks
         .configuration(app.id, config)
         .await
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_webhook)?;
     let delivery: WebhookDeliveryId = path.delivery_id.parse().map_err(|_| no_such_delivery())?;
-    let retried = doors.webhooks.retry(app.id, config, delivery).await;
+    let retried = state.webhooks.retry(app.id, config, delivery).await;
     let retried = retried.map_err(not_retried)?;
     let answer = RetriedDelivery {
         message_id: retried.message.to_string(),

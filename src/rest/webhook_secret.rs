@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Doors;
+use super::AppState;
 use super::apps::not_renewed;
 use super::authority::{ClientAddress, OwnedApp, no_such_app};
 use super::problem::Problem;
@@ -30,10 +30,10 @@ pub(super) struct WebhookSecretShown {
     )
 )]
 pub(super) async fn webhook_secret(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
 ) -> Result<Json<WebhookSecretShown>, Problem> {
-    let secret = doors
+    let secret = state
         .accounts
         .webhook_secret(app.id)
         .await
@@ -57,11 +57,11 @@ pub(super) async fn webhook_secret(
     )
 )]
 pub(super) async fn reset_webhook_secret(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
 ) -> Result<Json<WebhookSecretShown>, Problem> {
-    let secret = doors
+    let secret = state
         .accounts
         .renew_webhook_secret(app.id, Author::subscriber(address))
         .await

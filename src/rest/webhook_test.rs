@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
-use super::Doors;
+use super::AppState;
 use super::authority::OwnedApp;
 use super::problem::{Problem, ProblemBody};
 use super::webhook_views::{TestPayload, WebhookTestResult};
@@ -31,17 +31,17 @@ use crate::webhooks::TestError;
     )
 )]
 pub(super) async fn test(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     Path(path): Path<OfWebhook>,
 ) -> Result<Json<WebhookTestResult>, Problem> {
-    let config = doors
+    let config = state
         .webhooks
         .configuration(app.id, path.id()?)
         .await
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_webhook)?;
-    let tested = doors.webhooks.test(&config).await;
+    let tested = state.webhooks.test(&config).await;
     let (event, attempt) = tested.map_err(|error| match error {
         TestError::UnderWay => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,

@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-use super::Doors;
+use super::AppState;
 use super::authority::{ClientAddress, OwnedApp, no_such_app};
 use super::problem::{Problem, ProblemBody};
 use super::request::parse;
@@ -44,10 +44,10 @@ impl OfWebhook {
     )
 )]
 pub(super) async fn list(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
 ) -> Result<Json<WebhookList>, Problem> {
-    let configurations = doors.webhooks.configurations(app.id).await;
+    let configurations = state.webhooks.configurations(app.id).await;
     let configurations = configurations.map_err(|error| refused(&error))?;
     Ok(Json(WebhookList {
         webhooks: configurations.into_iter().map(WebhookItem::new).collect(),
@@ -70,15 +70,15 @@ pub(super) async fn list(
     )
 )]
 pub(super) async fn create(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<CreatedWebhook>), Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
-    let new = parse::<CreateWebhookRequest>(&body)?.validate(doors.allow_private)?;
-    let (config, secret) = doors
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
+    let new = parse::<CreateWebhookRequest>(&body)?.validate(state.allow_private)?;
+    let (config, secret) = state
         .webhooks
         .create_configuration(app.id, new, Author::subscriber(address))
         .await
@@ -105,16 +105,16 @@ pub(super) async fn create(
     )
 )]
 pub(super) async fn change(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
     Path(path): Path<OfWebhook>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<ChangedWebhook>, Problem> {
-    let body = json_body(&headers, body, doors.limits.body_bytes).await?;
-    let change = parse::<ChangeWebhookRequest>(&body)?.validate(doors.allow_private)?;
-    doors
+    let body = json_body(&headers, body, state.limits.body_bytes).await?;
+    let change = parse::<ChangeWebhookRequest>(&body)?.validate(state.allow_private)?;
+    state
         .webhooks
         .change_configuration(app.id, path.id()?, &change, Author::subscriber(address))
         .await
@@ -141,12 +141,12 @@ pub(super) async fn change(
     )
 )]
 pub(super) async fn delete(
-    State(doors): State<Doors>,
+    State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
     Path(path): Path<OfWebhook>,
 ) -> Result<StatusCode, Problem> {
-    let deleted = doors
+    let deleted = state
         .webhooks
         .delete_configuration(app.id, path.id()?, Author::subscriber(address))
         .await

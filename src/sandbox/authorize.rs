@@ -38,10 +38,6 @@ pub struct Granted {
 
 impl SandboxProvider {
     /// Asks for a code that opens `mailbox`.
-    ///
-    /// # Errors
-    ///
-    /// [`AuthorizeError`].
     pub async fn authorize(
         &self,
         redirect_uri: &str,

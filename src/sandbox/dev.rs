@@ -81,10 +81,6 @@ pub enum DevError {
 }
 
 /// Runs until a signal ends it.
-///
-/// # Errors
-///
-/// [`DevError`].
 pub async fn run(options: DevOptions) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
     // Wrong settings are told before anything is started; what only a start can tell stands in for itself.

@@ -96,10 +96,6 @@ pub struct SandboxProvider {
 }
 
 /// Starts the provider with its files in `directory`. It ends with `shutdown`.
-///
-/// # Errors
-///
-/// [`SandboxError`].
 pub async fn start(
     settings: &SandboxSettings,
     directory: &Path,

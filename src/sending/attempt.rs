@@ -37,10 +37,10 @@ pub(super) struct Submission<'a> {
 #[derive(Debug)]
 pub(super) enum Attempted {
     /// What the provider said.
-    Told(Verdict),
+    Known(Verdict),
     /// It was out when the connection broke, and a later look into the sent mail will tell whether it
     /// arrived.
-    Untold(Failure),
+    Unconfirmed(Failure),
 }
 
 impl Sending {
@@ -62,7 +62,7 @@ impl Sending {
             self.mailboxes.note_sender_refused(submission.mailbox).await;
         }
         let Verdict::Unknown(failure) = verdict else {
-            return Attempted::Told(verdict);
+            return Attempted::Known(verdict);
         };
         let mut presence = Presence::Unknowable;
         for pause in LOOKS {
@@ -74,15 +74,17 @@ impl Sending {
                 Presence::Sent => {
                     tracing::info!(credential_id = %submission.mailbox.id, "a message whose connection broke was found among the sent ones");
                     self.mailboxes.note_sent(submission.mailbox);
-                    return Attempted::Told(Verdict::sent());
+                    return Attempted::Known(Verdict::sent());
                 }
                 Presence::Unknowable => break,
-                Presence::Absent | Presence::NotFound | Presence::NotNow => {}
+                Presence::ConfirmedMissing | Presence::NotFound | Presence::NotNow => {}
             }
         }
         match presence {
-            Presence::Unknowable | Presence::NotFound => Attempted::Told(Verdict::Unknown(failure)),
-            _ => Attempted::Untold(failure),
+            Presence::Unknowable | Presence::NotFound => {
+                Attempted::Known(Verdict::Unknown(failure))
+            }
+            _ => Attempted::Unconfirmed(failure),
         }
     }
 

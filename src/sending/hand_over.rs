@@ -13,7 +13,7 @@ use sqlx::PgConnection;
 use super::Sending;
 use super::facts::Facts;
 use super::journal::Ending;
-use super::write::{StoreError, WRITE_ATTEMPTS, pause_before};
+use super::persist::{StoreError, WRITE_ATTEMPTS, pause_before};
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Deferral, Opening};

@@ -193,10 +193,6 @@ fn read(stored: Value) -> Option<Outcome> {
 
 impl Sending {
     /// What the message of a key has come to; `None` where the key is free.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError`].
     pub(super) async fn answer_to(
         &self,
         app: AppId,
@@ -279,10 +275,6 @@ impl Sending {
     }
 
     /// Forgets keys that are older than a day.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn forget_keys(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - KEPT;
         let mut connection = self.pool.acquire().await?;

@@ -19,7 +19,7 @@ use super::minimal;
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
 use crate::storage::outage::{Outage, trouble};
-use crate::storage::pool::OwnConnection;
+use crate::storage::pool::DedicatedConnection;
 use crate::storage::refusal::{is_passing, is_refusal};
 use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
@@ -122,7 +122,7 @@ pub struct Journal {
 /// The journal's task.
 #[derive(Debug)]
 pub struct JournalTask {
-    connection: OwnConnection,
+    connection: DedicatedConnection,
     clock: SharedClock,
     lease: Lease,
     entries: mpsc::Receiver<Waiting>,
@@ -136,7 +136,7 @@ pub fn journal(pool: PgPool, clock: SharedClock, lease: Lease) -> (Journal, Jour
     (
         Journal { entries: sender },
         JournalTask {
-            connection: OwnConnection::new(pool),
+            connection: DedicatedConnection::new(pool),
             clock,
             lease,
             entries: receiver,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::storage::gateways;
-use crate::storage::pool::OwnConnection;
+use crate::storage::pool::DedicatedConnection;
 use crate::types::boot_time::BootTime;
 use crate::types::ids::GatewayId;
 use crate::types::lease::{LEASE, Lease};
@@ -28,10 +28,6 @@ const STEADY: Duration = Duration::from_secs(6);
 const UNMOVED: Duration = Duration::from_secs(LEASE.as_secs() - 2);
 
 /// Begins to serve: a row of this process's own.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
     let asked = BootTime::now();
     let mut connection = pool.acquire().await?;
@@ -42,7 +38,7 @@ pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
 /// Keeps a lease.
 #[derive(Debug)]
 pub struct LeaseKeeper {
-    connection: OwnConnection,
+    connection: DedicatedConnection,
     lease: Lease,
     nobody_sends: CancellationToken,
     /// Since when each confirmation has come.
@@ -56,7 +52,7 @@ pub struct LeaseKeeper {
 impl LeaseKeeper {
     pub(super) fn new(pool: PgPool, lease: Lease, nobody_sends: CancellationToken) -> Self {
         Self {
-            connection: OwnConnection::beside(pool),
+            connection: DedicatedConnection::beside(pool),
             lease,
             nobody_sends,
             steady_since: None,
@@ -78,10 +74,6 @@ impl LeaseKeeper {
     }
 
     /// Has the lease confirmed, or learns that it has ended; then ends those of others that have lapsed.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let (asked, steady_since) = (BootTime::now(), Instant::now());
@@ -146,10 +138,6 @@ impl LeaseKeeper {
     }
 
     /// Says that nothing is in hand any more: what is left all the same is taken up by others at once.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn end(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let ending = self

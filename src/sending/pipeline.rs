@@ -11,9 +11,9 @@ use super::idempotency::{self, IdempotencyKey};
 use super::journal::{NotWritten, Opened};
 use super::outcome::{Outcome, Receipt};
 use super::pace::Pace;
+use super::persist::{Closed, StoreError};
 use super::prepared::Prepared;
 use super::settle::Settled;
-use super::write::{Closed, StoreError};
 use super::{SendError, Sending};
 use crate::mailboxes::Chosen;
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -147,7 +147,7 @@ impl Sending {
             at,
             milliseconds: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
         };
-        let may_have_arrived = matches!(attempted, Attempted::Told(Verdict::Unknown(_)));
+        let may_have_arrived = matches!(attempted, Attempted::Known(Verdict::Unknown(_)));
         let settled = self.settle(attempted, 1, at);
         report(&settled, &first.facts, took);
         match settled {
@@ -221,7 +221,7 @@ impl Sending {
         };
         let answer = first.answer(&outcome);
         let stored = self
-            .store(&first.facts, &deferral, Some(first.message), answer.clone())
+            .defer_first(&first.facts, &deferral, Some(first.message), answer.clone())
             .await;
         let error = match stored {
             Ok(()) => return Ok(outcome),

@@ -63,10 +63,6 @@ impl Quota {
 
 impl Sending {
     /// Adds up what has changed of what waits.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn fold_usage(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         while usage::fold(&mut connection, FOLDED).await? > 0 {}

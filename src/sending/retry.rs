@@ -113,10 +113,6 @@ impl Sending {
     }
 
     /// Makes messages due that wait for their apps' subscriptions alone, where these are suspended no longer.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn release_waiting(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         spool::release_waiting(&mut connection, self.clock.now()).await
@@ -124,10 +120,6 @@ impl Sending {
 
     /// Takes up messages whose process has ended: brings them to an end, or back into the queue. Answers how
     /// many there were.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn take_over(&self) -> Result<usize, sqlx::Error> {
         let gateway = self.lease.id();
         let claimed = {
@@ -146,10 +138,6 @@ impl Sending {
     }
 
     /// As [`Sending::take_over`], with messages that nobody has in hand.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn recover_lapsed(&self) -> Result<usize, sqlx::Error> {
         let claimed = {
             let mut connection = self.pool.acquire().await?;
@@ -160,10 +148,6 @@ impl Sending {
 
     /// As [`Sending::take_over`], with messages that this process has in hand and twice was seen not to work
     /// on: the task that did has panicked.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn recover_forgotten(&self) -> Result<usize, sqlx::Error> {
         let before = self.held.ids();
         let mut claimed = {
@@ -196,7 +180,7 @@ impl Sending {
                 let stored = spool::has_chunks(&mut connection, claimed.id).await?;
                 if stored {
                     let (gateway, now) = (self.lease.id(), self.clock.now());
-                    spool::put_back(&mut connection, gateway, claimed.id, claimed.due_at, now)
+                    spool::postpone(&mut connection, gateway, claimed.id, claimed.due_at, now)
                         .await?;
                 }
                 stored
@@ -232,7 +216,7 @@ impl Sending {
         let facts = Facts::of(&claimed);
         let ending = match presence {
             Presence::Sent => facts.sent(None, None),
-            Presence::Absent => Ending {
+            Presence::ConfirmedMissing => Ending {
                 freed_key: claimed.key,
                 ..facts.failed(NOT_SENT.to_owned(), None)
             },
@@ -271,18 +255,18 @@ impl Sending {
                 };
                 self.end_attempt(&claimed, attempted, attempt).await;
             }
-            Ok(Tried::GivenBack) => self.give_back(&claimed).await,
-            Ok(Tried::Paced(until, why)) => self.put_back(&claimed, why, until, false).await,
+            Ok(Tried::GivenBack) => self.release(&claimed).await,
+            Ok(Tried::Paced(until, why)) => self.postpone(&claimed, why, until, false).await,
             Ok(Tried::Blocked(blocked)) => {
                 let until = self.clock.now() + BLOCKED_WAIT;
-                self.put_back(&claimed, &blocked.to_string(), until, true)
+                self.postpone(&claimed, &blocked.to_string(), until, true)
                     .await;
             }
             Err(error) => {
                 trouble!(error, error, log_id = %claimed.id, "a stored message can't be read; it stays stored");
                 let why = "the gateway's database can't be read";
                 let until = self.clock.now() + UNREADABLE_WAIT;
-                self.put_back(&claimed, why, until, false).await;
+                self.postpone(&claimed, why, until, false).await;
             }
         }
     }
@@ -317,7 +301,7 @@ impl Sending {
                 leave: &leave,
             })
             .await;
-        if let (Attempted::Told(Verdict::Temporary { .. }), true) =
+        if let (Attempted::Known(Verdict::Temporary { .. }), true) =
             (&attempted, leave.was_withheld())
         {
             let until = self.clock.now() + WITHHELD_WAIT;
@@ -329,7 +313,7 @@ impl Sending {
     /// All that comes before the submission; it may be cut off at any moment.
     async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
         let done = |tried| Ok(TakenUp::Done(tried));
-        let told = |verdict| done(Tried::Attempted(Attempted::Told(verdict)));
+        let told = |verdict| done(Tried::Attempted(Attempted::Known(verdict)));
         let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
         let is_too_old = self.clock.now() >= self.longest(claimed.opened_at);
         let status = {
@@ -354,11 +338,11 @@ impl Sending {
         if claimed.outcome_unknown {
             match self.look_up(&mailbox, claimed.id, message_id).await {
                 Presence::Sent => return told(Verdict::sent()),
-                Presence::Absent => {}
+                Presence::ConfirmedMissing => {}
                 Presence::NotNow => {
                     let why =
                         Failure::own("the mailbox's sent mail can't be checked at the moment");
-                    return done(Tried::Attempted(Attempted::Untold(why)));
+                    return done(Tried::Attempted(Attempted::Unconfirmed(why)));
                 }
                 Presence::NotFound | Presence::Unknowable => {
                     return told(Verdict::Unknown(Failure::own(CUT_OFF)));
@@ -385,11 +369,11 @@ impl Sending {
     }
 
     /// Lets another replica take a message up at once, as if nobody had.
-    async fn give_back(&self, claimed: &Claimed) {
+    async fn release(&self, claimed: &Claimed) {
         let given_back = async {
             let mut connection = self.pool.acquire().await?;
             let (gateway, now) = (self.lease.id(), self.clock.now());
-            spool::put_back(&mut connection, gateway, claimed.id, claimed.due_at, now).await
+            spool::postpone(&mut connection, gateway, claimed.id, claimed.due_at, now).await
         };
         if let Err(error) = given_back.await {
             // Whoever ends this process's row finds it.
@@ -425,13 +409,13 @@ impl Sending {
                     attempt: Some(attempt),
                     due_at: claimed.due_at,
                 };
-                self.keep(&facts, &deferral).await;
+                self.defer_again(&facts, &deferral).await;
             }
         }
     }
 
     /// Puts a message back whose attempt did not take place.
-    async fn put_back(
+    async fn postpone(
         &self,
         claimed: &Claimed,
         why: &str,
@@ -453,6 +437,6 @@ impl Sending {
             attempt: None,
             due_at: claimed.due_at,
         };
-        self.keep(&Facts::of(claimed), &deferral).await;
+        self.defer_again(&Facts::of(claimed), &deferral).await;
     }
 }

@@ -38,21 +38,21 @@ impl Sending {
         opened_at: DateTime<Utc>,
     ) -> Settled {
         let (failure, retry_after, outcome_unknown) = match attempted {
-            Attempted::Told(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
-            Attempted::Told(
+            Attempted::Known(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
+            Attempted::Known(
                 Verdict::Permanent(failure)
                 | Verdict::SenderRefused(failure)
                 | Verdict::TokenRefused(failure),
             ) => return Settled::Failed(failure),
-            Attempted::Told(Verdict::Unknown(failure)) => match self.settings.unverifiable {
+            Attempted::Known(Verdict::Unknown(failure)) => match self.settings.unverifiable {
                 Unverifiable::Fail => return Settled::Failed(unverifiable(&failure)),
                 Unverifiable::Retry => (failure, None, false),
             },
-            Attempted::Told(Verdict::Temporary {
+            Attempted::Known(Verdict::Temporary {
                 failure,
                 retry_after,
             }) => (failure, retry_after, false),
-            Attempted::Untold(failure) => (failure, None, true),
+            Attempted::Unconfirmed(failure) => (failure, None, true),
         };
         let scheduled = usize::try_from(attempts)
             .ok()

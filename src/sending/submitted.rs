@@ -79,10 +79,6 @@ pub enum SubmittedError {
 impl Submitted {
     /// Reads a message's headers. The message comes in `pieces`, `recipients` is the envelope; `gateway` the name in the Received
     /// header, which tells nothing of the client.
-    ///
-    /// # Errors
-    ///
-    /// [`SubmittedError`].
     pub fn read(
         pieces: Vec<Bytes>,
         recipients: &[EmailAddress],

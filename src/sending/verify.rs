@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Sending;
-use crate::mailboxes::{AskError, Mailbox};
+use crate::mailboxes::{Mailbox, MailboxReadError};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
 use crate::storage::email_logs;
@@ -21,7 +21,7 @@ pub(super) enum Presence {
     /// It is there.
     Sent,
     /// It is not there, and would be if it had been sent.
-    Absent,
+    ConfirmedMissing,
     /// It is not there under the Message-ID that it left with; the provider may have given it another.
     NotFound,
     /// The mailbox could be looked into, but not now.
@@ -70,15 +70,15 @@ impl Sending {
         };
         let error = match self.mailboxes.ask_reader(mailbox, question).await {
             Ok(true) => return self.whose(mailbox, id, message_id).await,
-            Ok(false) if reader.keeps_sent_mail() => return Presence::Absent,
+            Ok(false) if reader.keeps_sent_mail() => return Presence::ConfirmedMissing,
             Ok(false) => return Presence::NotFound,
             Err(error) => error,
         };
         trouble!(warn, error, credential_id = %mailbox.id, "sent mail can't be checked");
         match error {
-            AskError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
-            AskError::Token(_)
-            | AskError::Read(ReadError::TokenRefused(_) | ReadError::Unavailable { .. }) => {
+            MailboxReadError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
+            MailboxReadError::Token(_)
+            | MailboxReadError::Read(ReadError::TokenRefused(_) | ReadError::Unavailable { .. }) => {
                 Presence::NotNow
             }
         }

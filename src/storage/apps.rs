@@ -55,10 +55,6 @@ pub struct NewApp<'a> {
 }
 
 /// Inserts an app; `false` when its slug is taken.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<bool, sqlx::Error> {
     let inserted = sqlx::query!(
         "INSERT INTO apps
@@ -152,10 +148,6 @@ impl From<Row> for App {
 }
 
 /// A subscriber's apps, the oldest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -180,10 +172,6 @@ pub async fn list(
 }
 
 /// A subscriber's app by its pushable key.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_owned(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -225,10 +213,6 @@ pub struct Change {
 
 /// Locks an app's row until the transaction ends, so that nobody connects a mailbox meanwhile, and
 /// tells its name; `None` when it is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock(
     connection: &mut PgConnection,
     app: AppId,
@@ -239,10 +223,6 @@ pub async fn lock(
 }
 
 /// As [`lock`]; tells all that may change.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock_fields(
     connection: &mut PgConnection,
     app: AppId,
@@ -261,10 +241,6 @@ pub async fn lock_fields(
 }
 
 /// The subscriber's app with this id, or else with this slug.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_referred(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -285,10 +261,6 @@ pub async fn find_referred(
 }
 
 /// How many apps a subscriber has.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn count(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -302,10 +274,6 @@ pub async fn count(
 }
 
 /// Changes an app.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn update(
     connection: &mut PgConnection,
     app: AppId,
@@ -333,10 +301,6 @@ pub async fn update(
 }
 
 /// Removes an app with its users and mailboxes; `false` when it was gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn delete(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
     let deleted = sqlx::query!("DELETE FROM apps WHERE id = $1", app.0)
         .execute(connection)

@@ -11,10 +11,6 @@ use crate::types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use crate::types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 
 /// Inserts an entry; answers whose it is. An app must still be there.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     id: AuditEntryId,
@@ -81,10 +77,6 @@ pub struct Range<'a> {
 }
 
 /// A subscriber's entries in a range, the newest first, but for the first `skip` of them.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -149,10 +141,6 @@ pub async fn list(
 }
 
 /// The subscriber's deleted app that had this slug last.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_deleted_app(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -171,10 +159,6 @@ pub async fn find_deleted_app(
 }
 
 /// Removes up to `limit` entries from before `moment`; answers how many there were.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_before(
     connection: &mut PgConnection,
     moment: DateTime<Utc>,
@@ -193,10 +177,6 @@ pub async fn remove_before(
 
 /// Removes up to `limit` entries of a subscriber who is gone, but for the one that says so; answers how
 /// many there were.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_of(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

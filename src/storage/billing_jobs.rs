@@ -83,10 +83,6 @@ impl TryFrom<Row> for Job {
 }
 
 /// Notes that something is to be done for a subscriber, at once.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn enqueue(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -111,10 +107,6 @@ pub async fn enqueue(
 }
 
 /// Notes that the quantity of an app's subscriber has changed, within the transaction that changes it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn enqueue_quantity_of_app(
     connection: &mut PgConnection,
     app: AppId,
@@ -136,10 +128,6 @@ pub async fn enqueue_quantity_of_app(
 
 /// Notes that a customer and a subscription are to be made for subscribers who have none, such as those
 /// who signed up while nothing was billed; `limit` of them.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn enqueue_missing(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -162,10 +150,6 @@ pub async fn enqueue_missing(
 }
 
 /// Takes up some work that is due, for as long as it is from `now` to `lease_until`: by the database's clock.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -193,10 +177,6 @@ pub async fn claim(
 }
 
 /// Takes up one piece of work, whenever it would be due, unless somebody is at it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_one(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -221,10 +201,6 @@ pub async fn claim_one(
 }
 
 /// Whether there is such work for a subscriber.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn is_pending(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -242,10 +218,6 @@ pub async fn is_pending(
 }
 
 /// Settles the quantity that every attempt of this work asks for: the first attempt's.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn settle_quantity(
     connection: &mut PgConnection,
     job: &Job,
@@ -263,10 +235,6 @@ pub async fn settle_quantity(
 }
 
 /// The work is done. When it has become necessary again meanwhile it is due at once.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn finish(
     connection: &mut PgConnection,
     job: &Job,
@@ -293,10 +261,6 @@ pub async fn finish(
 
 /// Gives work back that could not be done, to be tried again at `due_at`; at once where it has become
 /// necessary again meanwhile.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn postpone(
     connection: &mut PgConnection,
     job: &Job,
@@ -316,10 +280,6 @@ pub async fn postpone(
 }
 
 /// Forgets what was to be done for a subscriber.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -334,10 +294,6 @@ pub async fn forget(
 }
 
 /// How much there is to do, for the metrics.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
     // In the order of the index, so that nothing else is gone through.
     let row = sqlx::query!(

@@ -11,10 +11,6 @@ use crate::types::notice::Notice;
 pub use due::{Due, Outcome, claim, forget, leaves, postpone, settle, waiting};
 
 /// Writes a notice to be sent at once; `false` when this event has brought one before.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -7,10 +7,6 @@ use sqlx::types::Uuid;
 use crate::types::ids::{AppId, SubscriberId};
 
 /// Notes that the log rows of an app, which is still there, are to be removed.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     app: AppId,
@@ -29,10 +25,6 @@ pub async fn insert(
 }
 
 /// As [`insert`], of all apps that a subscriber still has.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert_all_of(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -51,10 +43,6 @@ pub async fn insert_all_of(
 }
 
 /// The apps whose traces are still to be removed.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Error> {
     let ids: Vec<Uuid> = sqlx::query_scalar!("SELECT app_id FROM deleted_apps ORDER BY deleted_at")
         .fetch_all(connection)
@@ -63,10 +51,6 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Err
 }
 
 /// Those of a subscriber.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn of_subscriber(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -81,10 +65,6 @@ pub async fn of_subscriber(
 }
 
 /// Removes up to `limit` log rows of an app; answers how many there were.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_logs(
     connection: &mut PgConnection,
     app: AppId,
@@ -120,10 +100,6 @@ pub enum WebhooksLeft {
 
 /// Removes up to `limit` webhook messages of an app with their deliveries, but for those that are still to
 /// be delivered.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_webhooks(
     connection: &mut PgConnection,
     app: AppId,
@@ -155,10 +131,6 @@ pub async fn remove_webhooks(
 }
 
 /// Removes an app's webhook counters and idempotency keys.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM webhook_counters WHERE app_id = $1", app.0)
         .execute(&mut *connection)
@@ -170,10 +142,6 @@ pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Resul
 }
 
 /// Forgets apps that were deleted before `before`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     app: AppId,

@@ -22,10 +22,6 @@ pub struct LoggedAttempt {
 }
 
 /// A message's attempts, in order.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn of_log(
     connection: &mut PgConnection,
     id: LogId,

@@ -91,10 +91,6 @@ impl Counts {
 
 /// Counts a message that waits for its next attempt `by` more (or, where negative, less) times, in the
 /// hour of its first attempt.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn count_deferred(
     connection: &mut PgConnection,
     message: &Deferred,
@@ -114,10 +110,6 @@ pub async fn count_deferred(
 }
 
 /// How many changes wait to be added up, 100,000 at most: for the metrics.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn changes(connection: &mut PgConnection) -> Result<u32, sqlx::Error> {
     let changes = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!"

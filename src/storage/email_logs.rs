@@ -27,10 +27,6 @@ pub struct Ending {
 }
 
 /// How a message ended; `None` while the log does not have it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn ending(
     connection: &mut PgConnection,
     id: LogId,
@@ -47,10 +43,6 @@ pub async fn ending(
 
 /// Says that a message was sent that counted as failed: its log row, its last attempt and the counters;
 /// `false` where the log doesn't say that it failed.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bool, sqlx::Error> {
     let attempt = sent.attempt;
     let corrected = sqlx::query_scalar!(
@@ -85,10 +77,6 @@ pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bo
 
 /// Takes back that a message has failed which is to be sent after all; `false` where the log doesn't say so, or
 /// there was an attempt since. Its row says that it waits once it is stored.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
     let reopened = sqlx::query_scalar!(
         r#"WITH reopened AS (
@@ -110,10 +98,6 @@ pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sq
 }
 
 /// Whether another message of a mailbox has the same Message-ID, whatever has become of it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn has_twin(
     connection: &mut PgConnection,
     mailbox: CredentialId,

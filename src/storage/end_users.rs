@@ -7,10 +7,6 @@ use crate::types::ids::{AppId, UserKey, uuid_at};
 
 /// The key of an app's end user, who is made when new. `user_id` is the app's own name for the user;
 /// `None` is the one user of an app without multiuser.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_or_insert(
     connection: &mut PgConnection,
     app: AppId,

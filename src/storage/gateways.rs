@@ -10,10 +10,6 @@ use crate::types::ids::GatewayId;
 use crate::types::lease::LEASE;
 
 /// A process begins to serve.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO gateways (id, started_at, lease_until)
@@ -27,10 +23,6 @@ pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), s
 }
 
 /// Confirms a lease from now on; answers how many processes live, or `None` when this one was ended.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn confirm(
     connection: &mut PgConnection,
     id: GatewayId,
@@ -54,10 +46,6 @@ pub async fn confirm(
 }
 
 /// Ends a process's own row: others may take up at once what it has left.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE gateways SET ended_at = now()
@@ -70,10 +58,6 @@ pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sql
 }
 
 /// Until when the others that have not ended have their leases.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn others(
     connection: &mut PgConnection,
     id: GatewayId,
@@ -92,10 +76,6 @@ pub async fn others(
 
 /// Ends those of these rows whose leases are as they were seen and have lapsed, or lie so far ahead that the
 /// database's clock must have been set back; but for those whose process is writing at this moment. Answers which.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn end_lapsed(
     connection: &mut PgConnection,
     unmoved: &[(GatewayId, DateTime<Utc>)],
@@ -122,10 +102,6 @@ pub async fn end_lapsed(
 }
 
 /// Rows that have ended, and may have left something.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn ended(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx::Error> {
     let ended = sqlx::query_scalar!("SELECT id FROM gateways WHERE ended_at IS NOT NULL")
         .fetch_all(connection)
@@ -134,10 +110,6 @@ pub async fn ended(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx
 }
 
 /// Removes rows that have ended and have nothing in hand any more.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(connection: &mut PgConnection, ended: &[GatewayId]) -> Result<(), sqlx::Error> {
     let ended: Vec<Uuid> = ended.iter().map(|id| id.0).collect();
     // Open rows without a lease of their own are those in somebody's hands: a range of an index.
@@ -155,10 +127,6 @@ pub async fn forget(connection: &mut PgConnection, ended: &[GatewayId]) -> Resul
 }
 
 /// Removes a row within the transaction that has begun it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM gateways WHERE id = $1", id.0)
         .execute(connection)
@@ -167,10 +135,6 @@ pub async fn remove(connection: &mut PgConnection, id: GatewayId) -> Result<(), 
 }
 
 /// Whether a row has not ended; holds its end up until the caller's transaction is over.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn is_living(connection: &mut PgConnection, id: GatewayId) -> Result<bool, sqlx::Error> {
     let living = sqlx::query_scalar!(
         "SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE",

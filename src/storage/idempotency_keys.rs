@@ -34,10 +34,6 @@ pub struct Known {
 }
 
 /// Takes keys; answers the messages whose keys were free. Of twins in one call, one gets it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim(
     connection: &mut PgConnection,
     keys: &[&NewKey],
@@ -70,10 +66,6 @@ pub async fn claim(
 }
 
 /// Notes what the callers of messages were told.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn answer(
     connection: &mut PgConnection,
     answers: &[(AppId, &str, &Value)],
@@ -98,10 +90,6 @@ pub async fn answer(
 }
 
 /// As [`answer`], of one message: a key that stands for another one by now is left alone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn answer_of(
     connection: &mut PgConnection,
     log: LogId,
@@ -123,10 +111,6 @@ pub async fn answer_of(
 }
 
 /// Sets keys free whose messages have ended without an answer.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn free(
     connection: &mut PgConnection,
     freed: &[(AppId, &str, LogId)],
@@ -155,10 +139,6 @@ pub async fn free(
 
 /// Sets a key free again whose message was never taken; `false` where somebody who asked again was told its
 /// answer ([`bind`]), which stands then.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn withdraw(
     connection: &mut PgConnection,
     app: AppId,
@@ -198,10 +178,6 @@ pub fn is_bound(answer: &Value) -> bool {
 /// Says that the answer under a key is being told to somebody who asked again: whoever stored its message and
 /// has not heard of it may not take it back any more. `false` where that has happened already, or this process
 /// has ended.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn bind(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -227,10 +203,6 @@ pub async fn bind(
 }
 
 /// What a key stands for.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find(
     connection: &mut PgConnection,
     app: AppId,
@@ -254,10 +226,6 @@ pub async fn find(
 }
 
 /// Forgets up to `limit` keys that were taken before `before`; answers how many.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

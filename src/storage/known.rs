@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::gathered::Gathered;
+use super::batch_loader::BatchLoader;
 
 /// How long an answer is worth anything.
 const FRESH: Duration = Duration::from_secs(30);
@@ -15,7 +15,7 @@ const FRESH: Duration = Duration::from_secs(30);
 /// Questions, each with its last answer.
 #[derive(Debug)]
 pub struct Known<K, V> {
-    asked: Gathered<K, V>,
+    asked: BatchLoader<K, V>,
     /// And when each was given.
     answers: Mutex<HashMap<K, (Instant, V)>>,
     /// Answers that are kept at most.
@@ -25,7 +25,7 @@ pub struct Known<K, V> {
 impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
     /// Nothing is known yet.
     #[must_use]
-    pub fn new(asked: Gathered<K, V>, most: usize) -> Self {
+    pub fn new(asked: BatchLoader<K, V>, most: usize) -> Self {
         Self {
             asked,
             answers: Mutex::default(),
@@ -34,13 +34,9 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
     }
 
     /// Asks the database.
-    ///
-    /// # Errors
-    ///
-    /// What it said.
-    pub async fn ask(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
+    pub async fn load(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
         let asked_at = Instant::now();
-        let answer = self.asked.ask(question).await?;
+        let answer = self.asked.load(question).await?;
         let mut answers = self.answers();
         match &answer {
             Some(answer) => {

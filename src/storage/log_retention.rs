@@ -5,10 +5,6 @@ use sqlx::PgConnection;
 
 /// When the oldest day of the log begins: from then on all rows are there, before it there are none, or
 /// not for long.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn kept_since(connection: &mut PgConnection) -> Result<DateTime<Utc>, sqlx::Error> {
     sqlx::query_scalar!("SELECT kept_since FROM log_retention")
         .fetch_one(connection)
@@ -17,10 +13,6 @@ pub async fn kept_since(connection: &mut PgConnection) -> Result<DateTime<Utc>, 
 
 /// Says that the days before `since` are about to be dropped. What was dropped before doesn't come back
 /// with an earlier moment.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn keep_since(
     connection: &mut PgConnection,
     since: DateTime<Utc>,

@@ -29,10 +29,6 @@ pub struct Slot {
 
 /// Takes a turn of a mailbox; one whose day is used up gets none, and one whose next turn is too far away
 /// leaves it to others, since its message will have to ask again.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn take(
     connection: &mut PgConnection,
     id: CredentialId,

@@ -100,10 +100,6 @@ impl TryFrom<Row> for Mailbox {
 }
 
 /// A mailbox while it is active.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_active(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -147,10 +143,6 @@ pub struct Connection<'a> {
 /// Connects a mailbox, or the same address again under its old id; one that is still active has been
 /// connected all along. Its tokens follow by [`store_tokens`], since they are sealed for that id, and what else it
 /// may send as by [`addresses::store`].
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn upsert(
     connection: &mut PgConnection,
     new: &Connection<'_>,
@@ -186,10 +178,6 @@ pub async fn upsert(
 }
 
 /// Lets nothing go out from a mailbox until then.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn park(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -238,10 +226,6 @@ pub struct ConnectedUser {
 }
 
 /// All mailboxes of an app, those connected first in front.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
@@ -294,10 +278,6 @@ pub struct FormerMailbox {
 
 /// The mailbox of an app that was disconnected last: of this end user (the app's own name for the user, or the
 /// user's key), plugin and address (in lower case), where they are given.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_former(
     connection: &mut PgConnection,
     app: AppId,
@@ -325,10 +305,6 @@ pub async fn find_former(
 }
 
 /// Whether mailboxes of users with a name of the app's own are connected.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn has_named_users(
     connection: &mut PgConnection,
     app: AppId,
@@ -345,10 +321,6 @@ pub async fn has_named_users(
 }
 
 /// Whether a user of the app has several mailboxes of one plugin.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn has_several_links(
     connection: &mut PgConnection,
     app: AppId,

@@ -29,10 +29,6 @@ pub fn midnight(day: NaiveDate) -> DateTime<Utc> {
 /// Makes the partitions of a day (UTC), as far as there are none. Only one process at a time may call it.
 ///
 /// A table is attached and not made in place, since that would lock out every insert.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn create(connection: &mut PgConnection, day: NaiveDate) -> Result<(), sqlx::Error> {
     let from = lowest_uuid_at(midnight(day));
     let to = lowest_uuid_at(midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)));
@@ -70,10 +66,6 @@ async fn is_attached(connection: &mut PgConnection, name: &str) -> Result<bool, 
 
 /// Drops whole partitions of the days before `oldest`; answers how many. Inserts go on meanwhile.
 /// Only one process at a time may call it, and not within a transaction.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn drop_before(
     connection: &mut PgConnection,
     oldest: NaiveDate,
@@ -131,10 +123,6 @@ async fn drop_of(
 }
 
 /// Which of these days lack a partition.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn missing(
     connection: &mut PgConnection,
     days: &[NaiveDate],
@@ -183,10 +171,6 @@ impl Right {
 }
 
 /// Takes a right for this session of the database; `false` when another one has it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_lock(hashtext($1)::bigint) AS "locked!""#,
@@ -197,10 +181,6 @@ pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<boo
 }
 
 /// Gives a right back.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn unlock(connection: &mut PgConnection, right: Right) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT pg_advisory_unlock(hashtext($1)::bigint)",

@@ -46,10 +46,6 @@ impl EventState {
 }
 
 /// Keeps an event, to be looked into immediately. `false` when it has come before.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     event: &StoredEvent,
@@ -74,10 +70,6 @@ pub async fn insert(
 
 /// Takes up some events that wait, those that are due longest first, for as long as it is from `now` to
 /// `lease_until`: by the database's clock.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -106,10 +98,6 @@ pub async fn claim(
 }
 
 /// Notes what became of an event.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn settle(
     connection: &mut PgConnection,
     id: &str,
@@ -126,10 +114,6 @@ pub async fn settle(
 }
 
 /// Puts an event off that nobody could look into.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn postpone(
     connection: &mut PgConnection,
     id: &str,
@@ -147,10 +131,6 @@ pub async fn postpone(
 }
 
 /// Forgets some events that came before `before`; those that wait are kept. Answers how many.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -170,10 +150,6 @@ pub async fn forget(
 }
 
 /// How many events nobody has looked into, for the metrics.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
     // In the order of the index, so that nothing else is gone through.
     let row = sqlx::query!(

@@ -147,10 +147,6 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
 }
 
 /// Connects beside the pool, for what the database says to it.
-///
-/// # Errors
-///
-/// What it said.
 pub async fn reach(pool: &PgPool) -> Result<(), sqlx::Error> {
     PgConnection::connect_with(&pool.connect_options())
         .await?
@@ -198,10 +194,6 @@ fn is_locked(error: &MigrateError) -> bool {
 }
 
 /// A connection beside the pool for what takes long: it may run for an hour, and wait as long for a lock.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
     let mut connection = pool.acquire().await?.detach();
     let bounds = bounds(MAINTENANCE_SECONDS, MAINTENANCE_SECONDS);
@@ -225,11 +217,7 @@ fn bounds(statement: u64, lock: u64) -> String {
 /// Until the end of its transaction a connection goes by indexes in their order, and by nothing that reads
 /// all of a table first. The planner thinks of a queue as it was when it was last looked at, and a queue
 /// may have grown to millions since.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn go_by_indexes(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub async fn force_index_scans(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection
         .execute(
             "SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
@@ -240,10 +228,6 @@ pub async fn go_by_indexes(connection: &mut PgConnection) -> Result<(), sqlx::Er
 }
 
 /// Whether the database answers and has at least this program's tables.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
     let newest = MIGRATIONS
         .iter()
@@ -270,10 +254,6 @@ const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                         SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
 /// A transaction that only reads, and sees one state of the database from its first statement to its end.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     pool.begin_with(SNAPSHOT).await
 }
@@ -285,7 +265,7 @@ const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable
 /// A connection beside the pool, for a few statements that are run all the time: each is planned once,
 /// where Postgres would plan statements over arrays anew each time.
 #[derive(Debug)]
-pub struct OwnConnection {
+pub struct DedicatedConnection {
     pool: PgPool,
     /// And when it was used last.
     open: Option<(Instant, PgConnection)>,
@@ -303,7 +283,7 @@ const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_se
 const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
                       SET lock_timeout = '2s'";
 
-impl OwnConnection {
+impl DedicatedConnection {
     /// Connects when it is first used.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
@@ -315,7 +295,7 @@ impl OwnConnection {
         }
     }
 
-    /// As [`OwnConnection::new`], for what must not wait for a place in the pool, nor for long.
+    /// As [`DedicatedConnection::new`], for what must not wait for a place in the pool, nor for long.
     #[must_use]
     pub fn beside(pool: PgPool) -> Self {
         Self {
@@ -325,10 +305,10 @@ impl OwnConnection {
         }
     }
 
-    /// As [`OwnConnection::new`], for what may be forgotten when the database itself crashes, such as
+    /// As [`DedicatedConnection::new`], for what may be forgotten when the database itself crashes, such as
     /// leases: its commits don't wait for the disk.
     #[must_use]
-    pub fn forgetful(pool: PgPool) -> Self {
+    pub fn async_commit(pool: PgPool) -> Self {
         Self {
             setup: UNHURRIED,
             ..Self::new(pool)
@@ -337,10 +317,6 @@ impl OwnConnection {
 
     /// Runs statements. After an error, or when whoever runs them goes away, the connection is given
     /// up for a new one; after a refusal it is as good as before.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn run<T>(
         &mut self,
         statements: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,

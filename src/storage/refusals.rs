@@ -107,10 +107,6 @@ pub async fn add(
 }
 
 /// What was refused of an app since a moment, the newest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
@@ -145,10 +141,6 @@ pub async fn list(
 }
 
 /// How many were refused of an app since a moment, by hour and reason, the newest hour first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn counts(
     connection: &mut PgConnection,
     app: AppId,
@@ -180,10 +172,6 @@ fn reason(text: &str) -> Result<RefusalReason, sqlx::Error> {
 }
 
 /// Removes what is older than a moment, up to `limit` rows of each table; answers how many went.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

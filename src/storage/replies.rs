@@ -17,10 +17,6 @@ pub struct Answered {
 }
 
 /// The messages of a mailbox that have these Message-IDs.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn answered(
     connection: &mut PgConnection,
     credential: CredentialId,
@@ -45,10 +41,6 @@ pub async fn answered(
 }
 
 /// Notes replies by their own Message-IDs, and answers those that were not noted before.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     credential: CredentialId,
@@ -69,10 +61,6 @@ pub async fn insert(
 }
 
 /// Forgets up to `limit` replies that were noted before `before`; answers how many.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

@@ -85,10 +85,6 @@ impl SealedColumn {
 
     /// The next values in the order of their rows, `limit` at most, those behind `after`. It costs the same
     /// wherever it stands: a piece of the primary key.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn read(
         &self,
         connection: &mut PgConnection,
@@ -120,10 +116,6 @@ impl SealedColumn {
 
     /// Replaces values that are still the ones that were read; answers how many. It waits for nobody: rows
     /// that others are changing at this moment are left as they are.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn replace(
         &self,
         connection: &mut PgConnection,
@@ -187,10 +179,6 @@ fn value(row: &PgRow) -> Result<SealedValue, sqlx::Error> {
 }
 
 /// How many rows of [`LAPSING`] columns still count at `now` and don't begin with the prefix.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lapsing(
     connection: &mut PgConnection,
     prefix: &[u8],

@@ -59,10 +59,6 @@ pub struct Opening {
 }
 
 /// Stores one piece of a deferred message; one that is there stays.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn add_chunk(
     connection: &mut PgConnection,
     id: LogId,
@@ -82,10 +78,6 @@ pub async fn add_chunk(
 }
 
 /// The next piece of a deferred message.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn chunk(
     connection: &mut PgConnection,
     id: LogId,
@@ -106,10 +98,6 @@ const RELEASED: i64 = 100;
 /// Makes messages due that wait for nothing but their apps' subscriptions, where these are suspended no longer: some of
 /// each app, and the others the next time. The apps are found by steps through the index, so that it costs the same
 /// however many messages wait for each.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn release_waiting(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -158,10 +146,6 @@ pub async fn release_waiting(
 }
 
 /// Lets go of an open message, which is to be looked at again by anybody after `wait`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn look_again(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -186,10 +170,6 @@ pub async fn look_again(
 }
 
 /// Puts a message into the hands of a process, whoever has had it; `false` where it is not there.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn hand_to(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -238,10 +218,6 @@ pub async fn mark_leaving(
 
 /// Takes what strangers wrote out of messages whose log rows the database refuses; what they need to be sent
 /// stays.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query!(
@@ -256,11 +232,7 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
 }
 
 /// Puts a message back into the queue, at once; nothing of it is changed but that.
-///
-/// # Errors
-///
-/// What the database said.
-pub async fn put_back(
+pub async fn postpone(
     connection: &mut PgConnection,
     gateway: GatewayId,
     id: LogId,
@@ -287,10 +259,6 @@ pub async fn put_back(
 }
 
 /// Whether a message is in the gateway's hands.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn is_there(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM spool WHERE id = $1) AS "exists!""#,
@@ -301,10 +269,6 @@ pub async fn is_there(connection: &mut PgConnection, id: LogId) -> Result<bool, 
 }
 
 /// Whether a message's raw bytes are stored.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM spool_chunks WHERE spool_id = $1) AS "exists!""#,
@@ -315,10 +279,6 @@ pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool
 }
 
 /// Forgets the waiting messages of an app. What is being submitted at this moment ends by itself.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn delete_waiting(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "DELETE FROM spool WHERE app_id = $1 AND state = 'deferred'",

@@ -30,10 +30,6 @@ pub struct NewSubscriber<'a> {
 }
 
 /// Inserts a subscriber.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     subscriber: &NewSubscriber<'_>,
@@ -66,10 +62,6 @@ pub struct SubscriberChange {
 
 /// Locks a subscriber's row until the transaction ends, and tells the fields that can be changed; `None` when it is
 /// gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock_fields(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -85,10 +77,6 @@ pub async fn lock_fields(
 }
 
 /// Changes a subscriber.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn update(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -152,10 +140,6 @@ impl From<Row> for Subscriber {
 }
 
 /// The subscriber that one of these digests of its API secret belongs to.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_by_api_secret(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -173,10 +157,6 @@ pub async fn find_by_api_secret(
 }
 
 /// All subscribers, the oldest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx::Error> {
     let rows = sqlx::query_as!(
         Row,
@@ -190,10 +170,6 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
 }
 
 /// The subscriber that signed up last.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
@@ -209,10 +185,6 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
 /// Replaces the API secret. With `presented` only while one of those digests is still the one in use,
 /// so that of two callers who renew the same secret one learns that it was renewed. `false`: nothing
 /// was replaced.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn replace_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -234,10 +206,6 @@ pub async fn replace_api_secret(
 }
 
 /// Removes a subscriber and its apps; `false` when there was none.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn delete(connection: &mut PgConnection, id: SubscriberId) -> Result<bool, sqlx::Error> {
     let deleted = sqlx::query!("DELETE FROM subscribers WHERE id = $1", id.0)
         .execute(connection)

@@ -5,10 +5,6 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 /// Notes that a link was used; `false` when it was before.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     id: Uuid,
@@ -25,10 +21,6 @@ pub async fn insert(
 }
 
 /// Whether a link was used.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn exists(connection: &mut PgConnection, id: Uuid) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM used_links WHERE id = $1) AS "exists!""#,
@@ -40,10 +32,6 @@ pub async fn exists(connection: &mut PgConnection, id: Uuid) -> Result<bool, sql
 
 /// Removes links that have lapsed, `limit` at most of each kind, and says how many. Several replicas may do it
 /// at once.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,
     now: DateTime<Utc>,

@@ -65,10 +65,6 @@ fn names(events: &[EventName]) -> Vec<String> {
 }
 
 /// How many configurations an app has.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn count(connection: &mut PgConnection, app: AppId) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM webhook_configs WHERE app_id = $1"#,
@@ -79,10 +75,6 @@ pub async fn count(connection: &mut PgConnection, app: AppId) -> Result<i64, sql
 }
 
 /// Inserts a configuration.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn insert(
     connection: &mut PgConnection,
     config: &WebhookConfig,
@@ -106,10 +98,6 @@ pub async fn insert(
 }
 
 /// One configuration of an app.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find(
     connection: &mut PgConnection,
     app: AppId,
@@ -142,10 +130,6 @@ pub struct ListedConfig {
 }
 
 /// An app's configurations, the oldest first; their attempts to deliver what happened `since` are counted.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
@@ -205,10 +189,6 @@ pub struct WebhookConfigChange {
 }
 
 /// Changes a configuration and answers it as it is now; `None` when the app has none of this id.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn update(
     connection: &mut PgConnection,
     app: AppId,
@@ -238,10 +218,6 @@ pub async fn update(
 }
 
 /// Deletes a configuration and answers where it went; `None` when the app has none of this id.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn delete(
     connection: &mut PgConnection,
     app: AppId,

@@ -5,10 +5,6 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 /// Removes up to `limit` counters of hours before `before`; answers how many.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_before(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

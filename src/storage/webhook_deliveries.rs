@@ -26,10 +26,6 @@ pub struct LoggedDelivery {
 }
 
 /// The attempts to tell of one message, oldest first, a hundred at most.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn of_log(
     connection: &mut PgConnection,
     log: LogId,
@@ -100,10 +96,6 @@ pub async fn record_test(
 }
 
 /// The message that an attempt was to deliver to this endpoint of the app.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn message_of(
     connection: &mut PgConnection,
     app: AppId,

@@ -40,10 +40,6 @@ impl NewMessage {
 
 /// Writes events for those who listen, within the caller's transaction: the app's own `webhook_url`, and
 /// its active configurations that list them. What nobody listens to is not written.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn emit(
     connection: &mut PgConnection,
     emissions: &[Emission],
@@ -114,10 +110,6 @@ pub async fn emit(
 
 /// Takes back, within the caller's transaction, what was to be told of a message that counts as never
 /// taken.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn withdraw(
     connection: &mut PgConnection,
     app: AppId,
@@ -140,10 +132,6 @@ pub async fn withdraw(
 }
 
 /// The bodies of messages; those that have aged away are missing.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn bodies(
     connection: &mut PgConnection,
     messages: &[(AppId, WebhookMessageId)],

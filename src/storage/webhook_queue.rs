@@ -22,10 +22,6 @@ pub struct NewRows(PgListener);
 
 impl NewRows {
     /// Listens from now on, over a connection beside the pool's: it never comes back to it.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
         let options = PgConnectOptions::clone(&pool.connect_options());
         let own = PgPoolOptions::new().max_connections(1);
@@ -35,10 +31,6 @@ impl NewRows {
     }
 
     /// Waits until there may be new rows.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn next(&mut self) -> Result<(), sqlx::Error> {
         self.0.try_recv().await.map(drop)
     }
@@ -70,10 +62,6 @@ pub struct Claimed {
 }
 
 /// Endpoints that have something ready, in the order of their ids, those behind `after` only.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn ready_endpoints(
     connection: &mut PgConnection,
     after: EndpointId,
@@ -102,10 +90,6 @@ pub async fn ready_endpoints(
 }
 
 /// Leases what is ready for `lease`, up to a number for each endpoint, the oldest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim(
     connection: &mut PgConnection,
     places: &[(EndpointId, i64)],
@@ -166,10 +150,6 @@ pub async fn claim(
 
 /// Makes ready what is due: retries whose time has come by `now`, and what was leased by somebody who has not
 /// said anything since, by the database's clock. Answers how many there were, `limit` at most.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn make_ready(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -193,10 +173,6 @@ pub async fn make_ready(
 }
 
 /// Gives leases back of which no attempt was made.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn release(
     connection: &mut PgConnection,
     claimed: &[Claimed],
@@ -339,10 +315,6 @@ pub async fn record(
 }
 
 /// The oldest message that is still to be delivered: its partition must stay.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn oldest(
     connection: &mut PgConnection,
 ) -> Result<Option<WebhookMessageId>, sqlx::Error> {
@@ -366,10 +338,6 @@ pub enum Requeued {
 
 /// Queues a message for a configuration again, at once: with the attempts that were made so far, or, where
 /// it still waits for its next attempt, by making it due. Within the caller's transaction.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn requeue(
     connection: &mut PgConnection,
     app: AppId,

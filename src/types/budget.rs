@@ -75,10 +75,6 @@ impl<K: Eq + Hash + Copy> Budget<K> {
     }
 
     /// Whether `bytes` more would find room at this moment.
-    ///
-    /// # Errors
-    ///
-    /// [`NoRoom`].
     pub fn has_room(&self, holder: K, bytes: usize) -> Result<(), NoRoom> {
         let held = self.held();
         let own = held.by_holder.get(&holder).copied().unwrap_or_default();

@@ -45,10 +45,6 @@ pub struct NamedAddress {
 
 impl NamedAddress {
     /// Reads `ada@example.com`, `Ada <ada@example.com>` or `"Lovelace, Ada" <ada@example.com>`.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidNamedAddress`].
     pub fn parse(text: &str) -> Result<Self, InvalidNamedAddress> {
         // No domain ends so.
         let Some(inside) = text.strip_suffix('>') else {

@@ -51,10 +51,6 @@ impl Plugin {
     }
 
     /// The plugin that a log calls so.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownLogPlugin`].
     pub fn from_log_name(text: &str) -> Result<Self, UnknownLogPlugin> {
         Self::ALL
             .into_iter()

@@ -75,10 +75,6 @@ impl SigningSecret {
 
     /// One that a customer brings: `whsec_` and base64 of 24 to 64 bytes, or any other text of 16 to 128 bytes,
     /// a `whsec_` in front not counted, which is the key as it stands.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidSigningSecret`].
     pub fn parse(text: &str) -> Result<Self, InvalidSigningSecret> {
         let rest = text.strip_prefix(PREFIX).unwrap_or(text);
         if (16..=128).contains(&rest.len()) {

@@ -31,20 +31,12 @@ pub enum InvalidWebAddress {
 
 /// Checks an address that a customer gives: `https`, no user info, 2,048 bytes at most. With
 /// `allow_loopback`, `http` to this machine too. What it resolves to is checked when it is called.
-///
-/// # Errors
-///
-/// [`InvalidWebAddress`].
 pub fn check_web_address(text: &str, allow_loopback: bool) -> Result<(), InvalidWebAddress> {
     check(text, |host| allow_loopback && is_loopback(host)).map(drop)
 }
 
 /// Checks an address that is to receive webhooks: as [`check_web_address`], and none that says itself that
 /// it is of this machine or a private network. With `allow_private` all of that, by `http` too.
-///
-/// # Errors
-///
-/// [`InvalidWebAddress`].
 pub fn check_webhook_address(text: &str, allow_private: bool) -> Result<(), InvalidWebAddress> {
     let url = check(text, |_| allow_private)?;
     if !allow_private && names_private(&url) {

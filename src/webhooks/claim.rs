@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::Webhooks;
 use super::dispatch::{Ready, Seen};
 use crate::storage::outage::trouble;
-use crate::storage::pool::OwnConnection;
+use crate::storage::pool::DedicatedConnection;
 use crate::storage::webhook_messages;
 use crate::storage::webhook_queue::{self, Claimed};
 use crate::types::ids::{AppId, EndpointId, WebhookMessageId};
@@ -31,7 +31,7 @@ const STEP: Duration = Duration::from_secs(15);
 /// Leases deliveries, over a connection of its own: one step at a time.
 pub(super) struct Claimer {
     webhooks: Webhooks,
-    connection: OwnConnection,
+    connection: DedicatedConnection,
     /// Where the next look begins, so that all endpoints have their turn.
     after: EndpointId,
     made_ready: Option<Instant>,
@@ -42,7 +42,7 @@ impl Claimer {
         Self {
             webhooks: webhooks.clone(),
             // A lease that the database forgets in a crash is a delivery that is made again.
-            connection: OwnConnection::forgetful(webhooks.pool.clone()),
+            connection: DedicatedConnection::async_commit(webhooks.pool.clone()),
             after: EndpointId(Uuid::nil()),
             made_ready: None,
         }

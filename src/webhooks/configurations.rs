@@ -121,10 +121,6 @@ impl Webhooks {
     }
 
     /// An app's configurations, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigurationError`].
     pub async fn configurations(
         &self,
         app: AppId,
@@ -166,10 +162,6 @@ impl Webhooks {
     }
 
     /// One configuration of an app.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn configuration(
         &self,
         app: AppId,
@@ -180,10 +172,6 @@ impl Webhooks {
     }
 
     /// Changes a configuration and answers it as it is now; `None` when the app has none of this id.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn change_configuration(
         &self,
         app: AppId,
@@ -229,10 +217,6 @@ impl Webhooks {
 
     /// Deletes a configuration; `false` when the app has none of this id. It gets nothing that happens
     /// from now on.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn delete_configuration(
         &self,
         app: AppId,

@@ -10,10 +10,6 @@ pub use crate::storage::webhook_deliveries::list::{Delivery, DeliveryFilter, Del
 impl Webhooks {
     /// A configuration's attempts that the filter matches: a part of them, newest first, and how many there
     /// are; `None` when the app has no such configuration.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn deliveries(
         &self,
         app: AppId,

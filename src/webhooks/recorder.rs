@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::storage::outage::trouble;
-use crate::storage::pool::OwnConnection;
+use crate::storage::pool::DedicatedConnection;
 use crate::storage::refusal::is_refusal;
 use crate::storage::webhook_queue::{self, Attempted};
 
@@ -32,14 +32,14 @@ const UNSTORABLE: &str = "The receiver's words could not be stored";
 /// The recorder's task.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    connection: OwnConnection,
+    connection: DedicatedConnection,
     attempts: mpsc::Receiver<Attempted>,
 }
 
 /// A recorder that has `waiting` places, and the way to it. Whoever finds no place waits.
 pub(super) fn recorder(pool: PgPool, waiting: usize) -> (mpsc::Sender<Attempted>, Recorder) {
     let (sender, attempts) = mpsc::channel(waiting);
-    let connection = OwnConnection::new(pool);
+    let connection = DedicatedConnection::new(pool);
     (
         sender,
         Recorder {

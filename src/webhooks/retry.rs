@@ -34,10 +34,6 @@ pub struct Retried {
 impl Webhooks {
     /// Delivers the message of an earlier delivery to its configuration again, at once: under the same
     /// webhook-id, as its next attempt, with the schedule's attempts that are left behind it.
-    ///
-    /// # Errors
-    ///
-    /// [`RetryError`].
     pub async fn retry(
         &self,
         app: AppId,

@@ -99,7 +99,7 @@ async fn round(
         for subscriber in billing.claim_due_looks(looks.free()).await? {
             let (billing, place) = (billing.clone(), looks.take());
             tracker.spawn(async move {
-                billing.work_look(subscriber).await;
+                billing.work_sync(subscriber).await;
                 drop(place);
                 billing.wake();
             });

@@ -29,9 +29,9 @@ pub async fn run(reports: Reports, stop: CancellationToken) {
 }
 
 async fn round(reports: &Reports, spent: &mut i64) -> Result<(), sqlx::Error> {
-    *spent += reports.add_up().await?;
+    *spent += reports.fold_counters().await?;
     if *spent >= PLACES {
-        reports.give_back().await?;
+        reports.release().await?;
         *spent = 0;
     }
     Ok(())

@@ -14,7 +14,7 @@ const EVERY: Duration = Duration::from_secs(5);
 /// Runs until `stop`.
 pub async fn run(mailboxes: Mailboxes, stop: CancellationToken) {
     loop {
-        if let Err(error) = mailboxes.remove_traces(&stop).await {
+        if let Err(error) = mailboxes.purge_deleted_apps(&stop).await {
             trouble!(error, error, "the logs of deleted apps can't be removed");
         }
         if !pause(EVERY, &stop).await {

@@ -90,7 +90,7 @@ async fn probe(pool: &PgPool) -> Result<(), sqlx::Error> {
 
 async fn measure(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> {
     let mut connection = pool.begin().await?;
-    pool::go_by_indexes(&mut connection).await?;
+    pool::force_index_scans(&mut connection).await?;
     let queues = Queues {
         spool: spool::backlog::measure(&mut connection).await?,
         fullest: usage::fullest(&mut connection).await?,

@@ -39,10 +39,6 @@ const TELL_EVERY: u32 = 50;
 pub struct PartitionError(#[from] sqlx::Error);
 
 /// Makes sure, before the first message, that today's partition and the next ones are there.
-///
-/// # Errors
-///
-/// [`PartitionError`].
 pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionError> {
     let mut connection = maintenance(pool).await?;
     let days = days_ahead(clock.now().date_naive());

@@ -24,10 +24,6 @@ impl MailProvider {
     }
 
     /// What a mailbox may send as beside its own address: nothing where the provider doesn't tell.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadError`].
     pub async fn aliases(
         &self,
         account: &Account,

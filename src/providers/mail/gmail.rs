@@ -19,9 +19,9 @@ use tokio::time::timeout;
 
 use crate::config::{PluginSettings, SendingSettings};
 use crate::providers::answer::{Answer, no_answer};
-use crate::providers::mail::addressed::addressed;
+use crate::providers::mail::bcc_from_envelope::bcc_from_envelope;
+use crate::providers::mail::mailbox_limiter::MailboxLimiter;
 use crate::providers::mail::own_message_id::own_message_id;
-use crate::providers::mail::places::Places;
 use crate::providers::mail::smtp::SmtpTransport;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -53,7 +53,7 @@ const MARKED: usize = 900;
 pub struct GmailApi {
     http: Client,
     base: String,
-    places: Places,
+    places: MailboxLimiter,
     clock: SharedClock,
     /// For the wait for a place.
     preparation: Duration,
@@ -77,7 +77,7 @@ impl GmailApi {
         Self {
             http,
             base: settings.api_base_url.clone(),
-            places: Places::new(settings.limits.concurrency),
+            places: MailboxLimiter::new(settings.limits.concurrency),
             clock,
             preparation: sending.connect + sending.command * 2,
             data: sending.data,
@@ -106,7 +106,7 @@ impl GmailApi {
             Some(mark) => &message.with_front(mark),
             None => message,
         };
-        let addressed = match addressed(recipients, marked) {
+        let addressed = match bcc_from_envelope(recipients, marked) {
             Ok(addressed) => addressed,
             Err(failure) => return Verdict::Permanent(failure),
         };

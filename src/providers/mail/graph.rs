@@ -25,9 +25,9 @@ use reqwest::{Client, Method};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::addressed::addressed;
+use super::bcc_from_envelope::bcc_from_envelope;
+use super::mailbox_limiter::MailboxLimiter;
 use super::own_message_id::own_message_id;
-use super::places::Places;
 use super::transport::{Account, Leave, MailTransport, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};
@@ -52,7 +52,7 @@ const REMOVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Graph {
     api: Api,
-    places: Places,
+    places: MailboxLimiter,
     /// For a place to come free.
     waiting: Duration,
     /// For each call.
@@ -74,7 +74,7 @@ impl Graph {
     pub fn new(settings: &PluginSettings, http: Client, sending: &SendingSettings) -> Self {
         Self {
             api: Api::new(http, &settings.api_base_url),
-            places: Places::new(settings.limits.concurrency),
+            places: MailboxLimiter::new(settings.limits.concurrency),
             waiting: sending.connect + sending.command * 2,
             command: sending.command,
             data: sending.data,
@@ -88,7 +88,7 @@ impl Graph {
         message: &Message,
         leave: &dyn Leave,
     ) -> Verdict {
-        let message = match addressed(recipients, message) {
+        let message = match bcc_from_envelope(recipients, message) {
             Ok(message) => message,
             Err(failure) => return Verdict::Permanent(failure),
         };

@@ -185,10 +185,6 @@ impl OAuthClient {
     }
 
     /// The tokens for an authorization code (RFC 6749 §4.1.3, RFC 7636 §4.5).
-    ///
-    /// # Errors
-    ///
-    /// [`OAuthError`].
     pub async fn exchange(
         &self,
         code: &str,
@@ -233,10 +229,6 @@ impl OAuthClient {
 
     /// Revokes a refresh token and what was got with it (RFC 7009). `false` where the provider has no
     /// endpoint for that.
-    ///
-    /// # Errors
-    ///
-    /// [`OAuthError`].
     pub async fn revoke(&self, refresh_token: &SecretString) -> Result<bool, OAuthError> {
         if self.settings.revoke_url.is_empty() {
             return Ok(false);

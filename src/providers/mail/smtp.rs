@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, ProviderKind, SendingSettings};
-use crate::providers::mail::places::Places;
+use crate::providers::mail::mailbox_limiter::MailboxLimiter;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::types::message::Message;
@@ -50,7 +50,7 @@ pub struct SmtpTransport {
     endpoint: Endpoint,
     connector: TlsConnector,
     idle: IdleConnections,
-    places: Places,
+    places: MailboxLimiter,
     /// For everything before the message itself.
     preparation: Duration,
     /// Exchange may give a message another Message-ID.
@@ -87,7 +87,7 @@ impl SmtpTransport {
             },
             connector: TlsConnector::from(tls),
             idle: IdleConnections::new(sending.idle_connection, settings.limits.concurrency),
-            places: Places::new(settings.limits.concurrency),
+            places: MailboxLimiter::new(settings.limits.concurrency),
             preparation: sending.connect + sending.command * 2,
             keeps_message_ids: settings.kind != ProviderKind::Microsoft,
         }

@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_mins(1);
 pub enum PayprovError {
     /// No answer, or one that says to come again: nobody knows whether it was done.
     #[error("the payment provider is away: {reason}")]
-    Away {
+    Unavailable {
         /// What is known of it.
         reason: String,
         /// When it wants to be asked again.
@@ -69,7 +69,7 @@ impl PayprovError {
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
-            Self::Away { .. } => "away",
+            Self::Unavailable { .. } => "away",
             Self::Refused { .. } => "refused",
             Self::Nonsense(_) => "nonsense",
         }
@@ -120,10 +120,6 @@ pub(super) fn field(name: &str, value: impl ToString) -> (String, String) {
 
 impl PayprovClient {
     /// For the provider of these settings.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovClientError`].
     pub fn new(settings: &PayprovSettings, clock: SharedClock) -> Result<Self, PayprovClientError> {
         let tls = tls::client(None)?;
         let mut http = Client::builder();
@@ -195,7 +191,7 @@ impl PayprovClient {
             metrics::counter!("mailgate_payprov_failures_total", "reason" => error.reason())
                 .increment(1);
             match error {
-                PayprovError::Away { retry_after, .. } if attempt < ATTEMPTS => {
+                PayprovError::Unavailable { retry_after, .. } if attempt < ATTEMPTS => {
                     // Who asks for more than that is left alone for now.
                     let wait = retry_after.map_or(pause, |asked| asked.max(pause));
                     if wait > LONGEST_PAUSE {
@@ -235,10 +231,13 @@ impl PayprovClient {
         } else {
             request.query(fields)
         };
-        let response = request.send().await.map_err(|error| PayprovError::Away {
-            reason: no_answer(error),
-            retry_after: None,
-        })?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| PayprovError::Unavailable {
+                reason: no_answer(error),
+                retry_after: None,
+            })?;
         let should_retry = response
             .headers()
             .get("stripe-should-retry")
@@ -249,7 +248,7 @@ impl PayprovClient {
         if (200..300).contains(&answer.status) {
             if answer.body.is_null() {
                 // It broke off: what was done is told under the same key.
-                return Err(PayprovError::Away {
+                return Err(PayprovError::Unavailable {
                     reason: "the answer broke off, or is no JSON".to_owned(),
                     retry_after: None,
                 });
@@ -273,7 +272,7 @@ fn refusal(answer: Answer, should_retry: Option<bool>) -> PayprovError {
         _ => code == "lock_timeout",
     };
     if should_retry.unwrap_or(is_passing) {
-        return PayprovError::Away {
+        return PayprovError::Unavailable {
             reason: format!("it answers {} {}", answer.status, one_line(&code)),
             retry_after: answer.retry_after,
         };
@@ -335,7 +334,7 @@ mod tests {
             (402, Value::Null, Some(true)),
         ] {
             let error = refused(status, body, should_retry);
-            let PayprovError::Away { retry_after, .. } = error else {
+            let PayprovError::Unavailable { retry_after, .. } = error else {
                 panic!("{status}: {error}");
             };
             assert_eq!(retry_after, Some(Duration::from_secs(7)));

@@ -28,10 +28,6 @@ pub enum Beginning {
 
 impl PayprovClient {
     /// Makes a customer.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn create_customer(
         &self,
         subscriber: SubscriberId,
@@ -48,10 +44,6 @@ impl PayprovClient {
     }
 
     /// Gives a customer another address and name.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn name_customer(
         &self,
         id: &str,
@@ -64,19 +56,11 @@ impl PayprovClient {
     }
 
     /// A customer.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn customer(&self, id: &str) -> Result<Customer, PayprovError> {
         self.get(&format!("customers/{id}"), &[]).await
     }
 
     /// The customer that was made for a subscriber, if there is one: for when the answer to that was lost.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn find_customer(
         &self,
         subscriber: SubscriberId,
@@ -91,10 +75,6 @@ impl PayprovClient {
     }
 
     /// Makes `payment_method` the one that pays a customer's invoices.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn set_default_payment_method(
         &self,
         customer: &str,
@@ -108,10 +88,6 @@ impl PayprovClient {
     }
 
     /// The payment method that a customer entered last.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn newest_payment_method(
         &self,
         customer: &str,
@@ -158,20 +134,12 @@ impl PayprovClient {
     }
 
     /// A subscription, with its customer.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn subscription(&self, id: &str) -> Result<Subscription, PayprovError> {
         let path = format!("subscriptions/{id}");
         self.get(&path, &[field("expand[]", "customer")]).await
     }
 
     /// All that a customer has subscribed, ended ones too, the newest first.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn subscriptions(&self, customer: &str) -> Result<Vec<Subscription>, PayprovError> {
         let query = [
             field("customer", customer),
@@ -183,10 +151,6 @@ impl PayprovClient {
     }
 
     /// Sets how many are billed; the difference is billed for the rest of the period.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn set_quantity(
         &self,
         subscription: &str,
@@ -204,10 +168,6 @@ impl PayprovClient {
     }
 
     /// Lets a subscription end with its period.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn cancel_at_period_end(
         &self,
         subscription: &str,
@@ -219,10 +179,6 @@ impl PayprovClient {
     }
 
     /// Makes `payment_method` the one that pays a subscription, where that has one of its own.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn set_subscription_payment_method(
         &self,
         subscription: &str,
@@ -235,28 +191,16 @@ impl PayprovClient {
     }
 
     /// Ends a subscription at once.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn end_subscription(&self, subscription: &str) -> Result<Subscription, PayprovError> {
         self.delete(&format!("subscriptions/{subscription}")).await
     }
 
     /// An invoice.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn invoice(&self, id: &str) -> Result<Invoice, PayprovError> {
         self.get(&format!("invoices/{id}"), &[]).await
     }
 
     /// The open invoices of a subscription, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn open_invoices(
         &self,
         customer: &str,
@@ -296,10 +240,6 @@ impl PayprovClient {
     }
 
     /// A page on which a customer enters a payment method, and where it leads from there.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn checkout_setup(
         &self,
         customer: &str,
@@ -325,10 +265,6 @@ impl PayprovClient {
     }
 
     /// The provider's own page for a customer.
-    ///
-    /// # Errors
-    ///
-    /// [`PayprovError`].
     pub async fn portal(
         &self,
         customer: &str,

@@ -24,10 +24,6 @@ pub struct PublicApp {
 }
 
 /// The app that a connect link with this pushable key is of.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_public(
     connection: &mut PgConnection,
     pushable_key: &str,
@@ -65,10 +61,6 @@ pub struct ConnectionRules {
 
 /// Locks an app's row until the transaction ends, so that nobody else connects a mailbox meanwhile,
 /// and tells by which rules; `None` when it is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock_for_connection(
     connection: &mut PgConnection,
     app: AppId,

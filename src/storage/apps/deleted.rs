@@ -10,10 +10,6 @@ use crate::types::ids::AppId;
 const DELETED_CHANNEL: &str = "mailgate_app_deleted";
 
 /// Tells all replicas, once the transaction commits, that an app is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn announce_deleted(
     connection: &mut PgConnection,
     app: AppId,
@@ -29,10 +25,6 @@ pub async fn announce_deleted(
 }
 
 /// Which of these apps are gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn gone(
     connection: &mut PgConnection,
     apps: &[AppId],
@@ -54,10 +46,6 @@ pub struct DeletedApps(PgListener);
 
 impl DeletedApps {
     /// Listens on a connection of its own.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
         let mut listener = PgListener::connect_with(pool).await?;
         listener.listen(DELETED_CHANNEL).await?;

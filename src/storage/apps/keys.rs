@@ -20,10 +20,6 @@ pub struct SealedCredentials {
 }
 
 /// The keys of an app.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_credentials(
     connection: &mut PgConnection,
     app: AppId,
@@ -46,10 +42,6 @@ pub async fn find_credentials(
 }
 
 /// What the app's `webhook_url` is signed with, sealed as it lies; `None` when the app is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_webhook_secret(
     connection: &mut PgConnection,
     app: AppId,
@@ -63,10 +55,6 @@ pub async fn find_webhook_secret(
 }
 
 /// Replaces the webhook secret; `false` when the app is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn replace_webhook_secret(
     connection: &mut PgConnection,
     app: AppId,
@@ -83,10 +71,6 @@ pub async fn replace_webhook_secret(
 }
 
 /// Replaces the send key; `false` when the app is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn replace_send_key(
     connection: &mut PgConnection,
     app: AppId,
@@ -105,10 +89,6 @@ pub async fn replace_send_key(
 }
 
 /// Replaces the pushable key; `false` when the app is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn replace_pushable_key(
     connection: &mut PgConnection,
     app: AppId,

@@ -25,10 +25,6 @@ pub struct SendingApp {
 }
 
 /// The apps that send keys open, each known by the look-up digests that it may have.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_by_send_keys(
     connection: &mut PgConnection,
     keys: &[Vec<Vec<u8>>],
@@ -67,10 +63,6 @@ pub async fn find_by_send_keys(
 
 /// The subscription status behind an app: `None` when the app is gone, `Some(None)` when its
 /// subscriber has no subscription.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn subscription_status(
     connection: &mut PgConnection,
     app: AppId,

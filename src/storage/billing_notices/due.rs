@@ -60,10 +60,6 @@ impl Outcome {
 
 /// Claims up to `limit` notices that are due at `now`, the oldest first, for as long as it is from `now` to
 /// `lease_until`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -106,10 +102,6 @@ pub async fn claim(
 }
 
 /// Notes that the mail leaves now; `false` when the claim is another's by now.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn leaves(
     connection: &mut PgConnection,
     due: &Due,
@@ -127,10 +119,6 @@ pub async fn leaves(
 }
 
 /// The relay has not got it: there is another attempt at `due_at`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn postpone(
     connection: &mut PgConnection,
     due: &Due,
@@ -149,10 +137,6 @@ pub async fn postpone(
 }
 
 /// Nothing more is to be done for it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn settle(
     connection: &mut PgConnection,
     due: &Due,
@@ -174,10 +158,6 @@ pub async fn settle(
 }
 
 /// Removes up to `limit` notices that were settled and are from before `before`; answers how many.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -198,10 +178,6 @@ pub async fn forget(
 }
 
 /// How many notices are on their way, for the metrics.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
     // In the order of the index, so that nothing else is gone through.
     let row = sqlx::query!(

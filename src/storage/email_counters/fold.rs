@@ -9,10 +9,6 @@ use crate::types::ids::{AppId, Owner};
 const LOCK: &str = "mailgate counters";
 
 /// Waits until nobody else changes the counters, and keeps them until the end of the transaction.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", LOCK)
         .execute(connection)
@@ -21,10 +17,6 @@ pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
 }
 
 /// As [`lock`], but for `false` where somebody else changes them.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_xact_lock(hashtext($1)::bigint) AS "locked!""#,
@@ -80,10 +72,6 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx
 
 /// Takes an app's messages from the counters of its subscriber, because the app is about to go. Whoever
 /// calls has locked the counters.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn withdraw_app(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE email_counters AS counter
@@ -104,10 +92,6 @@ pub async fn withdraw_app(connection: &mut PgConnection, app: AppId) -> Result<(
 }
 
 /// Removes the counters of an app or a subscriber that is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove(connection: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM email_counters WHERE owner_id = $1", owner.id())
         .execute(connection)
@@ -116,10 +100,6 @@ pub async fn remove(connection: &mut PgConnection, owner: Owner) -> Result<(), s
 }
 
 /// Removes up to `limit` counters of hours and days before `before`; answers how many there were.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn remove_old(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -140,10 +120,6 @@ pub async fn remove_old(
 
 /// Gives back the places of changes that were added up, so that reading the table stays cheap. Not within
 /// a transaction.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn vacuum(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute("VACUUM email_counter_changes").await?;
     Ok(())

@@ -22,10 +22,6 @@ pub struct Run {
 
 /// What is counted in these runs, without the changes that [`pending`] answers: each hour, day or month
 /// that has a counter.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn counted(
     connection: &mut PgConnection,
     owner: Owner,
@@ -71,10 +67,6 @@ pub async fn counted(
 }
 
 /// The changes that are not added up yet, by hour.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn pending(
     connection: &mut PgConnection,
     owner: Owner,

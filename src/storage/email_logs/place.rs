@@ -42,10 +42,6 @@ fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
 }
 
 /// Rows in a window by kind, in the order of `kinds`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn count(
     connection: &mut PgConnection,
     window: Window<'_>,
@@ -122,10 +118,6 @@ pub async fn count(
 
 /// The newest rows of these kinds in a window, but for the first `skip` of them: `limit` at most,
 /// the newest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find(
     connection: &mut PgConnection,
     window: Window<'_>,

@@ -91,10 +91,6 @@ impl TryFrom<Row> for LogRow {
 }
 
 /// These rows of a subscriber, the newest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -120,10 +116,6 @@ pub async fn list(
 }
 
 /// One row with all that the log has of it; `None` where there is none, or another subscriber's.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn details(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -22,10 +22,6 @@ pub struct Told<'a> {
 
 /// Stores what a provider told of an active mailbox's addresses, in its order; `false` when there is no such
 /// mailbox any more, or somebody has asked later.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn store(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -75,10 +71,6 @@ pub struct AddressLook {
 }
 
 /// Claims up to `limit` mailboxes whose addresses are due, until `lease_until`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_due(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -115,10 +107,6 @@ pub async fn claim_due(
 }
 
 /// Has a mailbox's provider asked at once, unless it was asked after `asked_since`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn bring_forward(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -139,10 +127,6 @@ pub async fn bring_forward(
 }
 
 /// Whether a mailbox may send as this address (in lower case) beside its own.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn has(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -161,10 +145,6 @@ pub async fn has(
 
 /// Up to `limit` addresses that an app's active mailboxes may send as, those of the mailbox connected first in
 /// front: of this end user (the app's own name for the user, or the user's key) and plugin, where they are given.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,

@@ -6,10 +6,6 @@ use crate::types::ids::SubscriberId;
 use crate::types::plugin::Plugin;
 
 /// A subscriber's active mailboxes by provider; one without any isn't there.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn count_active(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -23,10 +23,6 @@ pub struct ReplyLook {
 }
 
 /// Says that messages went out from these mailboxes, so that replies are looked for.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn note_sent(
     connection: &mut PgConnection,
     ids: &[CredentialId],
@@ -51,10 +47,6 @@ pub async fn note_sent(
 }
 
 /// Claims up to `limit` mailboxes whose look for replies is due, until `lease_until`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_reply_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -96,10 +88,6 @@ pub async fn claim_reply_looks(
 }
 
 /// Says where the next look for replies begins; `None`: by time, as the first one.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn store_reply_cursor(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -117,10 +105,6 @@ pub async fn store_reply_cursor(
 
 /// Says when the next look for replies is due; `None`: not before the next message, unless one went out
 /// after `last_sent_at`: then the lease stays, and brings the mailbox back.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn put_off_reply_look(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -141,10 +125,6 @@ pub async fn put_off_reply_look(
 
 /// Claims up to `limit` mailboxes whose token has not been used for so long that it is refreshed, and
 /// puts their next refresh off to `again_at`, for when this one doesn't succeed.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_idle_refreshes(
     connection: &mut PgConnection,
     now: DateTime<Utc>,

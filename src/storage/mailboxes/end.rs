@@ -54,10 +54,6 @@ impl TryFrom<Row> for Ended {
 
 /// Ends an active mailbox and forgets its tokens and what it may send as; with `generation`, only while its token is still of
 /// that one. `None` when there was nothing to end, so that it is told once.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn end(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -102,10 +98,6 @@ pub async fn end(
 }
 
 /// The user's other active mailboxes at a provider.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn others(
     connection: &mut PgConnection,
     user: UserKey,
@@ -135,10 +127,6 @@ pub struct Others {
 }
 
 /// The active mailboxes of a user but for one, of whatever provider.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn count_others(
     connection: &mut PgConnection,
     user: UserKey,
@@ -157,10 +145,6 @@ pub async fn count_others(
 
 /// Whether any app has an active mailbox at this provider with this address (in lower case), or any
 /// at all where the address isn't known.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn is_account_connected(
     connection: &mut PgConnection,
     plugin: Plugin,
@@ -180,10 +164,6 @@ pub async fn is_account_connected(
 }
 
 /// The mailboxes of an app that have a grant, to be revoked once the rows are gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn with_grants(
     connection: &mut PgConnection,
     app: AppId,

@@ -9,10 +9,6 @@ use crate::types::ids::CredentialId;
 
 /// Takes the right to refresh a mailbox's token for `lease`, by the database's clock. `false` when somebody else holds
 /// it, or the token is no longer of `generation`, or the mailbox no longer active.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_refresh(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -33,10 +29,6 @@ pub async fn claim_refresh(
 }
 
 /// Gives the right to refresh back without a new token.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn release_refresh(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -56,10 +48,6 @@ pub async fn release_refresh(
 /// generation; `refresh_due_at` is when an unused token is refreshed. Without `refresh_token_sealed` the old
 /// one stays. With `refreshed`, the generation that was refreshed, only while that is still the stored one: `None` when the mailbox was connected anew
 /// or ended, or somebody else's refresh came first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn store_tokens(
     connection: &mut PgConnection,
     id: CredentialId,

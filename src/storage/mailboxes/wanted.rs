@@ -36,10 +36,6 @@ pub struct Chosen {
 }
 
 /// The active mailboxes that are wanted, in their order.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_wanted(
     connection: &mut PgConnection,
     wanted: &[Wanted],

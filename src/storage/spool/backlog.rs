@@ -20,10 +20,6 @@ pub struct Backlog {
 }
 
 /// Measures it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (

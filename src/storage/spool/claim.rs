@@ -95,10 +95,6 @@ impl TryFrom<ClaimedRow> for Claimed {
 
 /// Claims up to `limit` deferred messages that are due, oldest first, for a living process, but for those
 /// that it works on already. A claimed row is `open`: its holder's death is noticed like any other's.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_due(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -135,10 +131,6 @@ pub async fn claim_due(
 }
 
 /// Claims up to `limit` messages of processes that have ended, for one that lives.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_of_ended(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -173,10 +165,6 @@ pub async fn claim_of_ended(
 
 /// Claims up to `limit` open messages that nobody has in hand and whose lease has lapsed, for a living
 /// process: those that were put off by [`super::look_again`], and those of the release before.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_lapsed(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -208,10 +196,6 @@ pub async fn claim_lapsed(
 }
 
 /// What a process has in hand, but for these messages.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn in_hand_beside(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -57,10 +57,6 @@ pub struct Deferral {
 /// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
 /// follow by [`super::add_chunk`], the first time. `None` when the message is no longer the caller's:
 /// this was written before, or its process has ended.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn defer(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -145,10 +141,6 @@ pub struct Deferred {
 
 /// Takes a message back that nobody was told is in the gateway's hands; answers what it was, where it
 /// was there and nobody works on it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn withdraw(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -16,10 +16,6 @@ pub struct Usage {
 
 /// Waits until no other transaction counts what it has stored of this app, and keeps others waiting until
 /// the end of the caller's own: what is found then holds when the caller commits.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
@@ -31,10 +27,6 @@ pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx:
 }
 
 /// What is stored of an app, with what the caller's own transaction has stored.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx::Error> {
     sqlx::query_as!(
         Usage,
@@ -52,10 +44,6 @@ pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx
 }
 
 /// The most messages and the most bytes that any app has stored, as far as they are added up.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn fullest(connection: &mut PgConnection) -> Result<Usage, sqlx::Error> {
     sqlx::query_as!(
         Usage,
@@ -96,10 +84,6 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx
 }
 
 /// Forgets apps that have nothing stored.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn forget_empty(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM spool_usage WHERE messages = 0 AND bytes = 0")
         .execute(connection)

@@ -80,10 +80,6 @@ impl From<Row> for Account {
 }
 
 /// A subscriber's account.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -103,10 +99,6 @@ pub async fn find(
 }
 
 /// The same, locked until the transaction ends.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn lock(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -126,10 +118,6 @@ pub async fn lock(
 }
 
 /// Begins a look at the provider: the account as it is, with the look's own number.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn begin_look(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -149,10 +137,6 @@ pub async fn begin_look(
 }
 
 /// The subscriber of a customer of the provider's.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn find_by_customer(
     connection: &mut PgConnection,
     customer_id: &str,
@@ -168,10 +152,6 @@ pub async fn find_by_customer(
 
 /// Notes the provider's customer of a subscriber that has none; answers the one that it has then, or
 /// `None` when the subscriber is gone.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn set_customer(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -189,10 +169,6 @@ pub async fn set_customer(
 }
 
 /// Stores what a look has seen, with its number and the moment of the next one.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn store(
     connection: &mut PgConnection,
     account: &Account,
@@ -223,10 +199,6 @@ pub async fn store(
 }
 
 /// The mailboxes that a subscriber is billed for: the active ones of all its apps.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn quantity(connection: &mut PgConnection, id: SubscriberId) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM mailboxes JOIN apps ON apps.id = app_id
@@ -238,10 +210,6 @@ pub async fn quantity(connection: &mut PgConnection, id: SubscriberId) -> Result
 }
 
 /// Takes some subscribers whose next look is due, and puts it off to `again`.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_due_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -267,10 +235,6 @@ pub async fn claim_due_looks(
 
 /// Takes the right to reactivate a subscription for as long as it is from `now` to `lease_until`, by the
 /// database's clock; `false` when somebody else has it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn claim_reactivation(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -292,10 +256,6 @@ pub async fn claim_reactivation(
 }
 
 /// Gives that right back.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn release_reactivation(
     connection: &mut PgConnection,
     id: SubscriberId,

@@ -82,10 +82,6 @@ impl From<Row> for Delivery {
 }
 
 /// An endpoint's attempts, newest first.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn list(
     connection: &mut PgConnection,
     endpoint: EndpointId,
@@ -132,10 +128,6 @@ pub async fn list(
 }
 
 /// How many of an endpoint's attempts there are.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn totals(
     connection: &mut PgConnection,
     endpoint: EndpointId,

@@ -17,10 +17,6 @@ pub struct Backlog {
 }
 
 /// Measures it.
-///
-/// # Errors
-///
-/// What the database said.
 pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Error> {
     // In the order of an index, so that nothing else is gone through; and from endpoint to endpoint
     // through the index, whatever number of rows each of them has.

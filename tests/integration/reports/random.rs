@@ -395,14 +395,14 @@ async fn reports_say_what_counting_says() {
     let samples = world.draw(&samples());
     let all = world.log(&samples).await;
     world.check("logged").await;
-    world.reports.add_up().await.unwrap();
+    world.reports.fold_counters().await.unwrap();
     world.check("added up").await;
     world.check_sums("added up").await;
 
     world.end(&all).await;
     world.check("tried again").await;
     world.check_sums("tried again").await;
-    world.reports.add_up().await.unwrap();
+    world.reports.fold_counters().await.unwrap();
     world.check("tried again and added up").await;
 
     // What isn't added up when its app goes is nobody's.
@@ -415,7 +415,7 @@ async fn reports_say_what_counting_says() {
         .delete_app(world.apps[1], OPERATOR);
     assert!(deleted.await.unwrap());
     world.check("an app deleted").await;
-    world.reports.add_up().await.unwrap();
+    world.reports.fold_counters().await.unwrap();
     world.check("an app deleted, and added up").await;
     world.check_sums("an app deleted").await;
 

@@ -75,10 +75,6 @@ impl SendAs {
     }
 
     /// The addresses that are verified, of any form and number.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadError`].
     pub async fn list(&self, account: &Account) -> Result<Vec<String>, ReadError> {
         let response = self
             .http

@@ -86,10 +86,6 @@ impl OAuthClient {
     /// The address of the account that the tokens open: from the userinfo endpoint, or from the id
     /// token where there is no such endpoint. The id token came from the token endpoint itself, over
     /// TLS, so its signature says nothing more (`OpenID` Connect Core §3.1.3.7).
-    ///
-    /// # Errors
-    ///
-    /// [`OAuthError`].
     pub async fn address(&self, tokens: &Tokens) -> Result<AccountAddresses, OAuthError> {
         let claims = if self.settings.userinfo_url.is_empty() {
             self.id_token_claims(tokens)?
@@ -102,10 +98,6 @@ impl OAuthClient {
     }
 
     /// What Exchange's directory has beside an account's address.
-    ///
-    /// # Errors
-    ///
-    /// [`OAuthError`].
     pub async fn proxies(&self, access_token: &SecretString) -> Result<Vec<String>, OAuthError> {
         let asked = self.ask_for_account(access_token, self.selection()).await;
         let (status, body) = asked?;

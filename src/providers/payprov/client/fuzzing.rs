@@ -23,7 +23,7 @@ pub(crate) fn payprov_answers(data: &[u8]) {
     if !(200..300).contains(&answer.status) {
         let refusal = refusal(answer, should_retry);
         assert!(is_told(&refusal.to_string()), "{refusal}");
-        let waits = matches!(refusal, PayprovError::Away { .. });
+        let waits = matches!(refusal, PayprovError::Unavailable { .. });
         assert!(should_retry.is_none_or(|should| should == waits));
     }
     let _ = (read::<Customer>(&body), read::<List<Customer>>(&body));

@@ -8,7 +8,7 @@ use crate::storage::outage::Outage;
 
 /// A question that no answer came to.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum MailboxReadError {
     /// There is no token to ask with.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -17,7 +17,7 @@ pub enum AskError {
     Read(#[from] ReadError),
 }
 
-impl Outage for AskError {
+impl Outage for MailboxReadError {
     fn is_outage(&self) -> bool {
         match self {
             Self::Token(error) => error.is_outage(),
@@ -28,15 +28,11 @@ impl Outage for AskError {
 
 impl Mailboxes {
     /// Asks with the mailbox's token. One that the provider refuses is refreshed, once.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError`].
     pub async fn ask_reader<T, Answer>(
         &self,
         mailbox: &Mailbox,
         question: impl Fn(Account) -> Answer,
-    ) -> Result<T, AskError>
+    ) -> Result<T, MailboxReadError>
     where
         Answer: Future<Output = Result<T, ReadError>>,
     {

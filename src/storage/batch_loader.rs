@@ -13,7 +13,7 @@ use sqlx::{PgConnection, PgPool};
 use tokio::time::timeout;
 
 use super::outage::Outage as _;
-use super::pool::OwnConnection;
+use super::pool::DedicatedConnection;
 
 /// Longest that a query may take: the database's host may have vanished.
 const QUERY: Duration = Duration::from_secs(10);
@@ -61,35 +61,33 @@ struct Batch<K, V> {
 }
 
 /// One kind of question, with a connection of its own.
-pub struct Gathered<K, V> {
+pub struct BatchLoader<K, V> {
     query: Query<K, V>,
     waiting: Mutex<Option<Batch<K, V>>>,
-    turn: tokio::sync::Mutex<OwnConnection>,
+    turn: tokio::sync::Mutex<DedicatedConnection>,
 }
 
-impl<K, V> Debug for Gathered<K, V> {
+impl<K, V> Debug for BatchLoader<K, V> {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Gathered").finish_non_exhaustive()
+        formatter
+            .debug_struct("BatchLoader")
+            .finish_non_exhaustive()
     }
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> Gathered<K, V> {
+impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
     /// Nothing is asked yet.
     #[must_use]
     pub fn new(pool: PgPool, query: Query<K, V>) -> Self {
         Self {
             query,
             waiting: Mutex::new(None),
-            turn: tokio::sync::Mutex::new(OwnConnection::new(pool)),
+            turn: tokio::sync::Mutex::new(DedicatedConnection::new(pool)),
         }
     }
 
     /// Asks one question.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
-    pub async fn ask(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
+    pub async fn load(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
         loop {
             let (answers, place) = self.join(question);
             let mut own = self.turn.lock().await;

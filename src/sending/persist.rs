@@ -126,7 +126,7 @@ impl Sending {
     /// commit whose answer was lost has succeeded, nothing is written a second time, since the message may
     /// be in other hands by then. A first attempt's message has to find room in its app's quota, unless it
     /// may be at the provider already.
-    pub(super) async fn store(
+    pub(super) async fn defer_first(
         &self,
         facts: &Facts,
         deferral: &Deferral,
@@ -149,9 +149,9 @@ impl Sending {
         }
     }
 
-    /// As [`Sending::store`], for a message that nobody waits for: it is tried until it is written or the
+    /// As [`Sending::defer_first`], for a message that nobody waits for: it is tried until it is written or the
     /// process ends, since a failure that is forgotten would count as an outcome that nobody knows.
-    pub(super) async fn keep(&self, facts: &Facts, deferral: &Deferral) {
+    pub(super) async fn defer_again(&self, facts: &Facts, deferral: &Deferral) {
         for attempt in 1..u32::MAX {
             match self.try_store(facts, deferral, None, None).await {
                 Ok(()) => return,

@@ -24,9 +24,9 @@ fn wait(attempts: i32) -> TimeDelta {
 
 impl Billing {
     /// When to try again what has failed `attempts` times: later where the provider asks for it.
-    pub(super) fn again(&self, attempts: i32, error: &BillingError) -> DateTime<Utc> {
+    pub(super) fn next_attempt_at(&self, attempts: i32, error: &BillingError) -> DateTime<Utc> {
         let asked = match error {
-            BillingError::Provider(PayprovError::Away { retry_after, .. }) => {
+            BillingError::Provider(PayprovError::Unavailable { retry_after, .. }) => {
                 retry_after.and_then(|wait| TimeDelta::from_std(wait).ok())
             }
             _ => None,

@@ -8,12 +8,8 @@ use crate::types::ids::{AppId, AppVersion, CredentialId};
 
 impl Mailboxes {
     /// The mailbox that is wanted.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn choose(&self, wanted: &Wanted) -> Result<Option<Chosen>, sqlx::Error> {
-        self.wanted.ask(wanted).await
+        self.wanted.load(wanted).await
     }
 
     /// What was chosen last, if it is as of `version` and there is no need to read the mailbox anew: its token
@@ -35,10 +31,6 @@ impl Mailboxes {
     }
 
     /// The mailbox that was disconnected last among those that are wanted.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn former(&self, wanted: &Wanted) -> Result<Option<FormerMailbox>, sqlx::Error> {
         let (user, lookup) = (wanted.user.as_deref(), wanted.address_lookup.as_deref());
         let mut connection = self.pool.acquire().await?;
@@ -46,10 +38,6 @@ impl Mailboxes {
     }
 
     /// Up to `limit` addresses that the mailboxes may send as that would be wanted but for theirs.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn addresses(&self, wanted: &Wanted, limit: i64) -> Result<Vec<String>, sqlx::Error> {
         let user = wanted.user.as_deref();
         let mut connection = self.pool.acquire().await?;
@@ -57,10 +45,6 @@ impl Mailboxes {
     }
 
     /// Whether a mailbox may send as this address.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn may_send_as(&self, mailbox: &Mailbox, address: &str) -> Result<bool, sqlx::Error> {
         if mailbox.email.eq_ignore_ascii_case(address) {
             return Ok(true);
@@ -70,20 +54,12 @@ impl Mailboxes {
     }
 
     /// A mailbox while it is active.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn active(&self, id: CredentialId) -> Result<Option<Mailbox>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         mailboxes::find_active(&mut connection, id).await
     }
 
     /// All mailboxes of an app, those connected first in front.
-    ///
-    /// # Errors
-    ///
-    /// What the database said.
     pub async fn users(&self, app: AppId) -> Result<Vec<ConnectedUser>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         mailboxes::list(&mut connection, app).await

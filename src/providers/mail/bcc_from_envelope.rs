@@ -26,7 +26,7 @@ const SHOWN: usize = 254;
 ///
 /// A permanent failure, where To or Cc names somebody who is no recipient: the interface would send
 /// to them all the same.
-pub fn addressed(recipients: &Recipients, message: &Message) -> Result<Message, Failure> {
+pub fn bcc_from_envelope(recipients: &Recipients, message: &Message) -> Result<Message, Failure> {
     let named = named(&header_block(message)?);
     let wanted: HashSet<String> = (recipients.addresses.iter())
         .map(|address| compared(address))
@@ -165,7 +165,7 @@ mod tests {
             smtputf8: false,
         };
         let message = Message::from_pieces(vec![Bytes::from(headers.to_owned())]);
-        addressed(&recipients, &message).map(|message| {
+        bcc_from_envelope(&recipients, &message).map(|message| {
             let bytes = message.chunks().collect::<Vec<_>>().concat();
             let text = String::from_utf8(bytes).unwrap();
             text.strip_suffix(headers).unwrap().to_owned()
@@ -270,12 +270,12 @@ mod tests {
             ];
             let message = Message::from_pieces(pieces);
             assert_eq!(
-                addressed(&recipients, &message).unwrap().size(),
+                bcc_from_envelope(&recipients, &message).unwrap().size(),
                 whole.len()
             );
         }
         let endless = Message::from_pieces(vec![Bytes::from("X: y\r\n".repeat(300_000))]);
-        let failure = addressed(&recipients, &endless).unwrap_err();
+        let failure = bcc_from_envelope(&recipients, &endless).unwrap_err();
         assert!(failure.text.contains("1 MiB"));
     }
 
@@ -324,7 +324,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
             let recipients = Recipients { addresses: vec!["a@x.org".to_owned()], smtputf8: false };
-            let _ = addressed(&recipients, &Message::from_pieces(vec![Bytes::from(bytes)]));
+            let _ = bcc_from_envelope(&recipients, &Message::from_pieces(vec![Bytes::from(bytes)]));
         }
     }
 }

@@ -7,18 +7,18 @@ use crate::types::ids::LogId;
 
 /// The messages by id, and how often each is held.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Held {
+pub(super) struct InFlight {
     by_id: Arc<Mutex<HashMap<LogId, u32>>>,
 }
 
 /// A message that is worked on, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
-    held: Held,
+    held: InFlight,
     id: LogId,
 }
 
-impl Held {
+impl InFlight {
     fn by_id(&self) -> MutexGuard<'_, HashMap<LogId, u32>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,7 +27,7 @@ const AFTER_DATE: TimeDelta = TimeDelta::minutes(1);
 
 /// What the provider shows of a customer.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ProviderSnapshot {
     pub(super) subscription: Subscription,
     pub(super) status: SubscriptionStatus,
     /// The known subscription, where it was seen to have ended and this is another.
@@ -38,7 +38,7 @@ pub(super) struct Seen {
     pub(super) failed_invoice: Option<Invoice>,
 }
 
-impl Seen {
+impl ProviderSnapshot {
     fn has_ended(&self) -> bool {
         self.status == SubscriptionStatus::Canceled
     }
@@ -57,11 +57,11 @@ pub(super) struct Hint<'a> {
 
 /// A look that was made.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct SyncRun {
     /// The account as it was when the look began, with the look's number.
     pub(super) begun: Account,
     /// What was seen; `None` where there is no subscription.
-    pub(super) seen: Option<Seen>,
+    pub(super) seen: Option<ProviderSnapshot>,
 }
 
 impl Billing {
@@ -69,7 +69,7 @@ impl Billing {
     pub(super) async fn look(
         &self,
         subscriber: SubscriberId,
-    ) -> Result<(Account, Option<Seen>), BillingError> {
+    ) -> Result<(Account, Option<ProviderSnapshot>), BillingError> {
         let look = self.begin_look(subscriber, Hint::default()).await?;
         let mut transaction = self.pool.begin().await?;
         let mut account = billing::lock(&mut transaction, subscriber)
@@ -86,7 +86,7 @@ impl Billing {
         &self,
         subscriber: SubscriberId,
         hint: Hint<'_>,
-    ) -> Result<Look, BillingError> {
+    ) -> Result<SyncRun, BillingError> {
         let client = &self.payprov()?.client;
         let begun = {
             let mut connection = self.pool.acquire().await?;
@@ -97,7 +97,7 @@ impl Billing {
             Some(customer) => see(client, &begun, customer, hint).await?,
             None => None,
         };
-        Ok(Look { begun, seen })
+        Ok(SyncRun { begun, seen })
     }
 
     /// Stores what a look has seen, under the lock of `account`, unless a later one's is stored; `false`
@@ -106,7 +106,7 @@ impl Billing {
         &self,
         connection: &mut PgConnection,
         account: &mut Account,
-        look: &Look,
+        look: &SyncRun,
     ) -> Result<bool, BillingError> {
         if look.begun.look <= account.applied_look {
             return Ok(false);
@@ -159,7 +159,7 @@ async fn see(
     account: &Account,
     customer: &str,
     hint: Hint<'_>,
-) -> Result<Option<Seen>, PayprovError> {
+) -> Result<Option<ProviderSnapshot>, PayprovError> {
     let known = match &account.subscription_id {
         Some(id) => Some(client.subscription(id).await?),
         None => None,
@@ -206,7 +206,7 @@ async fn see(
     }
     let status = status(&subscription, has_payment_method, failed_invoice.is_some())?;
     let known = account.subscription_id.clone();
-    Ok(Some(Seen {
+    Ok(Some(ProviderSnapshot {
         instead_of: known.filter(|known| *known != subscription.id),
         subscription,
         status,
@@ -252,7 +252,7 @@ fn status(
 
 /// Writes what was seen into the account. Another subscription than the known one takes its place only
 /// when that has ended, and only a later one.
-fn record(account: &mut Account, seen: &Seen, price: &str) {
+fn record(account: &mut Account, seen: &ProviderSnapshot, price: &str) {
     let subscription = &seen.subscription;
     if account.subscription_id.as_ref() != Some(&subscription.id) {
         // As it is stored, or as this very look has seen it.
@@ -301,7 +301,7 @@ fn record(account: &mut Account, seen: &Seen, price: &str) {
 }
 
 /// What has happened, going by what was known and what is seen.
-fn trigger(account: &Account, seen: &Seen) -> Trigger {
+fn trigger(account: &Account, seen: &ProviderSnapshot) -> Trigger {
     use SubscriptionStatus as S;
     match (account.status, seen.status) {
         (Some(_), S::Canceled) if account.cancel_at_period_end => Trigger::PeriodEnded,
@@ -341,9 +341,9 @@ mod tests {
         .unwrap()
     }
 
-    fn seen(id: &str, status: &str, created: i64) -> Seen {
+    fn seen(id: &str, status: &str, created: i64) -> ProviderSnapshot {
         let subscription = subscription(id, status, created);
-        Seen {
+        ProviderSnapshot {
             status: super::status(&subscription, false, false).unwrap(),
             subscription,
             instead_of: None,
@@ -437,7 +437,7 @@ mod tests {
         {
             let mut account = account();
             record(&mut account, &seen("sub_a", "active", 10), "price_1");
-            let next = Seen {
+            let next = ProviderSnapshot {
                 instead_of: instead_of.map(str::to_owned),
                 ..seen("sub_b", "past_due", 20)
             };

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::{addressed, compared, header_block, named};
+use super::{bcc_from_envelope, compared, header_block, named};
 use crate::providers::mail::transport::Recipients;
 use crate::types::fuzzing::{Input, pieces, with_line_ends};
 use crate::types::message::Message;
@@ -22,8 +22,8 @@ pub(crate) fn addressed_message(data: &[u8]) {
         smtputf8: false,
     };
     let whole = Message::from_pieces(vec![Bytes::from(text.clone())]);
-    let outcome = addressed(&recipients, &message);
-    let of_whole = addressed(&recipients, &whole);
+    let outcome = bcc_from_envelope(&recipients, &message);
+    let of_whole = bcc_from_envelope(&recipients, &whole);
     assert_eq!(outcome.is_ok(), of_whole.is_ok());
     let Ok(outcome) = outcome else { return };
     let sent = octets(&outcome);

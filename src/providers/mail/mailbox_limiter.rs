@@ -11,7 +11,7 @@ use crate::types::ids::CredentialId;
 
 /// The places of every mailbox of a provider.
 #[derive(Debug)]
-pub struct Places {
+pub struct MailboxLimiter {
     by_mailbox: Mutex<HashMap<CredentialId, Arc<Semaphore>>>,
     per_mailbox: usize,
     /// Gateways that share them.
@@ -24,7 +24,7 @@ pub struct Place {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Places {
+impl MailboxLimiter {
     /// `per_mailbox` places for each mailbox.
     #[must_use]
     pub fn new(per_mailbox: usize) -> Self {
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn each_mailbox_has_its_own() {
-        let places = Places::new(2);
+        let places = MailboxLimiter::new(2);
         let (ada, bob) = (mailbox(1), mailbox(2));
         let first = places.take(ada).now_or_never();
         let second = places.take(ada).now_or_never();
@@ -107,7 +107,7 @@ mod tests {
             (10, 3, 3),
             (23, 3, 7),
         ] {
-            let places = Places::new(per_mailbox);
+            let places = MailboxLimiter::new(per_mailbox);
             places.share_among(living);
             let taken: Vec<_> =
                 std::iter::from_fn(|| places.take(mailbox(1)).now_or_never()).collect();
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn places_in_use_are_not_forgotten() {
-        let places = Places::new(1);
+        let places = MailboxLimiter::new(1);
         let ada = mailbox(1);
         let place = places.take(ada).now_or_never();
         places.drop_unused();

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{Account, EVERY_ENDED, Seen, next_look, record, status};
+use super::{Account, EVERY_ENDED, ProviderSnapshot, next_look, record, status};
 use crate::providers::payprov::objects::{Invoice, Subscription};
 use crate::types::fuzzing::Input;
 use crate::types::ids::SubscriberId;
@@ -44,7 +44,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
             continue;
         };
         let known = account.subscription_id.clone();
-        let seen = Seen {
+        let seen = ProviderSnapshot {
             instead_of: known.filter(|known| options & 4 == 4 && *known != subscription.id),
             subscription,
             status,
