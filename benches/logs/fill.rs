@@ -73,7 +73,7 @@ pub async fn fill(log: &Log, rows: u64) -> Outcome<()> {
         day = day + Days::new(1);
     }
     log.reports.fold_counters().await?;
-    log.reports.release().await?;
+    log.reports.vacuum_counters().await?;
     settle(&log.pool).await?;
     eprintln!(
         "\rbench-logs: {rows} rows and their counters in {:.0} s",

@@ -143,7 +143,7 @@ async fn rate(log: &Log, apps: &[AppId], is_counted: bool) -> Outcome<Turn> {
                     .await
                     .is_ok_and(|added| added > 1_000)
                 {
-                    drop(reports.release().await);
+                    drop(reports.vacuum_counters().await);
                 }
             }
         }

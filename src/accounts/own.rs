@@ -19,7 +19,7 @@ pub enum ChangeError {
     #[error("the app is gone")]
     Gone,
     /// Mailboxes would belong to nobody any more.
-    #[error("{0} can't be changed while it would orphan connected mailboxes")]
+    #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
     WouldOrphan(&'static str),
     /// What the database said.
     #[error("the database can't be asked: {0}")]

@@ -217,7 +217,7 @@ impl Mailboxes {
                 if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);
-                    tracing::warn!(credential_id = %id, reason = reason.as_str(), "the grant was revoked or has expired: the mailbox is disconnected");
+                    tracing::warn!(credential_id = %id, reason = reason.as_str(), "the provider no longer accepts the grant: the mailbox is disconnected");
                 }
                 Err(TokenError::Disconnected)
             }

@@ -193,8 +193,8 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
     match (complete, others.is_empty()) {
         (true, true) => println!("Everything is sealed with {first}, the only one of seal.keys."),
         (true, false) => println!(
-            "Everything lies under {first}: once every gateway has {first} as its first key, {others} may be \
-             taken out of seal.keys."
+            "Everything is sealed with {first}: once every gateway has {first} as its first key, {others} may be \
+             removed from seal.keys."
         ),
         (false, _) => println!("Keep all keys, and run mailgate reseal again."),
     }

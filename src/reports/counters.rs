@@ -26,7 +26,7 @@ impl Reports {
     }
 
     /// Gives back the places of what was added up.
-    pub async fn release(&self) -> Result<(), sqlx::Error> {
+    pub async fn vacuum_counters(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         email_counters::vacuum(&mut connection).await
     }

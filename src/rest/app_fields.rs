@@ -49,7 +49,7 @@ pub(super) struct CreateAppRequest {
 /// Changes to an app. Omitted fields stay as they are.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct ChangeAppRequest {
-    /// As you call it; the `app_id` stays.
+    /// The app's display name; the `app_id` doesn't change.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$")]
     #[serde(default)]
     name: Field<String>,

@@ -85,7 +85,7 @@ pub(super) struct ConnectedMailbox {
     pub(super) plugin: String,
     /// `cred_…`: the mailbox.
     pub(super) credential_id: String,
-    /// Your own name for the end user; null in an app without multiuser.
+    /// Your own ID for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(super) user_id: Option<String>,
     /// Always `active`: disconnected ones are in `former_users`.
@@ -115,7 +115,7 @@ pub(super) struct FormerUser {
     pub(super) plugin: String,
     /// `cred_…`: the mailbox. It keeps this ID when it is reconnected.
     pub(super) credential_id: String,
-    /// Your own name for the end user; null in an app without multiuser.
+    /// Your own ID for the end user; null in an app without multiuser.
     #[schema(required)]
     pub(super) user_id: Option<String>,
     /// Why, as `user.disconnected` has it.

@@ -52,7 +52,7 @@ pub(super) struct LinkParameters {
         LinkParameters,
     ),
     responses(
-        (status = 200, body = String, content_type = "text/html", description = "The page"),
+        (status = 200, body = String, content_type = "text/html", description = "The page", headers(("Set-Cookie" = String, description = "The site where the user opened the link, kept for an hour; without one, nothing is kept"))),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
         (status = 422, body = String, content_type = "text/html", description = "`invalid_request`: a parameter is wrong, given twice or missing; `plugin_off`: this provider is not set up; `connect_session_required`: the app accepts only connect sessions"),
@@ -71,8 +71,7 @@ pub(super) async fn connect(
     let query = QueryParameters::parse(query.as_deref());
     let (app, asked) = open(&state, pushable_key, &query, address).await?;
     let mut response = consent(&state, &app, &asked)?;
-    let back = Back::from_referrer(&headers, &state.base_url);
-    if let Some(cookie) = back.and_then(|back| back.cookie(&state.base_url, &app.pushable_key)) {
+    if let Some(cookie) = Back::kept(&headers, &state.base_url, &app.pushable_key) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
     Ok(response)

@@ -2,15 +2,13 @@
 //! back, where no window can be closed. The browser keeps it in a cookie, and the page shows its host, since whoever
 //! has a link can lead others to it.
 
-use std::fmt::Write as _;
-
 use axum::http::header::REFERER;
 use axum::http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use super::browser::{cookies, is_secure};
 use super::connect_pages::name;
-use super::page::escaped;
+use super::page::{escaped, is_source};
 
 const SECURE_NAME: &str = "__Host-mailgate_back";
 const PLAIN_NAME: &str = "mailgate_back";
@@ -34,12 +32,42 @@ fn cookie_name(base_url: &str) -> &'static str {
 }
 
 impl Back {
-    /// The site that a link to the app was opened from, as the browser says; `None` for the gateway's own pages, and
-    /// where the browser says nothing.
-    pub(super) fn from_referrer(headers: &HeaderMap, base_url: &str) -> Option<Self> {
+    /// The site that a link was opened from, as the browser says; `None` for the gateway's own pages, and where the
+    /// browser says nothing.
+    fn from_referrer(headers: &HeaderMap, base_url: &str) -> Option<Self> {
         let site = Self::site(headers.get(REFERER)?.to_str().ok()?)?;
         let own = Url::parse(base_url).ok()?;
-        (site.0.origin() != own.origin()).then_some(site)
+        let is_safe = site.0.scheme() == "https" || !is_secure(base_url);
+        (is_safe && site.0.origin() != own.origin()).then_some(site)
+    }
+
+    /// The `Set-Cookie` for a link to an app that was just opened: where it was opened from no known site, what an
+    /// earlier visit left is forgotten. `None` for a user who comes from the gateway's own pages, to try again.
+    pub(super) fn kept(
+        headers: &HeaderMap,
+        base_url: &str,
+        pushable_key: &str,
+    ) -> Option<HeaderValue> {
+        let secure = if is_secure(base_url) { "; Secure" } else { "" };
+        let name = cookie_name(base_url);
+        let (value, life) = match Self::from_referrer(headers, base_url) {
+            Some(Self(site)) => {
+                let site = site.origin().ascii_serialization();
+                (format!("{pushable_key}~{site}"), LIFE)
+            }
+            None if headers
+                .get("sec-fetch-site")
+                .is_some_and(|it| it == "same-origin") =>
+            {
+                return None;
+            }
+            None if cookies(headers).any(|(found, _)| found == name) => (String::new(), 0),
+            None => return None,
+        };
+        HeaderValue::try_from(format!(
+            "{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}"
+        ))
+        .ok()
     }
 
     /// The site that the browser was told to keep for this app.
@@ -55,22 +83,15 @@ impl Back {
     fn site(address: &str) -> Option<Self> {
         let address = Url::parse(address).ok()?;
         let is_web = matches!(address.scheme(), "http" | "https") && address.has_host();
-        let site = Url::parse(&address.origin().ascii_serialization()).ok()?;
-        (is_web && site.as_str().len() <= LENGTH).then_some(Self(site))
-    }
-
-    /// The `Set-Cookie` that keeps it.
-    pub(super) fn cookie(&self, base_url: &str, pushable_key: &str) -> Option<HeaderValue> {
-        let secure = if is_secure(base_url) { "; Secure" } else { "" };
-        let (name, site) = (cookie_name(base_url), self.0.origin().ascii_serialization());
-        HeaderValue::try_from(format!(
-            "{name}={pushable_key}~{site}; Path=/; Max-Age={LIFE}; HttpOnly; SameSite=Lax{secure}"
-        ))
-        .ok()
+        let origin = address.origin().ascii_serialization();
+        let is_kept = is_web && is_source(&origin) && origin.len() <= LENGTH;
+        is_kept
+            .then(|| Url::parse(&origin).ok().map(Self))
+            .flatten()
     }
 }
 
-/// A button that leads back to the app, with the host that it leads to; words where no site is known.
+/// A button that leads back to the app and names the host that it leads to; words where no site is known.
 pub(super) fn way_back(back: Option<&Back>, app: &str) -> String {
     let Some(Back(site)) = back else {
         return format!(
@@ -78,15 +99,17 @@ pub(super) fn way_back(back: Option<&Back>, app: &str) -> String {
             name(app)
         );
     };
-    let mut html = format!(
-        "<p><a class=\"button\" id=\"back\" href=\"{}\" rel=\"noreferrer\">Back to {}</a></p>",
-        escaped(site.as_str()),
-        name(app)
-    );
     let host = site.host_str().unwrap_or_default();
-    // Writing to a String can't fail.
-    let _ = write!(html, "<p class=\"soft\"><small>{}</small></p>", name(host));
-    html
+    let host = match site.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    format!(
+        "<p><a class=\"button\" id=\"back\" href=\"{}\" rel=\"noreferrer\">Back to {} ({})</a></p>",
+        escaped(site.as_str()),
+        name(app),
+        name(&host)
+    )
 }
 
 #[cfg(test)]
@@ -107,7 +130,7 @@ mod tests {
         let headers = referred("https://app.example:8443/settings?a=b#c");
         let back = Back::from_referrer(&headers, BASE_URL).unwrap();
         assert_eq!(back.0.as_str(), "https://app.example:8443/");
-        let cookie = back.cookie(BASE_URL, "pk_1").unwrap();
+        let cookie = Back::kept(&headers, BASE_URL, "pk_1").unwrap();
         let cookie = cookie.to_str().unwrap();
         assert!(cookie.ends_with("; SameSite=Lax; Secure"), "{cookie}");
         let pair = cookie.split(';').next().unwrap();
@@ -127,10 +150,23 @@ mod tests {
             "data:text/html,x",
             "file:///etc/passwd",
             "android-app://com.example/",
+            "http://app.example/",
+            "https://a;b/",
+            "https://a,b/",
         ] {
-            let headers = referred(from);
+            let mut headers = referred(from);
             assert_eq!(Back::from_referrer(&headers, BASE_URL), None, "{from}");
+            let cookie = Back::kept(&headers, BASE_URL, "pk_1").unwrap();
+            let cookie = cookie.to_str().unwrap();
+            assert!(
+                cookie.starts_with("__Host-mailgate_back=; Path=/; Max-Age=0;"),
+                "{from}"
+            );
+            headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
+            assert_eq!(Back::kept(&headers, BASE_URL, "pk_1"), None, "{from}");
         }
+        let headers = referred("http://app.example/");
+        assert!(Back::from_referrer(&headers, "http://127.0.0.1:1").is_some());
         let headers = HeaderMap::from_iter([(
             COOKIE,
             "__Host-mailgate_back=pk_1~javascript:alert(1)"

@@ -73,7 +73,7 @@ pub(super) async fn open(
             checked.map_err(|error| no_session(&error))?;
             if asked.plugin.is_some() && session.plugin.is_some() && asked.plugin != session.plugin
             {
-                return Err(wrong("plugin is another one than the connect session's"));
+                return Err(wrong("plugin differs from the connect session's"));
             }
             asked = Asked {
                 plugin: asked.plugin.or(session.plugin),

@@ -153,7 +153,7 @@ impl IntoResponse for PageProblem {
             escaped(&self.code)
         );
         if !self.for_developers.is_empty() {
-            // Two hyphens could end the comment.
+            // A ">" is escaped, so nothing in it ends the comment; pairs of hyphens are loosened besides.
             let hint = escaped(&self.for_developers).replace("--", "- -");
             let _ = write!(body, "<!-- For developers: {hint} -->");
         }

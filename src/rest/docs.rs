@@ -34,7 +34,7 @@ pub(super) fn docs<S: Clone + Send + Sync + 'static>(document: Description) -> R
 
 async fn page(request: Request<Body>, next: Next) -> Response {
     match request.uri().path() {
-        "/docs/" | "/docs/index.html" => Html(PAGE).into_response(),
+        "/docs/" | "/docs/index.html" if request.method().is_safe() => Html(PAGE).into_response(),
         _ => next.run(request).await,
     }
 }

@@ -153,7 +153,7 @@ fn say_failures(operation: &mut Operation) {
         failures.extend([
             (
                 "400",
-                "`ambiguous_credentials`: the API secret was given twice",
+                "`ambiguous_credentials`: two different API secrets were given",
             ),
             (
                 "401",

@@ -58,12 +58,13 @@ enums! {
     Plugin, "The kind of provider: `plugin_a` is Google unless the operator chose otherwise, `plugin_b` Microsoft.",
         Self::ALL.map(Self::as_str);
     LogPlugin, "The kind of provider, as logs and statistics spell it.", Plugin::ALL.map(Plugin::log_name);
-    LogStatus, "`sent`: the provider accepted it; `failed_temp`: the gateway will try again; `failed_perm`: it was not \
-        sent.", Self::ALL.map(Self::as_str);
+    LogStatus, "`sent`: the provider accepted it; `failed_temp`: the gateway will try again; `failed_perm`: it failed for \
+        good; if the outcome was unknown, it may have arrived all the same (see `error_message`).", Self::ALL.map(Self::as_str);
     SendStatus, "`sent`: the provider accepted it; `failed_temp`: it is queued, and the gateway will try again.",
         [LogStatus::Sent.as_str(), LogStatus::FailedTemp.as_str()];
     MailboxStatus, "A connected mailbox is always `active`.", ["active"];
-    SubscriptionStatus, "The subscription's status, as Stripe names it.", Self::ALL.map(Self::as_str);
+    SubscriptionStatus, "The subscription's status. Stripe's `incomplete` and `paused` appear as `past_due`, `incomplete_expired` as \
+        `canceled`.", Self::ALL.map(Self::as_str);
     EventName, "An event of the catalogue.", Self::ALL.map(Self::as_str);
     DeliveredEvent, "The event's name; `test` for a test delivery.",
         EventName::ALL.map(EventName::as_str).into_iter().chain([TestEvent::NAME]);

@@ -200,5 +200,12 @@ fn problem(status: &str, description: &str) -> Option<Value> {
     problem.insert("detail".to_owned(), json!(detail));
     problem.insert("code".to_owned(), json!(code));
     problem.insert("request_id".to_owned(), json!(UUID));
+    if code == "invalid_request" {
+        let wrong = json!({ "field": "to", "detail": "must be one email address" });
+        problem.insert("errors".to_owned(), json!([wrong]));
+    }
+    if number == 502 && matches!(code, "provider_rejected" | "outcome_unknown") {
+        problem.insert("log_id".to_owned(), json!("log_01h2xcejqtf2nbrexx3vqjhp41"));
+    }
     Some(Value::Object(problem))
 }

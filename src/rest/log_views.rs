@@ -36,7 +36,8 @@ pub(super) struct LogItem {
     oauth_credential_id: String,
     /// The sender: the mailbox's address, or one of its aliases.
     from_address: String,
-    /// The recipient; if the To header names several, all of them, separated by commas.
+    /// The recipient; if the To header names several, all of them, separated by commas; without a To header, the
+    /// envelope's first recipient.
     to_address: String,
     /// Its subject.
     subject: String,
@@ -66,7 +67,7 @@ pub(super) struct LogDetailShown {
     log: LogItem,
     /// The addresses of its Cc header.
     cc_addresses: Vec<String>,
-    /// Recipients that none of its headers name.
+    /// Recipients that none of its headers name, but for the one in `to_address`.
     bcc_addresses: Vec<String>,
     /// Whether it has attachments.
     has_attachments: bool,

@@ -1,5 +1,5 @@
-//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that keeps the sandbox's inbox
-//! up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
+//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that keeps the sandbox's
+//! inbox up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
 
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -39,7 +39,7 @@ const UPDATE: &str = "\
 const update=async()=>{try{const answer=await fetch(location.href);\
 if(answer.ok){const page=new DOMParser().parseFromString(await answer.text(),'text/html');\
 const [old,fresh]=[document,page].map((it)=>it.querySelector('main'));\
-if(fresh&&fresh.innerHTML!==old.innerHTML)old.replaceWith(fresh)}}catch{}setTimeout(update,2000)};setTimeout(update,2000)";
+if(fresh&&fresh.innerHTML!==old.innerHTML&&!old.contains(document.activeElement)&&getSelection().isCollapsed)old.replaceWith(fresh)}}catch{}setTimeout(update,2000)};setTimeout(update,2000)";
 
 /// A page. Without more said it has no images, and no forms that lead anywhere.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl IntoResponse for Page<'_> {
 }
 
 /// Hosts may hold characters that would end the directive, such as a semicolon.
-fn is_source(origin: &str) -> bool {
+pub(super) fn is_source(origin: &str) -> bool {
     origin
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b":/.-_[]".contains(&byte))

@@ -43,13 +43,13 @@ pub(super) struct SubscriptionView {
     /// Its status; null if the gateway doesn't know the provider's status.
     #[schema(value_type = Option<SubscriptionStatus>, required)]
     status: Option<&'static str>,
-    /// The payment provider's id of it.
+    /// Its ID at the payment provider.
     #[schema(example = "sub_1MowQVLkdIwHu7ixeRlqHVzs")]
     payprov_subscription_id: String,
     /// The end of the period that is paid, ISO 8601, UTC.
     #[schema(required, format = DateTime)]
     current_period_end: Option<String>,
-    /// It ends with the period.
+    /// Whether it ends at period end.
     cancel_at_period_end: bool,
     /// When the trial ends or ended, ISO 8601, UTC; null without one.
     #[schema(required, format = DateTime)]

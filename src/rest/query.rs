@@ -100,7 +100,7 @@ impl QueryParameters {
         let mut values = self.0.iter().filter(|(found, _)| found == name);
         let value = values.next().map(|(_, value)| value.as_str());
         if values.next().is_some() {
-            return Err(format!("The parameter {name} is given twice."));
+            return Err(format!("{name} is given twice"));
         }
         Ok(value)
     }
@@ -112,17 +112,13 @@ impl QueryParameters {
             return Ok(None);
         };
         if value.chars().count() > longest {
-            return Err(format!(
-                "The parameter {name} may have {longest} characters at most."
-            ));
+            return Err(format!("{name} may have {longest} characters at most"));
         }
         // What can't be decoded comes as a replacement character: then it is not what was meant.
         if value
             .contains(|letter: char| letter.is_control() || letter == char::REPLACEMENT_CHARACTER)
         {
-            return Err(format!(
-                "The parameter {name} may hold no control characters, and must be UTF-8."
-            ));
+            return Err(format!("{name} must be UTF-8 without control characters"));
         }
         Ok(Some(value))
     }

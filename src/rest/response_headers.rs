@@ -23,8 +23,10 @@ pub(super) fn add_headers(operation: &mut Operation) {
             continue;
         };
         let status = status.as_str();
-        let may_be_repeated =
-            matches!(status, "429" | "503") || response.description.contains("in_flight`");
+        let is_in_flight = ["`idempotency_key_in_flight`", "`reactivation_in_flight`"]
+            .iter()
+            .any(|code| response.description.contains(code));
+        let may_be_repeated = matches!(status, "429" | "503") || is_in_flight;
         let headers = [
             Some(request_id()),
             (status == "401").then(www_authenticate),

@@ -61,7 +61,7 @@ const COPIES: usize = 2;
         (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`: the subscription doesn't allow sending"),
         (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
         (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
-        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`message_too_large`: the message is larger than allowed; `payload_too_large`: so is the body"),
+        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
         (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
         (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
         (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),

@@ -45,7 +45,8 @@ const FROM: Field = (
 const TO: Field = (
     "to_address",
     Kind::Text,
-    "The recipient; if the To header names several, all of them, separated by commas.",
+    "The recipient; if the To header names several, all of them, separated by commas; without a To header, the \
+     envelope's first recipient.",
 );
 const SUBJECT: Field = ("subject", Kind::Text, "Its subject.");
 const PLUGIN: Field = ("plugin", Kind::Named("Plugin"), "The mailbox's plugin.");
@@ -122,7 +123,11 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 CREDENTIAL_ID,
                 EMAIL,
                 PLUGIN,
-                ("reason", Kind::Named("DisconnectReason"), "Why."),
+                (
+                    "reason",
+                    Kind::Named("DisconnectReason"),
+                    "Why the mailbox is no longer connected.",
+                ),
             ],
         ),
         EventName::AppCreated => (

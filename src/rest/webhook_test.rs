@@ -27,7 +27,7 @@ use crate::webhooks::TestError;
     responses(
         (status = 200, body = WebhookTestResult),
         (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`; `test_under_way`: an app may have one test delivery under way"),
+        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`; `test_under_way`: an app may have one test delivery in progress"),
     )
 )]
 pub(super) async fn test(
@@ -46,7 +46,7 @@ pub(super) async fn test(
         TestError::UnderWay => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "test_under_way",
-            "Another test delivery of this app is under way; wait for its answer.",
+            "Another test delivery of this app is in progress; wait for its result.",
         ),
         TestError::Configuration(error) => refused(&error),
     })?;

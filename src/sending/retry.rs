@@ -57,7 +57,7 @@ const TOO_OLD: &str = "The message has waited for the maximum time";
 
 /// What is told of a message that died with its process, and is not among the sent ones.
 const NOT_SENT: &str =
-    "The gateway stopped before the message was sent, and had not confirmed that it took it";
+    "The gateway stopped before the message was sent, and before its sender got an answer";
 
 /// What came of taking up a stored message.
 enum Tried {
@@ -180,7 +180,7 @@ impl Sending {
                 let stored = spool::has_chunks(&mut connection, claimed.id).await?;
                 if stored {
                     let (gateway, now) = (self.lease.id(), self.clock.now());
-                    spool::postpone(&mut connection, gateway, claimed.id, claimed.due_at, now)
+                    spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now)
                         .await?;
                 }
                 stored
@@ -373,7 +373,7 @@ impl Sending {
         let given_back = async {
             let mut connection = self.pool.acquire().await?;
             let (gateway, now) = (self.lease.id(), self.clock.now());
-            spool::postpone(&mut connection, gateway, claimed.id, claimed.due_at, now).await
+            spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now).await
         };
         if let Err(error) = given_back.await {
             // Whoever ends this process's row finds it.

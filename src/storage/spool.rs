@@ -232,7 +232,7 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
 }
 
 /// Puts a message back into the queue, at once; nothing of it is changed but that.
-pub async fn postpone(
+pub async fn release(
     connection: &mut PgConnection,
     gateway: GatewayId,
     id: LogId,

@@ -31,7 +31,7 @@ pub async fn run(reports: Reports, stop: CancellationToken) {
 async fn round(reports: &Reports, spent: &mut i64) -> Result<(), sqlx::Error> {
     *spent += reports.fold_counters().await?;
     if *spent >= PLACES {
-        reports.release().await?;
+        reports.vacuum_counters().await?;
         *spent = 0;
     }
     Ok(())

@@ -22,10 +22,10 @@
 //   {"screenshot": path}        a picture of the whole page
 //   {"post": [url, headers, body]}  a POST of JSON by somebody else, who must be answered 2xx
 //   {"colorScheme": scheme}     what the user prefers from now on: light or dark
-//   {"accessible": null}        fails where axe finds that the page breaks a rule of WCAG 2.1, A or AA
+//   {"accessible": null}        fails where axe finds that the page breaks a rule of WCAG 2.1 (A, AA) or a best practice
 //
 // For each step done it prints one line of JSON: `url`, `title`, `status` (HTTP status of the last
-// navigation, null when there was none or it got no answer), `text`, and what the browser said since
+// navigation, null when there was none or it got no answer), `loads` (pages loaded so far), `text`, and what the browser said since
 // the step before: `consoleErrors` and `refused` (what a Content Security Policy or the like forbade).
 // When a step fails, the reason goes to stderr and the exit status is 1.
 import { readFileSync } from 'node:fs';
@@ -67,6 +67,7 @@ const deadline = Date.now() + plan.limitSeconds * 1000;
 let consoleErrors = [];
 let refused = [];
 let status = null;
+let loads = 0;
 
 /** Notes what the browser says and what navigations are answered. */
 function listen(context, page) {
@@ -75,6 +76,9 @@ function listen(context, page) {
     if (message.type() === 'error') note(`${message.text()} (${message.location().url})`);
   });
   context.on('weberror', (error) => note(String(error.error())));
+  page.on('load', () => {
+    loads += 1;
+  });
   const navigates = (request) => request.isNavigationRequest() && request.frame() === page.mainFrame();
   page.on('response', (response) => {
     if (navigates(response.request())) status = response.status();
@@ -145,7 +149,7 @@ async function take(page, step) {
   const title = await page.title();
   if (refused.length && !allowRefused) throw new Error('the browser refused something');
   const text = action === 'read' ? outcome : null;
-  const result = { url: page.url(), title, status, text, consoleErrors, refused };
+  const result = { url: page.url(), title, status, loads, text, consoleErrors, refused };
   [consoleErrors, refused] = [[], []];
   return result;
 }

@@ -53,7 +53,7 @@ const MARKED: usize = 900;
 pub struct GmailApi {
     http: Client,
     base: String,
-    places: MailboxLimiter,
+    limiter: MailboxLimiter,
     clock: SharedClock,
     /// For the wait for a place.
     preparation: Duration,
@@ -77,7 +77,7 @@ impl GmailApi {
         Self {
             http,
             base: settings.api_base_url.clone(),
-            places: MailboxLimiter::new(settings.limits.concurrency),
+            limiter: MailboxLimiter::new(settings.limits.concurrency),
             clock,
             preparation: sending.connect + sending.command * 2,
             data: sending.data,
@@ -124,7 +124,7 @@ impl GmailApi {
                 message.size()
             )));
         }
-        let place = self.places.take(account.credential);
+        let place = self.limiter.take(account.credential);
         let Ok(_place) = timeout(self.preparation, place).await else {
             return Verdict::temporary(Failure::own(format!(
                 "the mailbox had no place for the message within {} s",
@@ -228,14 +228,14 @@ impl MailTransport for GmailApi {
     }
 
     fn share_among(&self, living: usize) {
-        self.places.share_among(living);
+        self.limiter.share_among(living);
         if let Some(smtp) = &self.smtp {
             smtp.share_among(living);
         }
     }
 
     fn drop_idle_connections(&self) {
-        self.places.drop_unused();
+        self.limiter.drop_unused();
         if let Some(smtp) = &self.smtp {
             smtp.drop_idle_connections();
         }

@@ -52,7 +52,7 @@ const REMOVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Graph {
     api: Api,
-    places: MailboxLimiter,
+    limiter: MailboxLimiter,
     /// For a place to come free.
     waiting: Duration,
     /// For each call.
@@ -74,7 +74,7 @@ impl Graph {
     pub fn new(settings: &PluginSettings, http: Client, sending: &SendingSettings) -> Self {
         Self {
             api: Api::new(http, &settings.api_base_url),
-            places: MailboxLimiter::new(settings.limits.concurrency),
+            limiter: MailboxLimiter::new(settings.limits.concurrency),
             waiting: sending.connect + sending.command * 2,
             command: sending.command,
             data: sending.data,
@@ -92,7 +92,7 @@ impl Graph {
             Ok(message) => message,
             Err(failure) => return Verdict::Permanent(failure),
         };
-        let place = timeout(self.waiting, self.places.take(account.credential));
+        let place = timeout(self.waiting, self.limiter.take(account.credential));
         let Ok(_place) = place.await else {
             return Verdict::temporary(Failure::own(format!(
                 "the mailbox was busy with other messages for {} s",
@@ -322,11 +322,11 @@ impl MailTransport for Graph {
     }
 
     fn share_among(&self, living: usize) {
-        self.places.share_among(living);
+        self.limiter.share_among(living);
     }
 
     fn drop_idle_connections(&self) {
-        self.places.drop_unused();
+        self.limiter.drop_unused();
     }
 }
 

@@ -50,7 +50,7 @@ pub struct SmtpTransport {
     endpoint: Endpoint,
     connector: TlsConnector,
     idle: IdleConnections,
-    places: MailboxLimiter,
+    limiter: MailboxLimiter,
     /// For everything before the message itself.
     preparation: Duration,
     /// Exchange may give a message another Message-ID.
@@ -87,7 +87,7 @@ impl SmtpTransport {
             },
             connector: TlsConnector::from(tls),
             idle: IdleConnections::new(sending.idle_connection, settings.limits.concurrency),
-            places: MailboxLimiter::new(settings.limits.concurrency),
+            limiter: MailboxLimiter::new(settings.limits.concurrency),
             preparation: sending.connect + sending.command * 2,
             keeps_message_ids: settings.kind != ProviderKind::Microsoft,
         }
@@ -101,7 +101,7 @@ impl SmtpTransport {
         leave: &dyn Leave,
     ) -> Verdict {
         let prepare = async {
-            let place = self.places.take(account.credential).await;
+            let place = self.limiter.take(account.credential).await;
             (place, self.prepare(account, recipients, message).await)
         };
         let Ok((_place, prepared)) = timeout(self.preparation, prepare).await else {
@@ -206,12 +206,12 @@ impl MailTransport for SmtpTransport {
     }
 
     fn share_among(&self, living: usize) {
-        self.places.share_among(living);
+        self.limiter.share_among(living);
     }
 
     fn drop_idle_connections(&self) {
         self.idle.drop_expired();
-        self.places.drop_unused();
+        self.limiter.drop_unused();
     }
 }
 

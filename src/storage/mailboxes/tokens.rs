@@ -46,8 +46,8 @@ pub async fn release_refresh(
 
 /// Stores new tokens of an active mailbox, gives the right to refresh back, and answers the new
 /// generation; `refresh_due_at` is when an unused token is refreshed. Without `refresh_token_sealed` the old
-/// one stays. With `refreshed`, the generation that was refreshed, only while that is still the stored one: `None` when the mailbox was connected anew
-/// or ended, or somebody else's refresh came first.
+/// one stays. With `refreshed`, the generation that was refreshed, only while that is still the stored one: `None`
+/// when the mailbox was connected anew or ended, or somebody else's refresh came first.
 pub async fn store_tokens(
     connection: &mut PgConnection,
     id: CredentialId,

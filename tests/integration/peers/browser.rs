@@ -45,7 +45,7 @@ pub enum Step {
     Post(String, serde_json::Value, serde_json::Value),
     /// What the user prefers from now on: `light` or `dark`.
     ColorScheme(&'static str),
-    /// Fails where axe finds that the page breaks a rule of WCAG 2.1, A or AA.
+    /// Fails where axe finds that the page breaks a rule of WCAG 2.1 (A, AA) or a best practice.
     Accessible(()),
 }
 
@@ -57,6 +57,8 @@ pub struct StepResult {
     pub title: String,
     /// HTTP status of the last navigation; `None` when it got no answer.
     pub status: Option<u16>,
+    /// How many pages have loaded so far.
+    pub loads: u32,
     /// Only of [`Step::Read`].
     pub text: Option<String>,
     /// Errors on the console, with failed requests and scripts that threw.
