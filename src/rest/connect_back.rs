@@ -156,6 +156,9 @@ mod tests {
         ] {
             let mut headers = referred(from);
             assert_eq!(Back::from_referrer(&headers, BASE_URL), None, "{from}");
+            assert_eq!(Back::kept(&headers, BASE_URL, "pk_1"), None, "{from}");
+            let left = HeaderValue::from_static("__Host-mailgate_back=pk_1~https://x.example");
+            headers.insert(COOKIE, left);
             let cookie = Back::kept(&headers, BASE_URL, "pk_1").unwrap();
             let cookie = cookie.to_str().unwrap();
             assert!(

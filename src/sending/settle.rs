@@ -10,8 +10,8 @@ use crate::config::Unverifiable;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
 /// What is told of a message whose outcome stays unknown.
-pub(super) const UNVERIFIABLE: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder can't \
-    show whether the message arrived. It may have arrived, and was not sent again";
+pub(super) const UNVERIFIABLE: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives \
+    no answer; it may have arrived, and was not sent again";
 
 /// How one attempt leaves its message.
 #[derive(Debug)]

@@ -190,7 +190,7 @@ async fn keys_are_rotated_while_mail_goes_on() {
     let told = reseal(url, &both(), &[]).await;
     told.succeeds();
     assert!(
-        told.stdout.contains("test may be taken out of seal.keys"),
+        told.stdout.contains("test may be removed from seal.keys"),
         "{}",
         told.stdout
     );
