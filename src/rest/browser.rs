@@ -9,14 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::types::secrets::{NoRandomness, random_bytes};
 
-/// Where users reach the gateway by https; the prefix keeps other hosts of the domain from setting it
-/// (RFC 6265bis §4.1.3.2).
-const SECURE_NAME: &str = "__Host-mailgate_browser";
-/// Where they don't, as on a developer's machine, browsers take no such prefix.
-const PLAIN_NAME: &str = "mailgate_browser";
+const NAME: &str = "mailgate_browser";
 
-/// Seconds that it is kept: longer than a way to the provider and back may take.
-const LIFE: u32 = 3_600;
+/// Seconds that a cookie is kept: longer than a way to the provider and back may take.
+pub(super) const LIFE: u32 = 3_600;
 
 /// Characters of 32 bytes in base64url.
 const LENGTH: usize = 43;
@@ -28,9 +24,7 @@ pub(super) struct Browser(String);
 impl Browser {
     /// The one that sent this header, if it was given a secret.
     pub(super) fn of(headers: &HeaderMap, base_url: &str) -> Option<Self> {
-        let name = name(base_url);
-        let (_, secret) =
-            cookies(headers).find(|(found, secret)| *found == name && is_secret(secret))?;
+        let secret = cookies(headers, NAME, base_url).find(|secret| is_secret(secret))?;
         Some(Self(secret.to_owned()))
     }
 
@@ -47,35 +41,52 @@ impl Browser {
     /// The `Set-Cookie` that gives it its secret. It comes along when the provider sends the user back, and not
     /// with what other sites' pages send by themselves.
     pub(super) fn cookie(&self, base_url: &str) -> Option<HeaderValue> {
-        let secure = if is_secure(base_url) { "; Secure" } else { "" };
-        let (name, secret) = (name(base_url), &self.0);
-        HeaderValue::try_from(format!(
-            "{name}={secret}; Path=/; Max-Age={LIFE}; HttpOnly; SameSite=Lax{secure}"
-        ))
-        .ok()
+        set_cookie(NAME, &self.0, LIFE, base_url)
     }
 }
 
-/// The cookies of a request, with their names.
-pub(super) fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+/// The values of a request's cookies of this name.
+pub(super) fn cookies<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+    base_url: &str,
+) -> impl Iterator<Item = &'a str> {
+    let name = full_name(name, base_url);
     let cookies = headers.get_all(COOKIE).into_iter();
     cookies
         .filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
+        .filter(move |(found, _)| *found == name)
+        .map(|(_, value)| value)
+}
+
+/// A `Set-Cookie` that lasts for `life` seconds, and goes with the user who comes from elsewhere, not with what other
+/// sites' pages send by themselves. `None` where the value can't stand in one.
+pub(super) fn set_cookie(
+    name: &str,
+    value: &str,
+    life: u32,
+    base_url: &str,
+) -> Option<HeaderValue> {
+    let secure = if is_secure(base_url) { "; Secure" } else { "" };
+    let name = full_name(name, base_url);
+    HeaderValue::try_from(format!(
+        "{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}"
+    ))
+    .ok()
+}
+
+/// Where users reach the gateway by https, a prefix keeps other hosts of the domain from setting it (RFC 6265bis
+/// §4.1.3.2). Where they don't, as on a developer's machine, browsers take no such prefix.
+fn full_name(name: &str, base_url: &str) -> String {
+    let prefix = if is_secure(base_url) { "__Host-" } else { "" };
+    format!("{prefix}{name}")
 }
 
 /// Whether browsers reach the gateway by https, and so keep its cookies to it.
 pub(super) fn is_secure(base_url: &str) -> bool {
     base_url.starts_with("https:")
-}
-
-fn name(base_url: &str) -> &'static str {
-    if is_secure(base_url) {
-        SECURE_NAME
-    } else {
-        PLAIN_NAME
-    }
 }
 
 fn is_secret(text: &str) -> bool {

@@ -1,20 +1,16 @@
 //! The way back to the site from which a user opened a connect link, for the page at the end: it is a phone's only way
-//! back, where no window can be closed. The browser keeps it in a cookie, and the page shows its host, since whoever
-//! has a link can lead others to it.
+//! back, where no window can be closed. The browser keeps it in a cookie, and the page shows its host, since anybody
+//! with a link can send others to it.
 
 use axum::http::header::REFERER;
 use axum::http::{HeaderMap, HeaderValue};
 use url::Url;
 
-use super::browser::{cookies, is_secure};
+use super::browser::{LIFE, cookies, is_secure, set_cookie};
 use super::connect_pages::name;
 use super::page::{escaped, is_source};
 
-const SECURE_NAME: &str = "__Host-mailgate_back";
-const PLAIN_NAME: &str = "mailgate_back";
-
-/// Seconds that it is kept: longer than a way to the provider and back may take.
-const LIFE: u32 = 3_600;
+const NAME: &str = "mailgate_back";
 
 /// Longest address of a site: a scheme, a host (RFC 1035 §2.3.4) and a port.
 const LENGTH: usize = 280;
@@ -22,14 +18,6 @@ const LENGTH: usize = 280;
 /// A site that a user came from.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Back(Url);
-
-fn cookie_name(base_url: &str) -> &'static str {
-    if is_secure(base_url) {
-        SECURE_NAME
-    } else {
-        PLAIN_NAME
-    }
-}
 
 impl Back {
     /// The site that a link was opened from, as the browser says; `None` for the gateway's own pages, and where the
@@ -48,8 +36,6 @@ impl Back {
         base_url: &str,
         pushable_key: &str,
     ) -> Option<HeaderValue> {
-        let secure = if is_secure(base_url) { "; Secure" } else { "" };
-        let name = cookie_name(base_url);
         let (value, life) = match Self::from_referrer(headers, base_url) {
             Some(Self(site)) => {
                 let site = site.origin().ascii_serialization();
@@ -61,21 +47,18 @@ impl Back {
             {
                 return None;
             }
-            None if cookies(headers).any(|(found, _)| found == name) => (String::new(), 0),
-            None => return None,
+            None => {
+                cookies(headers, NAME, base_url).next()?;
+                (String::new(), 0)
+            }
         };
-        HeaderValue::try_from(format!(
-            "{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}"
-        ))
-        .ok()
+        set_cookie(NAME, &value, life, base_url)
     }
 
-    /// The site that the browser was told to keep for this app.
+    /// The site that the browser keeps for this app.
     pub(super) fn of(headers: &HeaderMap, base_url: &str, pushable_key: &str) -> Option<Self> {
-        let name = cookie_name(base_url);
-        cookies(headers)
-            .filter(|(found, _)| *found == name)
-            .filter_map(|(_, value)| value.split_once('~'))
+        cookies(headers, NAME, base_url)
+            .filter_map(|value| value.split_once('~'))
             .find(|(key, _)| *key == pushable_key)
             .and_then(|(_, site)| Self::site(site))
     }

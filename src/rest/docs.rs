@@ -28,7 +28,7 @@ pub(super) fn docs<S: Clone + Send + Sync + 'static>(document: Description) -> R
     Router::from(swagger)
         .layer(from_fn(page))
         .layer(from_fn_with_state(shared::Copies::default(), shared::once))
-        // What the page lacks is told like any other path that isn't there.
+        // A file that the page doesn't have is answered like any other unknown path.
         .layer(map_response(no_such_file))
 }
 

@@ -27,12 +27,13 @@ pub(super) fn add_headers(operation: &mut Operation) {
             .iter()
             .any(|code| response.description.contains(code));
         let may_be_repeated = matches!(status, "429" | "503") || is_in_flight;
+        let tells_limit = is_counted && (status.starts_with('2') || status == "429");
         let headers = [
             Some(request_id()),
             (status == "401").then(www_authenticate),
             may_be_repeated.then(retry_after),
-            (is_counted && (status.starts_with('2') || status == "429")).then(rate_limit),
-            (is_counted && (status.starts_with('2') || status == "429")).then(rate_limit_policy),
+            tells_limit.then(rate_limit),
+            tells_limit.then(rate_limit_policy),
             (is_idempotent && matches!(status, "200" | "202" | "502")).then(idempotent_replayed),
         ];
         for (name, header) in headers.into_iter().flatten() {
