@@ -11,19 +11,25 @@ ENV SQLX_OFFLINE=true \
 
 # The dependencies, in a layer of their own: they are built again only when one of these files changes.
 COPY Cargo.toml Cargo.lock ./
-RUN mkdir src \
-    && echo '//! Nothing yet.' > src/lib.rs \
+COPY crates/sandbox/Cargo.toml crates/sandbox/
+COPY crates/server/Cargo.toml crates/server/
+COPY crates/smtp/Cargo.toml crates/smtp/
+COPY crates/types/Cargo.toml crates/types/
+RUN mkdir src crates/sandbox/src crates/server/src crates/smtp/src crates/types/src \
+    && echo '//! Nothing yet.' | tee src/lib.rs crates/*/src/lib.rs >/dev/null \
     && printf '//! Nothing yet.\nfn main() {}\n' > src/main.rs \
-    && cargo build --profile "$PROFILE" --locked --lib --bins \
-    && rm -r src
+    && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --lib --bins \
+    && rm -r src crates/*/src
 
 COPY .sqlx .sqlx
 COPY config config
 COPY migrations migrations
+COPY crates crates
 COPY src src
 # Newer than the empty sources above, whatever time the files came with. The profile dev has its binaries in `debug`.
-RUN touch src/lib.rs src/main.rs \
-    && cargo build --profile "$PROFILE" --locked --bin mailgate \
+# Without the sandbox, which has no place in production.
+RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
+    && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --bin mailgate \
     && folder=$(test "$PROFILE" = dev && echo debug || echo "$PROFILE") \
     && strip --strip-debug -o /usr/local/bin/mailgate "target/$folder/mailgate"
 

@@ -50,9 +50,10 @@ fuzz-corpus: compiler
 	@fuzz/run --keep $(ARGS)
 
 check: compiler postgres
-	cargo fmt --check
+	cargo fmt --all --check
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	tools/sqlx-offline --check cargo clippy --locked --all-targets --quiet
+	cargo clippy --locked --package mailgate --no-default-features --quiet
 	"$$(tools/cargo-deny)" check bans licenses sources
 
 sqlx: compiler postgres

@@ -20,9 +20,9 @@ use crate::config::{Limits, PayprovSettings};
 use crate::storage::apps;
 use crate::storage::batch_loader::BatchLoader;
 use crate::storage::known::Known;
-use crate::types::clock::SharedClock;
-use crate::types::seal::SealKeys;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::seal::SealKeys;
+use mailgate_types::subscription::SubscriptionStatus;
 
 pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::{Subscriber, SubscriberChange};

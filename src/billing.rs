@@ -33,9 +33,9 @@ use crate::accounts::audit::commit_change;
 use crate::config::PayprovSettings;
 use crate::providers::payprov::{PayprovClient, PayprovClientError, PayprovError};
 use crate::storage::outage::Outage;
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::clock::SharedClock;
-use crate::types::ids::SubscriberId;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::SubscriberId;
 
 pub use crate::storage::billing_jobs::Job;
 pub use crate::storage::payprov_events::StoredEvent;

@@ -22,12 +22,12 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 
-use crate::types::email_address::EmailAddress;
-use crate::types::message::Message;
 pub use attachment::{
     Attachment, ContentId, Filename, InvalidContentId, InvalidFilename, MOST_ATTACHMENTS,
 };
 pub use custom_header::{CustomHeader, InvalidHeader, MOST_HEADERS};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::message::Message;
 pub use media_type::{InvalidMediaType, MediaType};
 use pieces::Pieces;
 

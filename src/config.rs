@@ -37,7 +37,6 @@ pub use operator::{OperatorSettings, load_operator};
 pub use payprov::PayprovSettings;
 pub use plugins::{
     ClientAuthentication, Endpoint, MailboxLimits, PluginSettings, ProviderKind, SubmissionTls,
-    TransportKind,
 };
 pub use portal::PortalSettings;
 pub use problem::{ConfigError, Problem};
@@ -46,9 +45,11 @@ pub use relay::RelaySettings;
 pub use sending::{SendingSettings, Unverifiable};
 pub use webhooks::WebhookSettings;
 
-use crate::types::plugin::Plugin;
-use crate::types::seal::SealKeys;
-use crate::types::trusted_peers::TrustedPeers;
+use mailgate_server::shutdown::ShutdownSettings;
+use mailgate_smtp::protocol::data::BareNewline;
+use mailgate_types::plugin::{Plugin, TransportKind};
+use mailgate_types::seal::SealKeys;
+use mailgate_types::trusted_peers::TrustedPeers;
 
 /// Shorter operator tokens could be guessed.
 const OPERATOR_TOKEN_LENGTH: usize = 32;
@@ -68,33 +69,6 @@ pub struct SmtpSettings {
     pub proxy_protocol_from: TrustedPeers,
     /// What becomes of an LF without its CR in a message.
     pub bare_newline: BareNewline,
-}
-
-/// What becomes of an LF without its CR in a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BareNewline {
-    /// The message is refused.
-    Refuse,
-    /// It becomes CRLF, and ends a line but never the message.
-    Normalize,
-}
-
-/// How the process ends.
-#[derive(Debug, Clone, Copy)]
-pub struct ShutdownSettings {
-    /// How long `/readyz` says so before nothing new is taken any more.
-    pub announce: Duration,
-    /// How long work in hand may take then.
-    pub deadline: Duration,
-}
-
-impl Default for ShutdownSettings {
-    fn default() -> Self {
-        Self {
-            announce: Duration::ZERO,
-            deadline: Duration::from_secs(30),
-        }
-    }
 }
 
 /// What `mailgate dev` adds.

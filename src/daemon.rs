@@ -1,7 +1,6 @@
 //! Builds the gateway from its settings and spawns all of it on one tracker.
 
 pub mod health;
-pub mod http;
 mod listeners;
 mod loops;
 pub mod systemd;
@@ -15,9 +14,7 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use self::http::HttpLimits;
 use self::listeners::Listeners;
-pub use self::listeners::bind;
 use self::loops::{
     keep_refusals, keep_sending, look_after, start_billing, start_journal, start_webhooks,
     watch_certificates, watch_database,
@@ -32,26 +29,29 @@ use crate::providers::egress::EgressSetupError;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
-use crate::providers::tls::server::{ServerCertificate, ServerTlsError};
 use crate::reports::Reports;
-use crate::rest::{AppState, Strangers, Visits, router, strangers};
+use crate::rest::{AppState, Visits, router};
 use crate::sending::budget::in_flight;
 use crate::sending::quota::Quota;
 use crate::sending::{self, Sending};
-use crate::shutdown::Shutdown;
-use crate::smtp::connection::ConnectionSettings;
-use crate::smtp::listener::{self, ConnectionLimits};
-use crate::smtp::protocol::session::SessionSettings;
 use crate::smtp::submission::{Submission, session_settings};
-use crate::smtp::tls;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
-use crate::types::clock::SharedClock;
-use crate::types::ids::GatewayId;
-use crate::types::lease::Lease;
-use crate::types::trusted_peers::TrustedPeers;
 use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
+use mailgate_server::ListenError;
+use mailgate_server::http::{self, HttpLimits};
+use mailgate_server::shutdown::Shutdown;
+use mailgate_server::stranger::{Strangers, strangers};
+use mailgate_server::tls;
+use mailgate_server::tls::{ServerCertificate, ServerTlsError};
+use mailgate_smtp::connection::ConnectionSettings;
+use mailgate_smtp::listener::{self, ConnectionLimits};
+use mailgate_smtp::protocol::session::SessionSettings;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::GatewayId;
+use mailgate_types::lease::Lease;
+use mailgate_types::trusted_peers::TrustedPeers;
 
 /// The gateway can't start. Each text is one line for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -90,25 +90,10 @@ pub enum DaemonError {
     },
     /// Several addresses to listen on, a line for each.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
-    Taken(Vec<DaemonError>),
+    Taken(Vec<ListenError>),
     /// An address to listen on.
-    #[error(
-        "{setting}: can't listen on {address}: {source}; give {setting} another address (in the environment {})",
-        environment_name(setting)
-    )]
-    Listen {
-        /// The setting.
-        setting: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
-}
-
-/// The name that a setting has in the environment.
-fn environment_name(setting: &str) -> String {
-    format!("MAILGATE__{}", setting.replace('.', "__").to_uppercase())
+    #[error(transparent)]
+    Listen(#[from] ListenError),
 }
 
 /// A gateway that runs.

@@ -17,11 +17,11 @@ use crate::providers::retry_after_header;
 use crate::rest::fuzzing::{http_headers, queries, rest_bodies};
 use crate::rest::send_request;
 use crate::sending::submitted::fuzzing::submitted_message;
-use crate::smtp::connection::fuzzing::smtp_connection;
-use crate::smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content, smtp_lines};
-use crate::smtp::protocol::session::fuzzing::smtp_session;
 use crate::smtp::submission::fuzzing::provider_refusals;
-use crate::types::fuzzing::{addresses, identifiers, sealed_values};
+use mailgate_smtp::connection::fuzzing::smtp_connection;
+use mailgate_smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content, smtp_lines};
+use mailgate_smtp::protocol::session::fuzzing::smtp_session;
+use mailgate_types::fuzzing::{addresses, identifiers, sealed_values};
 
 /// Takes any bytes, and panics where an invariant breaks.
 pub type Target = fn(&[u8]);

@@ -20,6 +20,8 @@ pub mod billing;
 pub mod compose;
 pub mod config;
 pub mod daemon;
+#[cfg(feature = "dev")]
+pub mod dev;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod mailboxes;
@@ -27,12 +29,9 @@ pub mod operator;
 pub mod providers;
 pub mod reports;
 pub mod rest;
-pub mod sandbox;
 pub mod sending;
-pub mod shutdown;
 pub mod smtp;
 pub mod storage;
 pub mod telemetry;
-pub mod types;
 pub mod webhooks;
 pub mod workers;

@@ -26,9 +26,9 @@ use crate::providers::mail::MailProviders;
 use crate::storage::batch_loader::BatchLoader;
 use crate::storage::known::Known;
 use crate::storage::mailboxes;
-use crate::types::clock::SharedClock;
-use crate::types::plugin::Plugin;
-use crate::types::seal::SealKeys;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::addresses::AddressLook;

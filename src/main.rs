@@ -10,13 +10,14 @@ use mailgate::config::{self, ConfigError};
 use mailgate::daemon::health::{self, HealthError};
 use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
+#[cfg(feature = "dev")]
+use mailgate::dev::{self, DevError, DevOptions};
 use mailgate::operator::{self, OperatorError, SubscriberAction};
 use mailgate::rest::openapi_json;
-use mailgate::sandbox::dev::{self, DevError, DevOptions};
-use mailgate::shutdown::Shutdown;
 use mailgate::storage::pool::{self, PoolError};
 use mailgate::telemetry;
-use mailgate::types::clock::{SharedClock, SystemClock};
+use mailgate_server::shutdown::Shutdown;
+use mailgate_types::clock::{SharedClock, SystemClock};
 use toml::Table;
 
 /// How long the end waits for what can't be called off.
@@ -97,8 +98,14 @@ enum Failure {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Daemon(#[from] DaemonError),
+    #[cfg(feature = "dev")]
     #[error(transparent)]
     Dev(#[from] DevError),
+    #[cfg(not(feature = "dev"))]
+    #[error(
+        "this binary is for production and has no sandbox: build it with `cargo build --features dev`, or run `make dev` in the sources"
+    )]
+    NoDev,
     #[error(transparent)]
     Pool(#[from] PoolError),
     #[error(transparent)]
@@ -117,9 +124,9 @@ impl Failure {
     /// 2: the settings are wrong; 1: anything else.
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_)
-            | Self::Dev(DevError::Config(_))
-            | Self::Operator(OperatorError::Config(_)) => ExitCode::from(2),
+            Self::Config(_) | Self::Operator(OperatorError::Config(_)) => ExitCode::from(2),
+            #[cfg(feature = "dev")]
+            Self::Dev(DevError::Config(_)) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }
@@ -151,14 +158,7 @@ fn run(command: Command) -> Result<(), Failure> {
                 dir,
                 ephemeral,
                 config,
-            } => {
-                let options = DevOptions {
-                    directory: dir,
-                    ephemeral,
-                    config,
-                };
-                Ok(Box::pin(dev::run(options)).await?)
-            }
+            } => dev(dir, ephemeral, config).await,
             Command::Migrate { config } => migrate(config).await,
             Command::Healthcheck { config } => healthcheck(config).await,
             Command::Subscriber {
@@ -214,6 +214,21 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
         Some(why) => Err(Failure::Ended(why.to_owned())),
         None => Ok(()),
     }
+}
+
+#[cfg(feature = "dev")]
+async fn dev(directory: PathBuf, ephemeral: bool, config: Option<PathBuf>) -> Result<(), Failure> {
+    let options = DevOptions {
+        directory,
+        ephemeral,
+        config,
+    };
+    Ok(Box::pin(dev::run(options)).await?)
+}
+
+#[cfg(not(feature = "dev"))]
+async fn dev(_: PathBuf, _: bool, _: Option<PathBuf>) -> Result<(), Failure> {
+    Err(Failure::NoDev)
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {

@@ -15,12 +15,12 @@ use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
-use crate::types::audit::Author;
-use crate::types::clock::{SharedClock, SystemClock};
-use crate::types::email_address::EmailAddress;
-use crate::types::ids::SubscriberId;
-use crate::types::seal::SealError;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::audit::Author;
+use mailgate_types::clock::{SharedClock, SystemClock};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::seal::SealError;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// What to do.
 #[derive(Debug, Subcommand)]

@@ -22,9 +22,9 @@ use crate::storage::email_counters::Counts;
 use crate::storage::email_logs::Window;
 use crate::storage::pool;
 use crate::storage::{apps, deleted_apps};
-use crate::types::clock::SharedClock;
-use crate::types::ids::{AppId, Owner, SubscriberId};
-use crate::types::log_status::LogStatus;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::{AppId, Owner, SubscriberId};
+use mailgate_types::log_status::LogStatus;
 
 pub use crate::storage::audit_entries::StoredEntry;
 pub use crate::storage::email_attempts::LoggedAttempt;
@@ -147,7 +147,7 @@ fn float(count: i64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::plugin::Plugin;
+    use mailgate_types::plugin::Plugin;
 
     #[test]
     fn references() {

@@ -32,7 +32,6 @@ mod log_views;
 mod logs;
 mod me;
 mod oauth_callback;
-pub mod page;
 mod payprov;
 mod payprov_actions;
 mod payprov_webhook;
@@ -42,11 +41,9 @@ mod refusals;
 mod request;
 mod response_headers;
 mod router;
-pub mod same_site;
 mod send;
 mod shared;
 mod stats;
-mod stranger;
 mod subscribers;
 mod visits;
 mod webhook_deliveries;
@@ -62,5 +59,5 @@ mod whole_body;
 pub(crate) use send::fuzzing::send_request;
 
 pub use router::{AppState, openapi_json, router};
-pub use stranger::{Crowded, Stranger, Strangers, strangers};
+
 pub use visits::Visits;

@@ -37,10 +37,10 @@ use crate::accounts::Accounts;
 use crate::config::SendingSettings;
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
-use crate::shutdown::Shutdown;
-use crate::types::clock::SharedClock;
-use crate::types::ids::LogId;
-use crate::types::lease::Lease;
+use mailgate_server::shutdown::Shutdown;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::LogId;
+use mailgate_types::lease::Lease;
 
 use budget::Budget;
 pub use gate::Blocked;

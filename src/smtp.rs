@@ -1,8 +1,3 @@
-//! Floor 3: the SMTP door. Listener, TLS, the pure protocol pieces, the connection that drives them,
-//! and what the gateway does with a submission.
+//! Floor 3: what the SMTP listeners do with a message. The protocol is a crate of its own, `mailgate_smtp`.
 
-pub mod connection;
-pub mod listener;
-pub mod protocol;
 pub mod submission;
-pub mod tls;

@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use self::addresses::Hashing;
 use self::lines::SingleLines;
 use crate::config::{LogAddresses, LogFormat, LogSettings};
-use crate::types::seal::{AddressHash, SealKeys};
+use mailgate_types::seal::{AddressHash, SealKeys};
 
 /// Sends log lines to standard error, one for each event, so that standard output stays a command's own.
 /// Addresses in them are hashed where there is a hash for them.

@@ -30,9 +30,9 @@ pub use self::test::TestError;
 use self::test::TestsUnderWay;
 use crate::config::WebhookSettings;
 use crate::providers::egress::{Egress, EgressError, EgressSetupError};
-use crate::types::clock::SharedClock;
-use crate::types::ids::{AppId, EndpointId, WebhookMessageId};
-use crate::types::seal::SealKeys;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::{AppId, EndpointId, WebhookMessageId};
+use mailgate_types::seal::SealKeys;
 
 /// Outgoing webhooks.
 #[derive(Debug, Clone)]

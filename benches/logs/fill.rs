@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use mailgate::storage::partitions::midnight;
-use mailgate::types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, SubscriberId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};

@@ -6,9 +6,9 @@ use chrono::Utc;
 use mailgate::storage::pool::DedicatedConnection;
 use mailgate::storage::spool::{Attempt, Closing, Opening};
 use mailgate::storage::{gateways, journal};
-use mailgate::types::ids::{AppId, CredentialId, GatewayId, LogId};
-use mailgate::types::log_status::LogStatus;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 use sqlx::PgPool;
 
 use super::Outcome;

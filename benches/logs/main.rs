@@ -12,7 +12,7 @@ mod place;
 use std::error::Error;
 use std::process::ExitCode;
 
-use mailgate::sandbox::postgres::Durability;
+use mailgate_sandbox::postgres::Durability;
 use place::Server;
 use tokio::runtime::Builder;
 

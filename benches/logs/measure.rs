@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use mailgate::reports::{AppReference, Filter, Period};
-use mailgate::types::ids::LogId;
-use mailgate::types::log_status::LogStatus;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::ids::LogId;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 use sqlx::postgres::PgPool;
 use uuid::Uuid;
 
@@ -100,7 +100,7 @@ async fn reports(log: &Log) -> Outcome<Vec<(&'static str, Report)>> {
     let deep = i64::try_from(log.rows / 10)?;
     let of_first = log.apps.first().ok_or("there are no apps")?;
     let of_last = log.apps.last().ok_or("there are no apps")?;
-    let app = |app: &mailgate::types::ids::AppId| AppReference::parse(&app.to_string());
+    let app = |app: &mailgate_types::ids::AppId| AppReference::parse(&app.to_string());
     let (first, last) = (app(of_first)?, app(of_last)?);
     let all = Filter::default();
     let of_app = |app: &AppReference| Filter {
@@ -184,7 +184,7 @@ fn milliseconds(days: i64) -> Outcome<chrono::DateTime<Utc>> {
 
 async fn middle(pool: &PgPool) -> Outcome<Uuid> {
     let at = Utc::now() - TimeDelta::days(45);
-    let bound = mailgate::types::ids::lowest_uuid_at(at);
+    let bound = mailgate_types::ids::lowest_uuid_at(at);
     Ok(
         sqlx::query_scalar("SELECT id FROM email_logs WHERE id >= $1 ORDER BY id LIMIT 1")
             .bind(bound)

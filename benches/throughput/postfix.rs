@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use mailgate::sandbox::certificates::CertificateFiles;
+use mailgate_sandbox::certificates::CertificateFiles;
 use tokio::process::Command;
 
 use super::Outcome;

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mailgate::providers::tls::server::ServerCertificate;
-use mailgate::smtp::tls;
+use mailgate_server::tls;
+use mailgate_server::tls::ServerCertificate;
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

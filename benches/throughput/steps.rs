@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mailgate::accounts::CreatedApp;
-use mailgate::sandbox::certificates::{self, CertificateFiles};
-use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate_sandbox::certificates::{self, CertificateFiles};
+use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 

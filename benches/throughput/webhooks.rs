@@ -14,11 +14,11 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use mailgate::accounts::CreatedApp;
-use mailgate::sandbox::certificates::CertificateFiles;
-use mailgate::sandbox::postgres::PrivatePostgres;
 use mailgate::storage::webhook_messages;
-use mailgate::types::event::Emission;
-use mailgate::types::ids::AppId;
+use mailgate_sandbox::certificates::CertificateFiles;
+use mailgate_sandbox::postgres::PrivatePostgres;
+use mailgate_types::event::Emission;
+use mailgate_types::ids::AppId;
 use sqlx::{Connection, PgConnection};
 use tokio::net::TcpListener;
 

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use crate::storage::audit_entries;
-use crate::types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
-use crate::types::ids::{AppId, AuditEntryId, SubscriberId};
+use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
+use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId};
 
 /// What one author changes in one transaction. Dropped with a transaction that isn't committed, it leaves
 /// nothing behind.

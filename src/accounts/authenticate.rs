@@ -2,7 +2,7 @@
 
 use super::Accounts;
 use crate::storage::subscribers::{self, Subscriber};
-use crate::types::secrets::{ApiSecret, SendKey};
+use mailgate_types::secrets::{ApiSecret, SendKey};
 
 /// Why nobody is let in.
 #[derive(Debug, thiserror::Error)]

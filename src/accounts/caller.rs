@@ -3,8 +3,8 @@
 use super::Accounts;
 use super::authenticate::{AuthenticateError, PresentedKey};
 use crate::storage::apps::SendingApp;
-use crate::types::ids::AppVersion;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::ids::AppVersion;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// An app, and the key that opens it.
 #[derive(Debug, Clone)]

@@ -8,15 +8,15 @@ use super::audit::commit_change;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::{apps, subscribers, webhook_messages};
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::email_address::EmailAddress;
-use crate::types::event::{AppEvent, Emission, Event};
-use crate::types::ids::{AppId, SubscriberId, uuid_at};
-use crate::types::seal::SealError;
-use crate::types::secrets::{
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::event::{AppEvent, Emission, Event};
+use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
+use mailgate_types::seal::SealError;
+use mailgate_types::secrets::{
     ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret, random_bytes,
 };
-use crate::types::slug::slug;
+use mailgate_types::slug::slug;
 
 /// Names that are tried for one app before giving up: a clash of four random characters is rare.
 const SLUG_ATTEMPTS: usize = 16;

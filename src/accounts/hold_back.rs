@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Accounts;
 use super::authenticate::PresentedKey;
-use crate::types::neighbourhood::neighbourhood;
+use mailgate_types::neighbourhood::neighbourhood;
 
 /// How long such a look-up waits.
 const HOLD: Duration = Duration::from_secs(3);

@@ -6,8 +6,8 @@ use crate::storage::apps::{self, App, Change};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
 use crate::storage::{audit_entries, deleted_apps, email_counters, mailboxes};
-use crate::types::audit::{AuditAction, AuditEntry, Author, changed};
-use crate::types::ids::{AppId, Owner, SubscriberId};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
+use mailgate_types::ids::{AppId, Owner, SubscriberId};
 
 /// Entries of the audit trail that are removed together.
 const BATCH: i64 = 1_000;

@@ -9,7 +9,7 @@ use governor::clock::DefaultClock;
 use uuid::Uuid;
 
 use super::Accounts;
-use crate::types::limiter::KeyedLimiter;
+use mailgate_types::limiter::KeyedLimiter;
 
 /// Calls by key.
 #[derive(Debug)]

@@ -6,11 +6,11 @@ use super::audit::commit_change;
 use super::authenticate::PresentedKey;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use crate::storage::{apps, subscribers, webhook_messages};
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::event::{Emission, Event};
-use crate::types::ids::{AppId, SubscriberId};
-use crate::types::seal::SealError;
-use crate::types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::event::{Emission, Event};
+use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::seal::SealError;
+use mailgate_types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
 
 /// Nothing was renewed.
 #[derive(Debug, thiserror::Error)]

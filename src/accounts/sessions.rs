@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::Accounts;
-use crate::types::ids::AppId;
+use mailgate_types::ids::AppId;
 
 /// Sessions by app.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@ use secrecy::{ExposeSecret, SecretString};
 use super::Accounts;
 use crate::storage::apps;
 use crate::storage::subscribers::{self, Subscriber};
-use crate::types::ids::{AppId, SubscriberId};
-use crate::types::seal::UnsealError;
-use crate::types::secrets::{ApiSecret, PushableKey, SendKey, WebhookSecret};
+use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::seal::UnsealError;
+use mailgate_types::secrets::{ApiSecret, PushableKey, SendKey, WebhookSecret};
 
 /// The credentials can't be shown.
 #[derive(Debug, thiserror::Error)]

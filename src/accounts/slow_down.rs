@@ -8,8 +8,8 @@ use governor::clock::DefaultClock;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
 use super::Accounts;
-use crate::types::limiter::KeyedLimiter;
-use crate::types::neighbourhood::neighbourhood;
+use mailgate_types::limiter::KeyedLimiter;
+use mailgate_types::neighbourhood::neighbourhood;
 
 /// How long an answer is held back once an address has used up its minute.
 const HOLD: Duration = Duration::from_secs(3);

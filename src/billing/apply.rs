@@ -16,9 +16,9 @@ use crate::storage::outage::trouble;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
 use crate::storage::refusal::is_refusal;
 use crate::storage::subscribers::billing::{self, Account};
-use crate::types::ids::SubscriberId;
-use crate::types::notice::{AmountDue, Notice};
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::notice::{AmountDue, Notice};
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// How often an event is taken up before it is left: a week of attempts five minutes apart.
 const ATTEMPTS: i32 = 2_000;

@@ -9,8 +9,8 @@ use tracing::Instrument as _;
 use super::lifecycle::{Trigger, transition};
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::Job;
-use crate::types::audit::{AuditAction, Author};
-use crate::types::ids::SubscriberId;
+use mailgate_types::audit::{AuditAction, Author};
+use mailgate_types::ids::SubscriberId;
 
 /// A cancellation that is scheduled.
 #[derive(Debug, Clone, Copy)]

@@ -5,9 +5,9 @@ use uuid::Uuid;
 
 use super::{Billing, BillingError};
 use crate::storage::subscribers::billing;
-use crate::types::audit::{AuditAction, Author};
-use crate::types::ids::SubscriberId;
-use crate::types::subscription::{SendingPermission, sending_permission};
+use mailgate_types::audit::{AuditAction, Author};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::{SendingPermission, sending_permission};
 
 impl Billing {
     /// A page on which a payment method is entered. It leads back to `portal_url` with

@@ -6,7 +6,7 @@ use super::backoff::LEASE;
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::{self, Job, JobKind};
 use crate::storage::outage::trouble;
-use crate::types::ids::SubscriberId;
+use mailgate_types::ids::SubscriberId;
 
 /// Subscribers who are found without a subscription at once.
 const MISSING: i64 = 1_000;

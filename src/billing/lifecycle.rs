@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter};
 
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// How a subscription stands; `None`: there is none.
 pub type State = Option<SubscriptionStatus>;

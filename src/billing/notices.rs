@@ -20,10 +20,10 @@ use crate::compose::{Composed, CustomHeader, Fields, compose};
 use crate::providers::mail::verdict::Failure;
 use crate::providers::relay::{NotSent, Relay, Relayed};
 use crate::storage::billing_notices::{self, Due, Outcome};
-use crate::types::clock::SharedClock;
-use crate::types::email_address::EmailAddress;
-use crate::types::named_address::NamedAddress;
-use crate::types::notice::Notice;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::named_address::NamedAddress;
+use mailgate_types::notice::Notice;
 
 /// Notices that are sent at once.
 const BATCH: i64 = 4;
@@ -238,8 +238,8 @@ mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
     use super::*;
-    use crate::types::ids::SubscriberId;
-    use crate::types::notice::AmountDue;
+    use mailgate_types::ids::SubscriberId;
+    use mailgate_types::notice::AmountDue;
 
     fn due(notice: Notice) -> Due {
         Due {

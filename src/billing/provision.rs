@@ -10,7 +10,7 @@ use super::{Billing, BillingError};
 use crate::providers::payprov::Beginning;
 use crate::storage::billing_jobs::{self, Job, JobKind};
 use crate::storage::subscribers::billing::{self, Account};
-use crate::types::ids::SubscriberId;
+use mailgate_types::ids::SubscriberId;
 
 /// How long a sign-up waits for the provider.
 pub(super) const AT_ONCE: Duration = Duration::from_secs(10);

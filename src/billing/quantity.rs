@@ -3,7 +3,7 @@
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::Job;
 use crate::storage::subscribers::billing;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::subscription::SubscriptionStatus;
 
 impl Billing {
     /// Sets the quantity at the provider. What changes meanwhile has raised the work's generation, so

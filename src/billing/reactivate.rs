@@ -11,9 +11,9 @@ use super::{Billing, BillingError};
 use crate::providers::payprov::objects::Reference;
 use crate::providers::payprov::{Beginning, PayprovError};
 use crate::storage::subscribers::billing;
-use crate::types::audit::{AuditAction, Author};
-use crate::types::ids::SubscriberId;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::audit::{AuditAction, Author};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// What a reactivation came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::lifecycle::State;
 use super::{Billing, BillingError};
 use crate::storage::subscribers::billing::{self, Account};
-use crate::types::ids::SubscriberId;
-use crate::types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 /// A trial that ends within this time is told of.
 const ENDS_SOON: TimeDelta = TimeDelta::days(3);

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use super::{Billing, BillingError};
 use crate::storage::outage::trouble;
 use crate::storage::subscribers::billing;
-use crate::types::ids::SubscriberId;
+use mailgate_types::ids::SubscriberId;
 
 /// When a look that failed is made again; until then it is also nobody else's.
 const AGAIN: TimeDelta = TimeDelta::minutes(5);

@@ -15,8 +15,8 @@ use crate::providers::payprov::objects::{Invoice, Subscription};
 use crate::providers::payprov::{PayprovClient, PayprovError};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::billing::{self, Account};
-use crate::types::ids::SubscriberId;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// How long what was seen is taken for granted, and when the subscription has ended.
 const EVERY: TimeDelta = TimeDelta::hours(1);

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::types::email_address::EmailAddress;
+use mailgate_types::email_address::EmailAddress;
 
 /// Characters that a line keeps to where it can: a line with an encoded word must (RFC 2047 §2), any other
 /// may have two more (RFC 5322 §2.1.1).

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 /// Octets from which on a piece stands by itself: copying fewer costs less than one more write.
 const LARGE: usize = 16 * 1024;

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::reader::Reader;
 use super::{DEFAULTS, layers, parse, read};
-use crate::types::fuzzing::Input;
+use mailgate_types::fuzzing::Input;
 
 /// Stands where a secret does.
 const SECRET: &str = "hunter2secret";

@@ -10,7 +10,7 @@ use super::{
     PluginSettings, SendingSettings, database, limits, log, mailboxes, payprov, read_layers,
     read_plugins, read_seal_keys, sending,
 };
-use crate::types::seal::SealKeys;
+use mailgate_types::seal::SealKeys;
 
 /// What the operator's commands need.
 #[derive(Debug)]

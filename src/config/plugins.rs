@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 
 use super::reader::Reader;
-use crate::types::plugin::Plugin;
+use mailgate_types::plugin::{Plugin, TransportKind};
 
 /// How the OAuth client shows its secret to the token endpoint (RFC 6749 §2.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +36,6 @@ pub enum ProviderKind {
     Microsoft,
     /// Anybody's with OAuth 2.
     Generic,
-}
-
-/// How mail leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransportKind {
-    /// SMTP with XOAUTH2; mail is read by IMAP.
-    Smtp,
-    /// Gmail's REST interface.
-    GmailApi,
-    /// Microsoft Graph.
-    Graph,
 }
 
 /// A server.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 
 use super::Problem;
-use crate::types::trusted_peers::TrustedPeers;
+use mailgate_types::trusted_peers::TrustedPeers;
 
 /// Reads one section, or the top.
 pub(super) struct Reader<'a> {

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use super::plugins::usual_port;
 use super::reader::Reader;
 use super::{Endpoint, SubmissionTls};
-use crate::types::named_address::NamedAddress;
+use mailgate_types::named_address::NamedAddress;
 
 /// A submission server for the gateway's own mail.
 #[derive(Debug, Clone)]

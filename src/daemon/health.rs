@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::http::connectable;
+use mailgate_server::http::connectable;
 
 /// Time for all of it; whoever waits for the check waits some seconds longer.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use super::DaemonError;
 use super::systemd::Inherited;
 use crate::config::Settings;
+use mailgate_server::{ListenError, bind};
 
 /// Every address that the settings name, listened on, unless somebody else does already.
 pub(super) struct Listeners {
@@ -48,27 +49,11 @@ impl Listeners {
 
     /// The real address, where port 0 was asked for.
     pub(super) fn http_address(&self, address: SocketAddr) -> Result<SocketAddr, DaemonError> {
-        self.http
-            .local_addr()
-            .map_err(|source| DaemonError::Listen {
-                setting: "http.listen",
-                address,
-                source,
-            })
-    }
-}
-
-/// Listens on the address of a setting.
-///
-/// # Errors
-///
-/// [`DaemonError::Listen`].
-pub async fn bind(setting: &'static str, address: SocketAddr) -> Result<TcpListener, DaemonError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| DaemonError::Listen {
-            setting,
+        let bound = self.http.local_addr().map_err(|source| ListenError {
+            setting: "http.listen",
             address,
             source,
-        })
+        })?;
+        Ok(bound)
+    }
 }

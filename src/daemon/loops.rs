@@ -15,13 +15,13 @@ use crate::providers::relay::Relay;
 use crate::reports::{Refusals, Reports};
 use crate::sending::Sending;
 use crate::sending::journal::{Journal, journal};
-use crate::shutdown::Shutdown;
 use crate::storage::readiness::Readiness;
-use crate::types::clock::SharedClock;
-use crate::types::lease::Lease;
-use crate::types::seal::SealKeys;
 use crate::webhooks::Webhooks;
 use crate::workers;
+use mailgate_server::shutdown::Shutdown;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::lease::Lease;
+use mailgate_types::seal::SealKeys;
 
 /// Subscriptions, what is done for them, and the notices that come of it.
 pub(super) fn start_billing(

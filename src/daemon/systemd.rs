@@ -9,7 +9,7 @@ use sd_notify::NotifyState;
 use tokio::net::TcpListener;
 
 use super::DaemonError;
-use crate::shutdown::Shutdown;
+use mailgate_server::shutdown::Shutdown;
 
 /// Names of sockets (`FileDescriptorName=` of a socket unit), and the settings in whose place they stand.
 const NAMES: [(&str, &str); 4] = [

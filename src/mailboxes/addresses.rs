@@ -13,7 +13,7 @@ use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::addresses::{self, AddressLook, Told};
-use crate::types::email_address::EmailAddress;
+use mailgate_types::email_address::EmailAddress;
 
 /// Mailboxes that one process asks about at once.
 pub const PLACES: usize = 8;

@@ -15,10 +15,10 @@ use crate::config::PluginSettings;
 use crate::providers::mail::oauth::AuthorizationRequest;
 use crate::storage::apps::connecting::{self, PublicApp};
 use crate::storage::used_links;
-use crate::types::plugin::Plugin;
-use crate::types::seal::SealError;
-use crate::types::sealed_text;
-use crate::types::secrets::{NoRandomness, PushableKey, random_bytes};
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::SealError;
+use mailgate_types::sealed_text;
+use mailgate_types::secrets::{NoRandomness, PushableKey, random_bytes};
 
 /// How long a user may take at the provider.
 const LIFE: TimeDelta = TimeDelta::minutes(10);

@@ -9,8 +9,8 @@ use super::connect::Terms;
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use crate::storage::apps::connecting::{self, PublicApp};
 use crate::storage::used_links;
-use crate::types::audit::Author;
-use crate::types::sealed_text;
+use mailgate_types::audit::Author;
+use mailgate_types::sealed_text;
 
 /// Longest error word of a provider's that is passed on, in bytes.
 const WORD_LENGTH: usize = 64;

@@ -20,12 +20,12 @@ use crate::storage::billing_jobs;
 use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
 use crate::storage::{end_users, mailboxes, used_links, webhook_messages};
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::email_address::EmailAddress;
-use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
-use crate::types::ids::{AppId, CredentialId, UserKey};
-use crate::types::plugin::Plugin;
-use crate::types::seal::SealError;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
+use mailgate_types::ids::{AppId, CredentialId, UserKey};
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::SealError;
 
 /// Active mailboxes that one user may have by bare links: each is billed, and anybody can write such a link.
 const MOST_BY_BARE_LINKS: i64 = 10;

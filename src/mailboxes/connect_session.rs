@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::Mailboxes;
 use crate::storage::apps::connecting::PublicApp;
 use crate::storage::used_links;
-use crate::types::ids::AppId;
-use crate::types::plugin::Plugin;
-use crate::types::seal::SealError;
-use crate::types::sealed_text;
-use crate::types::secrets::PushableKey;
+use mailgate_types::ids::AppId;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::SealError;
+use mailgate_types::sealed_text;
+use mailgate_types::secrets::PushableKey;
 
 /// What sessions are sealed for.
 const CONTEXT: &str = "connect session";

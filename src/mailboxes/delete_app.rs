@@ -11,9 +11,9 @@ use crate::accounts::audit::Trail;
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
 use crate::storage::{apps, billing_jobs, deleted_apps, email_counters, spool, webhook_messages};
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::event::{AppEvent, Emission, Event};
-use crate::types::ids::{AppId, Owner};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::event::{AppEvent, Emission, Event};
+use mailgate_types::ids::{AppId, Owner};
 
 /// Rows that are removed together.
 const BATCH: i64 = 1_000;

@@ -8,9 +8,9 @@ use crate::accounts::audit::Trail;
 use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::webhook_messages;
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
-use crate::types::ids::{AppId, CredentialId};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
+use mailgate_types::ids::{AppId, CredentialId};
 
 impl Mailboxes {
     /// Disconnects an app's mailbox and revokes its grant where that can be; `false` when the app has

@@ -19,9 +19,9 @@ use crate::storage::outage::{Outage, trouble};
 use crate::storage::refusal::is_refusal;
 use crate::storage::replies::{self, Answered};
 use crate::storage::webhook_messages;
-use crate::types::event::{Emission, Event};
-use crate::types::ids::{AppId, CredentialId};
-use crate::types::plugin::Plugin;
+use mailgate_types::event::{Emission, Event};
+use mailgate_types::ids::{AppId, CredentialId};
+use mailgate_types::plugin::Plugin;
 
 /// Mailboxes that one process looks into at once.
 pub const PLACES: usize = 16;

@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 use super::{Mailboxes, token};
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::outage::trouble;
-use crate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 
 /// A grant that nobody needs any more.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::Mailboxes;
 use crate::storage::mailboxes::{
     self, Chosen, ConnectedUser, FormerMailbox, Mailbox, Wanted, addresses,
 };
-use crate::types::ids::{AppId, AppVersion, CredentialId};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId};
 
 impl Mailboxes {
     /// The mailbox that is wanted.

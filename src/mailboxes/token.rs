@@ -19,11 +19,11 @@ use crate::providers::mail::oauth::Tokens;
 use crate::providers::mail::transport::Account;
 use crate::storage::mailboxes::{self, Mailbox};
 use crate::storage::outage::{Outage, trouble};
-use crate::types::audit::Author;
-use crate::types::event::DisconnectReason;
-use crate::types::ids::CredentialId;
-use crate::types::plugin::Plugin;
-use crate::types::seal::{SealError, SealKeys, UnsealError};
+use mailgate_types::audit::Author;
+use mailgate_types::event::DisconnectReason;
+use mailgate_types::ids::CredentialId;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::{SealError, SealKeys, UnsealError};
 
 /// A token this close to its end is refreshed first.
 const SKEW: TimeDelta = TimeDelta::seconds(60);

@@ -16,8 +16,8 @@ use crate::config;
 use crate::storage::pool;
 use crate::storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
 use crate::telemetry;
-use crate::types::audit::{AuditAction, AuditEntry, Author};
-use crate::types::seal::SealKeys;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::seal::SealKeys;
 
 /// Values of one statement.
 const BATCH: i64 = 500;

@@ -11,7 +11,7 @@ use reqwest::Response;
 use reqwest::header::RETRY_AFTER;
 use serde_json::Value;
 
-use crate::types::one_line;
+use mailgate_types::one_line;
 
 /// Bytes of an explanation that are kept.
 const DESCRIPTION_LENGTH: usize = 300;

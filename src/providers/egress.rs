@@ -19,7 +19,7 @@ use url::Url;
 use self::resolver::{GuardedResolver, ResolveError};
 use super::answer;
 use super::tls::{self, ClientTlsError};
-use crate::types::web_address::names_private;
+use mailgate_types::web_address::names_private;
 
 /// Bytes of an answer that are kept.
 pub const ANSWER_BYTES: usize = 16 * 1_024;

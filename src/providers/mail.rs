@@ -22,11 +22,12 @@ use reqwest::Client;
 use rustls::ClientConfig;
 use url::Url;
 
-use crate::config::{PluginSettings, ProviderKind, SendingSettings, TransportKind};
+use crate::config::{PluginSettings, ProviderKind, SendingSettings};
 use crate::providers::tls::{self, ClientTlsError};
-use crate::types::clock::SharedClock;
-use crate::types::plugin::Plugin;
-use crate::types::web_address::names_loopback;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::plugin::TransportKind;
+use mailgate_types::web_address::names_loopback;
 
 use gmail::GmailApi;
 use gmail::send_as::SendAs;

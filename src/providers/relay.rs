@@ -19,8 +19,8 @@ use crate::providers::mail::smtp::reply::Reply;
 use crate::providers::mail::transport::Unasked;
 use crate::providers::mail::verdict::Failure;
 use crate::providers::tls::{self, ClientTlsError};
-use crate::types::message::Message;
-use crate::types::named_address::NamedAddress;
+use mailgate_types::message::Message;
+use mailgate_types::named_address::NamedAddress;
 
 /// Replies that are waited for before the message: EHLO and its like, AUTH in three steps, the envelope.
 const COMMANDS: u32 = 8;

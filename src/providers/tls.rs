@@ -2,7 +2,6 @@
 //! what we show those who call in is in [`server`].
 
 pub mod expiry;
-pub mod server;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::{AppReference, Reports};
 use crate::storage::apps;
 use crate::storage::audit_entries::{self, Range, StoredEntry};
-use crate::types::audit::AuditAction;
-use crate::types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
+use mailgate_types::audit::AuditAction;
+use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 
 /// Which entries.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use super::calendar::{after, floor};
 use super::tally::Tally;
 use super::{AppReference, Reports, scope, success_rate};
 use crate::storage::email_counters::{Counts, Run, Unit};
-use crate::types::ids::SubscriberId;
+use mailgate_types::ids::SubscriberId;
 
 /// What messages are shown by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,8 +134,8 @@ fn summary(data: &[PeriodCounts]) -> Option<Summary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::log_status::LogStatus;
-    use crate::types::plugin::Plugin;
+    use mailgate_types::log_status::LogStatus;
+    use mailgate_types::plugin::Plugin;
 
     #[test]
     fn days_and_months_end_with_the_present_ones() {

@@ -2,7 +2,7 @@
 
 use super::{Details, LoggedAttempt, LoggedDelivery, Reports};
 use crate::storage::{email_attempts, email_logs, log_retention, webhook_deliveries};
-use crate::types::ids::{LogId, SubscriberId};
+use mailgate_types::ids::{LogId, SubscriberId};
 
 /// All that there is of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,9 +8,9 @@ use super::{AppReference, LogRow, Reports, scope};
 use crate::storage::email_counters::{Counts, Unit};
 use crate::storage::email_logs::{self, Kind};
 use crate::storage::log_retention;
-use crate::types::ids::SubscriberId;
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// Rows that are sorted to be skipped without a further look, and how often a better place is guessed.
 const NEAR: i64 = 200;

@@ -9,10 +9,10 @@ use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use sqlx::PgPool;
 
 use crate::storage::refusals::{self, Count, Refused};
-use crate::types::clock::SharedClock;
-use crate::types::ids::{AppId, RefusalId};
-use crate::types::one_line::one_line;
-use crate::types::refusal::{Door, RefusalReason};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::{AppId, RefusalId};
+use mailgate_types::one_line::one_line;
+use mailgate_types::refusal::{Door, RefusalReason};
 
 /// Refusals of each app that can be looked at.
 pub const LAST: usize = 100;

@@ -8,9 +8,9 @@ use super::{Reports, scope, success_rate};
 use crate::storage::apps;
 use crate::storage::email_counters::{Counts, Run, Unit};
 use crate::storage::mailboxes::count::count_active;
-use crate::types::ids::SubscriberId;
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// A subscriber's figures. Messages count in the day and month (UTC) of their first attempt, and only
 /// those that a provider has taken are sent.

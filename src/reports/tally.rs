@@ -7,8 +7,8 @@ use super::Scope;
 use super::calendar::{Piece, after, floor, pieces, smaller};
 use crate::storage::email_counters::{self, CountedFrom, Counts, Run, Unit};
 use crate::storage::email_logs::{self, Kind};
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// A piece of time with the messages that were first attempted in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use utoipa::ToSchema;
 use super::field::Field;
 use super::problem::{FieldError, Problem};
 use crate::accounts::{AppFields, Change};
-use crate::types::email_address::EmailAddress;
-use crate::types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::web_address::{InvalidWebAddress, check_web_address, check_webhook_address};
 
 /// Longest name, in characters.
 const NAME_LENGTH: usize = 255;

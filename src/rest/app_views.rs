@@ -6,9 +6,9 @@ use utoipa::ToSchema;
 use super::enums::{MailboxStatus, written_out};
 use crate::accounts::App;
 use crate::mailboxes::{ConnectedUser, Disconnected};
-use crate::types::event::DisconnectReason;
-use crate::types::moment::iso8601;
-use crate::types::plugin::Plugin;
+use mailgate_types::event::DisconnectReason;
+use mailgate_types::moment::iso8601;
+use mailgate_types::plugin::Plugin;
 
 /// An app in the list.
 #[derive(Serialize, ToSchema)]

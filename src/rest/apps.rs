@@ -19,7 +19,7 @@ use super::query::{Described, whole_number};
 use super::request::parse;
 use super::whole_body::json_body;
 use crate::accounts::{ChangeError, CreateError, RenewError};
-use crate::types::audit::Author;
+use mailgate_types::audit::Author;
 
 /// A part of the list.
 #[derive(Deserialize, IntoParams)]

@@ -12,9 +12,9 @@ use super::enums::written_out;
 use super::problem::{Problem, ProblemBody};
 use super::query::{Described, take, whole_number};
 use crate::reports::{AppReference, AuditFilter, StoredEntry};
-use crate::types::audit::{Actor, AuditAction};
-use crate::types::ids::AuditEntryId;
-use crate::types::moment::iso8601;
+use mailgate_types::audit::{Actor, AuditAction};
+use mailgate_types::ids::AuditEntryId;
+use mailgate_types::moment::iso8601;
 
 /// Entries of a page, unless the caller says how many, and at most.
 const LIMIT: u32 = 20;

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::AppState;
 use super::problem::Problem;
-use super::stranger;
 use crate::accounts::{App, AuthenticateError, Caller, PresentedKey, RateDecision, Subscriber};
+use mailgate_server::stranger;
 
 /// Where the middleware finds what the limiter said of a request.
 pub(super) type RateSlot = Arc<OnceLock<RateDecision>>;

@@ -10,7 +10,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::stranger::Stranger;
+use mailgate_server::stranger::Stranger;
 
 /// How long a body may take of a caller that has not authenticated.
 const OF_STRANGERS: Duration = Duration::from_mins(1);

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use crate::types::secrets::{NoRandomness, random_bytes};
+use mailgate_types::secrets::{NoRandomness, random_bytes};
 
 const NAME: &str = "mailgate_browser";
 

@@ -16,8 +16,8 @@ use super::connect_consent::consent;
 use super::connect_link::{open, plugin_off, wrong};
 use super::connect_pages::{PageProblem, redirect};
 use super::query::QueryParameters;
-use super::same_site::is_foreign;
 use crate::mailboxes::BeginError;
+use mailgate_server::same_site::is_foreign;
 
 /// What a connect link may say.
 #[derive(Deserialize, IntoParams)]

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::browser::{LIFE, cookies, is_secure, set_cookie};
 use super::connect_pages::name;
-use super::page::{escaped, is_source};
+use mailgate_server::page::{escaped, is_source};
 
 const NAME: &str = "mailgate_back";
 

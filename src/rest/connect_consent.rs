@@ -9,9 +9,9 @@ use url::Url;
 use super::AppState;
 use super::connect_link::Asked;
 use super::connect_pages::{PageProblem, ShownApp, framed_form, link_query, name};
-use super::page::escaped;
 use crate::config::{PluginSettings, PortalSettings};
 use crate::mailboxes::PublicApp;
+use mailgate_server::page::escaped;
 
 /// The page of a link.
 pub(super) fn consent(

@@ -10,8 +10,8 @@ use super::AppState;
 use super::connect_pages::PageProblem;
 use super::query::QueryParameters;
 use crate::mailboxes::{ConnectLink, LinkOrigin, PublicApp, SessionError};
-use crate::types::plugin::Plugin;
-use crate::types::secrets::PushableKey;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::secrets::PushableKey;
 
 /// Longest name of an app's own for a user, in characters.
 pub(super) const USER_ID_LENGTH: usize = 255;

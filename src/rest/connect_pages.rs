@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
 use super::failures::Failure;
-use super::page::{Page, escaped};
 use crate::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
-use crate::types::seal::SealError;
+use mailgate_server::page::{Page, escaped};
+use mailgate_types::seal::SealError;
 
 /// Seconds after which a user may try again.
 const RETRY_SECONDS: u32 = 5;

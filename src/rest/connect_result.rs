@@ -14,8 +14,8 @@ use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, ShownApp, framed, link_query, name};
 use super::query::QueryParameters;
 use crate::mailboxes::ConnectLink;
-use crate::types::seal::{SealError, SealKeys};
-use crate::types::sealed_text;
+use mailgate_types::seal::{SealError, SealKeys};
+use mailgate_types::sealed_text;
 
 /// What results are sealed for.
 const CONTEXT: &str = "connect result";

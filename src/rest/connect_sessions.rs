@@ -20,10 +20,10 @@ use super::request::parse;
 use super::whole_body::json_body;
 use crate::accounts::App;
 use crate::mailboxes::SessionRequest;
-use crate::types::email_address::EmailAddress;
-use crate::types::moment::iso8601;
-use crate::types::plugin::Plugin;
-use crate::types::web_address::check_web_address;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::moment::iso8601;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::web_address::check_web_address;
 
 /// How long a session lasts where the app doesn't say.
 const LIFE: TimeDelta = TimeDelta::days(1);

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::AppState;
 use super::authority::{ClientAddress, OwnedApp};
 use super::problem::{Problem, ProblemBody};
-use crate::types::audit::Author;
-use crate::types::ids::CredentialId;
+use mailgate_types::audit::Author;
+use mailgate_types::ids::CredentialId;
 
 /// A mailbox that was disconnected.
 #[derive(Serialize, ToSchema)]

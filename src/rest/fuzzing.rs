@@ -14,8 +14,8 @@ use super::stats::EmailStatsQuery;
 use super::webhook_deliveries::Page;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use crate::sending::idempotency::read_key;
-use crate::types::fuzzing::{Input, is_printable};
-use crate::types::trusted_peers::TrustedPeers;
+use mailgate_types::fuzzing::{Input, is_printable};
+use mailgate_types::trusted_peers::TrustedPeers;
 
 /// Bodies that make or change apps and webhooks.
 pub(crate) fn rest_bodies(data: &[u8]) {

@@ -8,8 +8,8 @@ use super::enums::LogPlugin;
 use super::problem::Problem;
 use super::query::{take, whole_number};
 use crate::reports::{AppReference, Filter};
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// Rows of a page, unless the caller says how many, and at most.
 const LIMIT: u32 = 20;

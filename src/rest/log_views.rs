@@ -5,9 +5,9 @@ use utoipa::ToSchema;
 
 use super::enums::{LogPlugin, written_out};
 use crate::reports::{LogDetail, LogRow, LoggedAttempt};
-use crate::types::event_name::EventName;
-use crate::types::log_status::LogStatus;
-use crate::types::moment::iso8601;
+use mailgate_types::event_name::EventName;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::moment::iso8601;
 
 /// A page of the log.
 #[derive(Serialize, ToSchema)]

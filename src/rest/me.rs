@@ -16,9 +16,9 @@ use super::problem::Problem;
 use super::request::parse;
 use super::whole_body::json_body;
 use crate::accounts::{RenewError, Subscriber, SubscriberChange};
-use crate::types::audit::Author;
-use crate::types::moment::iso8601;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::audit::Author;
+use mailgate_types::moment::iso8601;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// A subscriber: the tenant account.
 #[derive(Serialize, ToSchema)]

@@ -175,8 +175,8 @@ fn app_url(
 mod tests {
     use super::*;
     use crate::mailboxes::{ConnectError, LinkOrigin};
-    use crate::types::ids::AppId;
-    use crate::types::plugin::Plugin;
+    use mailgate_types::ids::AppId;
+    use mailgate_types::plugin::Plugin;
 
     #[test]
     fn the_apps_own_query_and_fragment_stay() {

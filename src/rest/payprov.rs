@@ -11,8 +11,8 @@ use super::authority::AuthenticatedSubscriber;
 use super::problem::{Problem, ProblemBody};
 use crate::billing::{BillingError, LiveSubscription};
 use crate::providers::payprov::PayprovError;
-use crate::types::moment::iso8601;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::moment::iso8601;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// The subscription's status as the gateway knows it.
 #[derive(Serialize, ToSchema)]

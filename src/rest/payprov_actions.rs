@@ -14,10 +14,10 @@ use super::payprov::problem;
 use super::problem::{FieldError, Problem, ProblemBody};
 use super::request::parse;
 use super::whole_body::json_body;
-use crate::types::audit::Author;
-use crate::types::moment::iso8601;
-use crate::types::subscription::SubscriptionStatus;
-use crate::types::web_address::check_web_address;
+use mailgate_types::audit::Author;
+use mailgate_types::moment::iso8601;
+use mailgate_types::subscription::SubscriptionStatus;
+use mailgate_types::web_address::check_web_address;
 
 /// Where to come back to from the payment method's page.
 #[derive(Deserialize, Default, ToSchema)]

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::failures::Failure;
-use crate::types::ids::LogId;
+use mailgate_types::ids::LogId;
 
 /// Seconds after which a caller may come back when the gateway is short of something.
 const RETRY_SECONDS: u16 = 5;

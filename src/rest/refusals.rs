@@ -10,8 +10,8 @@ use super::authority::OwnedApp;
 use super::problem::{Problem, ProblemBody};
 use super::query::{Described, whole_number};
 use crate::reports::{LAST, RefusalReport};
-use crate::types::moment::iso8601;
-use crate::types::refusal::{Door, RefusalReason};
+use mailgate_types::moment::iso8601;
+use mailgate_types::refusal::{Door, RefusalReason};
 
 /// Which refusals.
 #[derive(Deserialize, IntoParams)]

@@ -18,9 +18,9 @@ use super::failures::{Answered, Failure, Failures};
 use super::host;
 use super::problem::Problem;
 use super::shared::SharedBody;
-use super::stranger::{Crowded, Stranger, Strangers, header_bytes};
 use crate::accounts::RateDecision;
-use crate::types::ids::uuid_at;
+use mailgate_server::stranger::{Crowded, Stranger, Strangers, header_bytes};
+use mailgate_types::ids::uuid_at;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

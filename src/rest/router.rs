@@ -19,9 +19,7 @@ use super::body::BodyLimits;
 use super::document::{Document, add_common_parts};
 use super::examples::add_examples;
 use super::failures::Failures;
-use super::page::Page;
 use super::problem::Problem;
-use super::stranger::Strangers;
 use super::visits::Visits;
 use super::webhook_document::add_webhook_events;
 use super::{
@@ -37,9 +35,11 @@ use crate::reports::{Refusals, Reports};
 use crate::sending::Sending;
 use crate::storage::readiness::Readiness;
 use crate::telemetry::throttle::Throttle;
-use crate::types::clock::SharedClock;
-use crate::types::seal::SealKeys;
 use crate::webhooks::Webhooks;
+use mailgate_server::page::Page;
+use mailgate_server::stranger::Strangers;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::seal::SealKeys;
 
 /// What handlers work with.
 #[derive(Debug, Clone)]

@@ -24,11 +24,11 @@ use crate::sending::budget::{Holder, Share};
 use crate::sending::idempotency::{IdempotencyKey, read_key};
 use crate::sending::prepared::{Draft, PrepareError};
 use crate::sending::{Refusal, Request, SendError};
-use crate::types::budget::NoRoom;
-use crate::types::ids::AppId;
-use crate::types::moment::iso8601;
-use crate::types::refusal::{Door, RefusalReason};
 use answer::{QueuedResponse, SentResponse, answer};
+use mailgate_types::budget::NoRoom;
+use mailgate_types::ids::AppId;
+use mailgate_types::moment::iso8601;
+use mailgate_types::refusal::{Door, RefusalReason};
 use request::SendRequest;
 use validate::{ValidRequest, pk_mismatch, validate};
 

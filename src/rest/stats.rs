@@ -14,8 +14,8 @@ use super::query::Described;
 use crate::reports::{
     AppReference, EmailStats, MessageCounts, Period, PeriodCounts, PluginStats, Stats,
 };
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// Your figures at a glance. Days and months are UTC; a message belongs to those of its first attempt.
 #[derive(Serialize, ToSchema)]

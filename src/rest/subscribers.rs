@@ -16,10 +16,10 @@ use super::authority::{ClientAddress, header, peer};
 use super::field::Field;
 use super::problem::{Problem, ProblemBody};
 use super::request::parse;
-use super::stranger;
 use super::whole_body::json_body;
 use crate::accounts::CreateError;
-use crate::types::audit::Author;
+use mailgate_server::stranger;
+use mailgate_types::audit::Author;
 
 /// Somebody who has the operator token.
 pub(super) struct Operator;

@@ -11,9 +11,9 @@ use governor::clock::DefaultClock;
 use super::connect_pages::PageProblem;
 use super::request::whole_seconds;
 use crate::config::Limits;
-use crate::types::ids::AppId;
-use crate::types::limiter::KeyedLimiter;
-use crate::types::neighbourhood::neighbourhood;
+use mailgate_types::ids::AppId;
+use mailgate_types::limiter::KeyedLimiter;
+use mailgate_types::neighbourhood::neighbourhood;
 
 /// Addresses that are remembered at most; while more of them come, each further visit is one too many.
 const ADDRESSES: usize = 100_000;

@@ -13,9 +13,9 @@ use super::query::{Described, whole_number};
 use super::webhook_fields::not_in_the_catalogue;
 use super::webhook_views::{DeliveryList, RetriedDelivery};
 use super::webhooks::{OfWebhook, no_such_webhook};
-use crate::types::event_name::EventName;
-use crate::types::ids::{AppId, WebhookConfigId, WebhookDeliveryId};
 use crate::webhooks::{DeliveryFilter, RetryError};
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{AppId, WebhookConfigId, WebhookDeliveryId};
 
 /// A part of the list.
 #[derive(Deserialize, IntoParams)]

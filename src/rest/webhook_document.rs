@@ -13,7 +13,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::types::event_name::EventName;
+use mailgate_types::event_name::EventName;
 
 /// What a field of an event's data holds.
 #[derive(Clone, Copy)]

@@ -5,10 +5,10 @@ use utoipa::ToSchema;
 
 use super::field::{Field, List};
 use super::problem::{FieldError, Problem};
-use crate::types::event_name::EventName;
-use crate::types::signing_secret::SigningSecret;
-use crate::types::web_address::check_webhook_address;
 use crate::webhooks::{NewConfiguration, WebhookConfigChange};
+use mailgate_types::event_name::EventName;
+use mailgate_types::signing_secret::SigningSecret;
+use mailgate_types::web_address::check_webhook_address;
 
 /// Entries of `events` that are looked at: the catalogue has nine.
 const MOST_EVENTS: usize = 100;

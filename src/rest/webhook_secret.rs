@@ -9,7 +9,7 @@ use super::AppState;
 use super::apps::not_renewed;
 use super::authority::{ClientAddress, OwnedApp, no_such_app};
 use super::problem::Problem;
-use crate::types::audit::Author;
+use mailgate_types::audit::Author;
 
 /// An app's webhook secret.
 #[derive(Serialize, ToSchema)]

@@ -4,12 +4,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::enums::{DeliveredEvent, written_out};
-use crate::types::event::TestEvent;
-use crate::types::event_name::EventName;
-use crate::types::ids::WebhookConfigId;
-use crate::types::moment::iso8601;
-use crate::types::signing_secret::{SecretEncoding, SigningSecret};
 use crate::webhooks::{Configuration, Delivery, DeliveryTotals, WebhookConfig};
+use mailgate_types::event::TestEvent;
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::WebhookConfigId;
+use mailgate_types::moment::iso8601;
+use mailgate_types::signing_secret::{SecretEncoding, SigningSecret};
 
 /// An app's webhook configurations.
 #[derive(Serialize, ToSchema)]

@@ -14,9 +14,9 @@ use super::request::parse;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
 use super::whole_body::json_body;
-use crate::types::audit::Author;
-use crate::types::ids::WebhookConfigId;
 use crate::webhooks::ConfigurationError;
+use mailgate_types::audit::Author;
+use mailgate_types::ids::WebhookConfigId;
 
 /// The path's own part.
 #[derive(Deserialize)]

@@ -8,8 +8,8 @@ use crate::mailboxes::{Mailbox, TokenError};
 use crate::providers::mail::transport::{Leave, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::outage::trouble;
-use crate::types::ids::LogId;
-use crate::types::message::Message;
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
 
 /// Pauses before the looks at a message whose outcome is unknown: providers were seen to answer 504
 /// and to deliver all the same, a little later.

@@ -2,8 +2,8 @@
 //! them. Memory is bounded whatever comes, and no app takes it from the others.
 
 use crate::config::Limits;
-use crate::types::budget;
-use crate::types::ids::AppId;
+use mailgate_types::budget;
+use mailgate_types::ids::AppId;
 
 /// Who holds bytes of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

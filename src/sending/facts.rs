@@ -5,11 +5,11 @@ use std::time::Duration;
 use super::journal::Ending;
 use super::settle::Settled;
 use crate::storage::spool::{Attempt, Claimed, Closing, Deferral};
-use crate::types::event::{EmailEvent, Emission, Event};
-use crate::types::ids::{AppId, CredentialId, LogId};
-use crate::types::log_status::LogStatus;
-use crate::types::moment::iso8601;
-use crate::types::plugin::Plugin;
+use mailgate_types::event::{EmailEvent, Emission, Event};
+use mailgate_types::ids::{AppId, CredentialId, LogId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::moment::iso8601;
+use mailgate_types::plugin::Plugin;
 
 /// A message as it is told of.
 #[derive(Debug, Clone)]

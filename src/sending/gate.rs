@@ -1,6 +1,6 @@
 //! Whether an app may send at this moment.
 
-use crate::types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 /// Sending is blocked by the subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -19,9 +19,9 @@ use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Deferral, Opening};
 use crate::storage::webhook_messages::{self, NewMessage};
 use crate::storage::{email_logs, gateways, journal};
-use crate::types::ids::GatewayId;
-use crate::types::log_status::LogStatus;
-use crate::types::message::Message;
+use mailgate_types::ids::GatewayId;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::message::Message;
 
 /// A message that has never left.
 pub(super) struct LeftOver<'a> {

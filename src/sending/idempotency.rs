@@ -13,9 +13,9 @@ use crate::providers::mail::verdict::Failure;
 use crate::storage::idempotency_keys::{self, Known};
 use crate::storage::outage::trouble;
 use crate::storage::{email_logs, gateways};
-use crate::types::ids::{AppId, LogId};
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// Longest key in characters.
 pub const KEY_LENGTH: usize = 255;

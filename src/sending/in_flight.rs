@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::types::ids::LogId;
+use mailgate_types::ids::LogId;
 
 /// The messages by id, and how often each is held.
 #[derive(Debug, Clone, Default)]

@@ -23,11 +23,11 @@ use crate::storage::pool::DedicatedConnection;
 use crate::storage::refusal::{is_passing, is_refusal};
 use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
-use crate::types::clock::SharedClock;
-use crate::types::event::Emission;
-use crate::types::ids::{AppId, GatewayId, LogId};
-use crate::types::lease::Lease;
 use listened::Listened;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::event::Emission;
+use mailgate_types::ids::{AppId, GatewayId, LogId};
+use mailgate_types::lease::Lease;
 
 /// Entries that wait at most; past it, callers wait for a place.
 const WAITING: usize = 4_096;

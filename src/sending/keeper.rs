@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::storage::gateways;
 use crate::storage::pool::DedicatedConnection;
-use crate::types::boot_time::BootTime;
-use crate::types::ids::GatewayId;
-use crate::types::lease::{LEASE, Lease};
+use mailgate_types::boot_time::BootTime;
+use mailgate_types::ids::GatewayId;
+use mailgate_types::lease::{LEASE, Lease};
 
 /// How long the database may take to confirm: past it the question is asked anew, over another connection.
 const CONFIRMED: Duration = Duration::from_secs(3);

@@ -10,8 +10,8 @@ use sqlx::PgPool;
 use crate::providers::mail::transport::Leave;
 use crate::storage::outage::trouble;
 use crate::storage::spool;
-use crate::types::ids::LogId;
-use crate::types::lease::Lease;
+use mailgate_types::ids::LogId;
+use mailgate_types::lease::Lease;
 
 /// Why a message stays.
 pub(super) const NOT_CONFIRMED: &str =

@@ -4,7 +4,7 @@
 use super::facts::Facts;
 use super::journal::Ending;
 use crate::storage::spool::{Closing, Deferral, Opening};
-use crate::types::event::{EmailEvent, Emission, Event};
+use mailgate_types::event::{EmailEvent, Emission, Event};
 
 /// Stands for what a provider said.
 const UNSTORABLE: &str = "The provider's words could not be stored";

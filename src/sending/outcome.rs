@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use crate::providers::mail::verdict::Failure;
-use crate::types::ids::LogId;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::LogId;
+use mailgate_types::plugin::Plugin;
 
 /// What became of a message that the gateway took.
 #[derive(Debug, Clone, PartialEq, Eq)]

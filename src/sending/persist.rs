@@ -21,9 +21,9 @@ use crate::storage::outage::{Outage, trouble};
 use crate::storage::refusal::is_refusal;
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
-use crate::types::ids::{AppId, GatewayId, LogId};
-use crate::types::log_status::LogStatus;
-use crate::types::message::Message;
+use mailgate_types::ids::{AppId, GatewayId, LogId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::message::Message;
 
 /// Attempts to write what became of a message while its caller waits.
 pub(super) const WRITE_ATTEMPTS: u32 = 5;

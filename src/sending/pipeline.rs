@@ -20,8 +20,8 @@ use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::idempotency_keys::NewKey;
 use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Deferral, Opening};
-use crate::types::ids::{AppId, LogId};
-use crate::types::message::Message;
+use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::message::Message;
 
 /// What came of taking a message.
 pub(super) enum Taken {

@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use super::submitted::Submitted;
 use crate::compose::{Fields, compose};
 use crate::providers::mail::transport::Recipients;
-use crate::types::email_address::EmailAddress;
-use crate::types::ids::LogId;
-use crate::types::message::Message;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
 
 /// Messages from this size on are composed off the threads that serve connections.
 const LARGE: usize = 256 * 1024;

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use super::Sending;
 use crate::config::Limits;
 use crate::storage::spool::usage::{self, Usage};
-use crate::types::ids::AppId;
+use mailgate_types::ids::AppId;
 
 /// Changes that are added up together.
 const FOLDED: i64 = 10_000;

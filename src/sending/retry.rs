@@ -23,8 +23,8 @@ use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Claimed, Deferral};
 use crate::storage::{apps, gateways, spool};
-use crate::types::ids::LogId;
-use crate::types::message::Message;
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
 
 /// Stored messages that one process tries at once.
 pub(super) const PLACES: usize = 32;

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::Sending;
 use crate::storage::spool;
-use crate::types::ids::LogId;
-use crate::types::message::Message;
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
 
 impl Sending {
     /// The raw message of a spool row; `None` when it was never stored, because its process died

@@ -19,11 +19,11 @@ use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
 use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
-use crate::types::email_address::EmailAddress;
-use crate::types::ids::LogId;
-use crate::types::message::Message;
-use crate::types::message_id;
-use crate::types::one_line::one_line;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
+use mailgate_types::message_id;
+use mailgate_types::one_line::one_line;
 
 /// The header that names a submission.
 const IDEMPOTENCY_KEY: HeaderName<'static> =

@@ -9,8 +9,8 @@ use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
 use crate::storage::email_logs;
 use crate::storage::outage::trouble;
-use crate::types::ids::LogId;
-use crate::types::message_id::is_well_formed;
+use mailgate_types::ids::LogId;
+use mailgate_types::message_id::is_well_formed;
 
 /// How long a provider may take for one answer about its sent mail.
 const LONGEST: Duration = Duration::from_mins(1);

@@ -10,12 +10,8 @@ use bytes::Bytes;
 use chrono::SecondsFormat;
 use secrecy::ExposeSecret;
 
-use super::connection::{Backend, Delivered};
-use super::protocol::authentication::{Credentials, Mechanism};
-use super::protocol::reply::Reply;
-use super::protocol::session::{Envelope, SessionSettings};
 use crate::accounts::{Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp};
-use crate::config::{BareNewline, Limits};
+use crate::config::Limits;
 use crate::mailboxes::Wanted;
 use crate::providers::mail::verdict::Failure;
 use crate::reports::Refusals;
@@ -24,10 +20,15 @@ use crate::sending::prepared::{Draft, PrepareError};
 use crate::sending::submitted::{Submitted, SubmittedError};
 use crate::sending::{Blocked, Outcome, Refusal, Request, SendError, Sending};
 use crate::storage::outage::trouble;
-use crate::types::clock::SharedClock;
-use crate::types::email_address::EmailAddress;
-use crate::types::ids::AppId;
-use crate::types::refusal::{Door, RefusalReason};
+use mailgate_smtp::connection::{Backend, Delivered};
+use mailgate_smtp::protocol::authentication::{Credentials, Mechanism};
+use mailgate_smtp::protocol::data::BareNewline;
+use mailgate_smtp::protocol::reply::Reply;
+use mailgate_smtp::protocol::session::{Envelope, SessionSettings};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::AppId;
+use mailgate_types::refusal::{Door, RefusalReason};
 
 /// What is told when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";

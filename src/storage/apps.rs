@@ -17,7 +17,7 @@ pub use keys::{
 };
 pub use sending::{SendingApp, find_by_send_keys, subscription_status};
 
-use crate::types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, SubscriberId};
 
 /// A new row.
 #[derive(Debug)]

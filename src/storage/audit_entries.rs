@@ -7,8 +7,8 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
-use crate::types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
+use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
+use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 
 /// Inserts an entry; answers whose it is. An app must still be there.
 pub async fn insert(

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::waiting::Waiting;
-use crate::types::ids::{AppId, SubscriberId, uuid_at};
+use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

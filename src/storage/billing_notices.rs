@@ -5,8 +5,8 @@ mod due;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::{SubscriberId, uuid_at};
-use crate::types::notice::Notice;
+use mailgate_types::ids::{SubscriberId, uuid_at};
+use mailgate_types::notice::Notice;
 
 pub use due::{Due, Outcome, claim, forget, leaves, postpone, settle, waiting};
 

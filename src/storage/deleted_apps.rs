@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, SubscriberId};
 
 /// Notes that the log rows of an app, which is still there, are to be removed.
 pub async fn insert(

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::LogId;
-use crate::types::log_status::LogStatus;
+use mailgate_types::ids::LogId;
+use mailgate_types::log_status::LogStatus;
 
 /// An attempt to submit a message.
 #[derive(Debug, Clone, PartialEq, Eq)]

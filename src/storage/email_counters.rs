@@ -12,8 +12,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::spool::Deferred;
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// A length of time that messages are counted by, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

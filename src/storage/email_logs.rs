@@ -9,7 +9,7 @@ pub use rows::{Details, LogRow, details, list};
 use sqlx::PgConnection;
 
 use super::spool::Closing;
-use crate::types::ids::{CredentialId, LogId};
+use mailgate_types::ids::{CredentialId, LogId};
 
 /// How the log says a message ended.
 #[derive(Debug, Clone)]

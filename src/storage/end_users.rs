@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::{AppId, UserKey, uuid_at};
+use mailgate_types::ids::{AppId, UserKey, uuid_at};
 
 /// The key of an app's end user, who is made when new. `user_id` is the app's own name for the user;
 /// `None` is the one user of an app without multiuser.

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::GatewayId;
-use crate::types::lease::LEASE;
+use mailgate_types::ids::GatewayId;
+use mailgate_types::lease::LEASE;
 
 /// A process begins to serve.
 pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {

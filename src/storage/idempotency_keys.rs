@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, GatewayId, LogId};
+use mailgate_types::ids::{AppId, GatewayId, LogId};
 
 /// A key that a message comes with.
 #[derive(Debug, Clone, PartialEq, Eq)]

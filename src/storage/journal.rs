@@ -9,7 +9,7 @@ use sqlx::types::Uuid;
 
 use super::spool::{Attempt, Closing, Opening};
 use super::webhook_messages::NewMessage;
-use crate::types::ids::{GatewayId, LogId};
+use mailgate_types::ids::{GatewayId, LogId};
 
 /// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
 /// holds a line end.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::CredentialId;
+use mailgate_types::ids::CredentialId;
 
 /// Bounds of a mailbox.
 #[derive(Debug, Clone, Copy)]

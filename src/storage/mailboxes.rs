@@ -35,8 +35,8 @@ use uuid::Uuid;
 pub use tokens::{claim_refresh, release_refresh, store_tokens};
 pub use wanted::{Chosen, Wanted, find_wanted};
 
-use crate::types::ids::{AppId, CredentialId, UserKey};
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, CredentialId, UserKey};
+use mailgate_types::plugin::Plugin;
 
 /// A connected mailbox, its tokens sealed.
 #[derive(Debug, Clone)]

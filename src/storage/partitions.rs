@@ -4,7 +4,7 @@
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
 
-use crate::types::ids::lowest_uuid_at;
+use mailgate_types::ids::lowest_uuid_at;
 
 /// The tables that lie in daily partitions: by the `UUIDv7` of a log row, and by that of a webhook message.
 const TABLES: [&str; 4] = [

@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, RefusalId, lowest_uuid_at};
-use crate::types::refusal::{Door, RefusalReason};
+use mailgate_types::ids::{AppId, RefusalId, lowest_uuid_at};
+use mailgate_types::refusal::{Door, RefusalReason};
 
 /// A message that was refused.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::{CredentialId, LogId};
+use mailgate_types::ids::{CredentialId, LogId};
 
 /// A logged message that somebody may have answered.
 #[derive(Debug)]

@@ -12,9 +12,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId};
-use crate::types::plugin::Plugin;
-use crate::types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId};
+use mailgate_types::plugin::Plugin;
+use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};

@@ -7,8 +7,8 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::SubscriberId;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// A new row.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::event_name::EventName;
-use crate::types::ids::{AppId, WebhookConfigId};
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{AppId, WebhookConfigId};
 
 /// A configuration.
 #[derive(Debug, Clone)]

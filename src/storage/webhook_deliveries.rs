@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use self::list::Delivery;
-use crate::types::ids::{
+use mailgate_types::ids::{
     AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
 };
 

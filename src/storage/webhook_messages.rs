@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::event::Emission;
-use crate::types::event_name::EventName;
-use crate::types::ids::{AppId, LogId, WebhookMessageId, lowest_uuid_at};
+use mailgate_types::event::Emission;
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{AppId, LogId, WebhookMessageId, lowest_uuid_at};
 
 /// An event, before it is known which endpoints it goes to.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, PgPool};
 
-use crate::types::ids::{AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::ids::{AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId};
 
 /// Postgres announces new rows here.
 const CHANNEL: &str = "webhooks";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::types::seal::AddressHash;
+use mailgate_types::seal::AddressHash;
 
 /// Writes lines on, each address in them hashed.
 #[derive(Clone)]
@@ -186,7 +186,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::types::seal::SealKeys;
+    use mailgate_types::seal::SealKeys;
 
     fn hash(byte: u8) -> AddressHash {
         use base64::Engine as _;

@@ -14,7 +14,7 @@ use crate::storage::outage::trouble;
 use crate::storage::pool::DedicatedConnection;
 use crate::storage::webhook_messages;
 use crate::storage::webhook_queue::{self, Claimed};
-use crate::types::ids::{AppId, EndpointId, WebhookMessageId};
+use mailgate_types::ids::{AppId, EndpointId, WebhookMessageId};
 
 /// Endpoints of one look.
 const ENDPOINTS: usize = 512;

@@ -8,12 +8,12 @@ use super::{Webhooks, secret_context};
 use crate::accounts::audit::{Trail, commit_change};
 use crate::storage::apps;
 use crate::storage::webhook_configs::{self, ListedConfig};
-use crate::types::audit::{AuditAction, AuditEntry, Author, changed};
-use crate::types::event_name::EventName;
-use crate::types::ids::{AppId, WebhookConfigId};
-use crate::types::seal::{SealError, UnsealError};
-use crate::types::secrets::NoRandomness;
-use crate::types::signing_secret::{SecretEncoding, SigningSecret};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{AppId, WebhookConfigId};
+use mailgate_types::seal::{SealError, UnsealError};
+use mailgate_types::secrets::NoRandomness;
+use mailgate_types::signing_secret::{SecretEncoding, SigningSecret};
 
 pub use crate::storage::webhook_configs::{WebhookConfig, WebhookConfigChange};
 

@@ -3,7 +3,7 @@
 use super::Webhooks;
 use crate::storage::webhook_configs;
 use crate::storage::webhook_deliveries::list;
-use crate::types::ids::{AppId, EndpointId, WebhookConfigId};
+use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId};
 
 pub use crate::storage::webhook_deliveries::list::{Delivery, DeliveryFilter, DeliveryTotals};
 

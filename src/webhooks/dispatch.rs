@@ -21,7 +21,7 @@ use super::sign::SigningKey;
 use super::{Attempt, Webhooks, secret_context};
 use crate::storage::outage::trouble;
 use crate::storage::webhook_queue::{Attempted, Claimed};
-use crate::types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
 /// How often it looks by itself: for what is due again, and for what no announcement told of.
 const POLL: Duration = Duration::from_secs(1);

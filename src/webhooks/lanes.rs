@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::types::ids::EndpointId;
+use mailgate_types::ids::EndpointId;
 
 /// Places that an unknown endpoint begins with.
 const FIRST: usize = 4;

@@ -3,7 +3,9 @@
 use super::Webhooks;
 use crate::storage::webhook_deliveries;
 use crate::storage::webhook_queue::{self, Requeued};
-use crate::types::ids::{AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::ids::{
+    AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId,
+};
 
 /// A delivery can't be made again.
 #[derive(Debug, thiserror::Error)]

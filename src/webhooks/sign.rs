@@ -10,8 +10,8 @@ use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
-use crate::types::ids::WebhookMessageId;
-use crate::types::signing_secret::encoded_key;
+use mailgate_types::ids::WebhookMessageId;
+use mailgate_types::signing_secret::encoded_key;
 
 /// A secret as it signs.
 #[derive(Clone)]

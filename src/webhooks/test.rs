@@ -10,8 +10,8 @@ use super::configurations::ConfigurationError;
 use super::{Attempt, Delivery, WebhookConfig, Webhooks};
 use crate::storage::outage::trouble;
 use crate::storage::webhook_deliveries;
-use crate::types::event::TestEvent;
-use crate::types::ids::{AppId, EndpointId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::event::TestEvent;
+use mailgate_types::ids::{AppId, EndpointId, WebhookDeliveryId, WebhookMessageId};
 
 /// A test that was not sent.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::providers::tls::server::ServerCertificate;
+use mailgate_server::tls::ServerCertificate;
 
 /// How often it looks at the files.
 pub const EVERY: Duration = Duration::from_mins(1);

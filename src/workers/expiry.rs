@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use crate::config::Settings;
 use crate::providers::tls::expiry;
-use crate::types::clock::SharedClock;
-use crate::types::plugin::Plugin;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::plugin::Plugin;
 
 /// How often it looks; what has changed meanwhile is said again.
 const EVERY: Duration = Duration::from_mins(1);

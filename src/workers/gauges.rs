@@ -17,8 +17,8 @@ use crate::storage::waiting::Waiting;
 use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
 };
-use crate::types::clock::SharedClock;
-use crate::types::ids::LogId;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::LogId;
 
 /// How often it asks.
 const EVERY: Duration = Duration::from_secs(15);

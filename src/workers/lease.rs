@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::sending::LeaseKeeper;
-use crate::shutdown::Shutdown;
 use crate::storage::outage::trouble;
+use mailgate_server::shutdown::Shutdown;
 
 /// How often the lease is confirmed: a dozen times within its length.
 const EVERY: Duration = Duration::from_secs(1);

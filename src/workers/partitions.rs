@@ -14,8 +14,8 @@ use crate::storage::pool::maintenance;
 use crate::storage::{
     audit_entries, email_counters, log_retention, webhook_counters, webhook_queue,
 };
-use crate::types::clock::SharedClock;
-use crate::types::ids::WebhookMessageId;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::WebhookMessageId;
 
 /// Days for which partitions stand ready: a gateway that can't make them has two weeks to be mended.
 const AHEAD: usize = 14;

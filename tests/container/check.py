@@ -56,6 +56,12 @@ def check_binary(binary):
     assert ".text" in sections and not debug, f"the binary has debug information: {debug}"
 
 
+def check_no_sandbox():
+    asked = ("podman", "run", "--rm", "localhost/mailgate:latest", "dev")
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=ANSWER_SECONDS)
+    assert done.returncode == 1 and "has no sandbox" in done.stderr, done
+
+
 def prepare(stack):
     """As the README says."""
     script = stack.folder / "deploy/prepare"
@@ -284,8 +290,10 @@ def main():
         stack.await_healthy("database")
         say("the database is healthy")
         address = stack.start_provider()
+        stack.take_binary()
         check_image(stack.binary, sys.argv[3])
         check_binary(stack.binary)
+        check_no_sandbox()
         use_provider(stack, address)
         stack.up()
         check_doors(stack)

@@ -49,6 +49,7 @@ class Stack:
         self.folder = home / "project"
         self.provider_folder = home / "provider"
         self.binary = home / "mailgate"
+        self.sandbox = home / "mailgate-dev"
         self._compose = home / "python/bin/podman-compose"
         for folder in (self.folder, self.provider_folder):
             shutil.rmtree(folder, ignore_errors=True)
@@ -112,17 +113,20 @@ class Stack:
         )
         return [line.split(",") for line in out.splitlines()]
 
-    def start_provider(self):
-        """`mailgate dev` of the same binary, for its sandbox: it stands in for the mail providers outside,
-        and is reached as `provider` on the network of the compose file."""
+    def take_binary(self):
+        """The program as it lies in the image."""
         source = run("podman", "create", "localhost/mailgate:latest").strip()
         run("podman", "cp", f"{source}:/usr/local/bin/mailgate", self.binary)
         run("podman", "rm", source)
+
+    def start_provider(self):
+        """`mailgate dev`, for its sandbox: it stands in for the mail providers outside, and is reached as
+        `provider` on the network of the compose file. The image's own binary has no sandbox."""
         run(
             "podman", "run", "--detach", "--name", "provider",
             "--network", f"{PROJECT}_default:alias=provider",
             "--publish", "127.0.0.1::8025", "--entrypoint", "/usr/local/bin/mailgate",
-            "--volume", f"{self.binary}:/usr/local/bin/mailgate:ro",
+            "--volume", f"{self.sandbox}:/usr/local/bin/mailgate:ro",
             "--volume", f"{self.provider_folder}:/provider",
             "--env", "MAILGATE__SMTP__HOST=provider",
             "--env", "MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025",

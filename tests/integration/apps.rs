@@ -16,7 +16,7 @@ mod secrets;
 mod sign_up;
 mod slugs;
 
-use mailgate::types::seal::SealKeys;
+use mailgate_types::seal::SealKeys;
 use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::json;

@@ -9,8 +9,8 @@ mod read;
 
 use std::collections::BTreeMap;
 
-use mailgate::types::audit::AuditAction;
-use mailgate::types::ids::SubscriberId;
+use mailgate_types::audit::AuditAction;
+use mailgate_types::ids::SubscriberId;
 use serde_json::Value;
 use uuid::Uuid;
 

@@ -9,7 +9,7 @@ mod quantity;
 mod webhook;
 
 use chrono::TimeDelta;
-use mailgate::sandbox::payprov::{Action, DeliveryMode, SECRET_KEY};
+use mailgate_sandbox::payprov::{Action, DeliveryMode, SECRET_KEY};
 use serde_json::{Value, json};
 
 use crate::support::gateway::{Builder, Gateway};

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use mailgate::config;
-use mailgate::providers::tls::server::ServerCertificate;
-use mailgate::sandbox::certificates::{self, CertificateFiles};
-use mailgate::sandbox::provider;
-use mailgate::shutdown::Shutdown;
-use mailgate::smtp::tls;
-use mailgate::types::clock::SystemClock;
 use mailgate::workers;
+use mailgate_sandbox::certificates::{self, CertificateFiles};
+use mailgate_sandbox::provider;
+use mailgate_server::shutdown::Shutdown;
+use mailgate_server::tls;
+use mailgate_server::tls::ServerCertificate;
+use mailgate_types::clock::SystemClock;
+use mailgate_types::plugin::TransportKind;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -42,12 +42,12 @@ impl Server {
         let shutdown = Shutdown::default();
         let directory = folder.path().join("sandbox");
         let any = "127.0.0.1:0".parse().unwrap();
-        let settings = config::SandboxSettings {
+        let settings = provider::Settings {
             listen: any,
             smtp_listen: any,
             access_token_seconds: 60,
-            plugin_a: config::TransportKind::Smtp,
-            plugin_b: config::TransportKind::Smtp,
+            plugin_a: TransportKind::Smtp,
+            plugin_b: TransportKind::Smtp,
         };
         let server = provider::start(
             &settings,

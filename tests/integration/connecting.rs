@@ -14,8 +14,8 @@ mod visits;
 mod way;
 
 use mailgate::accounts::{AppFields, CreatedApp};
-use mailgate::types::ids::CredentialId;
-use mailgate::types::seal::SealKeys;
+use mailgate_types::ids::CredentialId;
+use mailgate_types::seal::SealKeys;
 use reqwest::RequestBuilder;
 use reqwest::header::{COOKIE, HeaderMap, LOCATION};
 use secrecy::ExposeSecret as _;

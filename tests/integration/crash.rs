@@ -22,7 +22,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use mailgate::accounts::CreatedApp;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 

@@ -8,7 +8,7 @@ mod reading;
 mod sending;
 
 use chrono::{DateTime, Utc};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::Row;
 

@@ -11,9 +11,9 @@ use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, ReadError};
 use mailgate::providers::mail::transport::Account;
-use mailgate::types::clock::{MovedClock, SharedClock};
-use mailgate::types::ids::CredentialId;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::clock::{MovedClock, SharedClock};
+use mailgate_types::ids::CredentialId;
+use mailgate_types::plugin::Plugin;
 use secrecy::SecretString;
 
 use crate::support::gateway::SEAL_KEY;
@@ -113,7 +113,7 @@ fn who_may_read() {
         ("microsoft", "https://outlook.office.com/SMTP.Send", false),
     ];
     let folder = tempfile::tempdir().unwrap();
-    let files = mailgate::sandbox::certificates::ensure(folder.path(), &[], Utc::now()).unwrap();
+    let files = mailgate_sandbox::certificates::ensure(folder.path(), &[], Utc::now()).unwrap();
     for (kind, scope, expected) in kinds {
         let reader = reader(1, &files.ca, 1, &[("PLUGINS__PLUGIN_B__KIND", kind)]);
         let scopes = ["openid".to_owned(), scope.to_owned()];

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
 use mail_parser::MessageParser;
 use mailgate::storage::billing_notices;
-use mailgate::types::clock::Clock;
-use mailgate::types::notice::{AmountDue, Notice};
+use mailgate_types::clock::Clock;
+use mailgate_types::notice::{AmountDue, Notice};
 use toml::{Table, Value};
 
 use crate::support::gateway::Gateway;

@@ -1,7 +1,7 @@
 //! How fast a mailbox may send, and how much the gateway holds at once.
 
 use chrono::{TimeDelta, Utc};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::json;
 use toml::{Table, Value};
 

@@ -7,8 +7,8 @@ pub mod walk;
 
 use std::sync::Arc;
 
-use mailgate::sandbox::payprov::{PaymentProvider, SECRET_KEY, Settings, WEBHOOK_SECRET};
-use mailgate::types::clock::MovedClock;
+use mailgate_sandbox::payprov::{PaymentProvider, SECRET_KEY, Settings, WEBHOOK_SECRET};
+use mailgate_types::clock::MovedClock;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ struct Alone {
     origin: String,
     clock: Arc<MovedClock>,
     http: reqwest::Client,
-    shutdown: mailgate::shutdown::Shutdown,
+    shutdown: mailgate_server::shutdown::Shutdown,
     _server: JoinSet<()>,
 }
 
@@ -38,7 +38,7 @@ impl Alone {
             clock: clock.clone(),
         })
         .unwrap();
-        let shutdown = mailgate::shutdown::Shutdown::default();
+        let shutdown = mailgate_server::shutdown::Shutdown::default();
         provider.spawn(&shutdown);
         let mut server = JoinSet::new();
         let router = provider.router();

@@ -5,7 +5,7 @@ mod random;
 mod retention;
 mod statistics;
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use reqwest::Method;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Self::of(gateway, app.id).await
     }
 
-    async fn of(gateway: &'a Gateway, app: mailgate::types::ids::AppId) -> Self {
+    async fn of(gateway: &'a Gateway, app: mailgate_types::ids::AppId) -> Self {
         let credentials = gateway.daemon.accounts.app_credentials(app).await.unwrap();
         let secret = credentials.unwrap().api_secret.expose().to_owned();
         Self { gateway, secret }

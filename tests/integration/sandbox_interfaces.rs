@@ -1,7 +1,7 @@
 //! The sandbox's mailboxes by interfaces like Gmail's and Microsoft Graph's, as settings of `mailgate dev` choose
 //! them: what is sent arrives as it does by SMTP.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use crate::support::gateway::Gateway;

@@ -9,7 +9,7 @@ mod recovery;
 mod retries;
 
 use chrono::{DateTime, Utc};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use sqlx::Row;
 use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 use mailgate::mailboxes::Wanted;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 use sqlx::Row;
 use tokio::task::JoinSet;

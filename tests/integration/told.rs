@@ -2,7 +2,7 @@
 //! endpoints are told; they agree to the last message.
 
 use chrono::{DateTime, Utc};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 use sqlx::Row;
 

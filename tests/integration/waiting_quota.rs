@@ -2,8 +2,8 @@
 //! concerned, and neither is any other app.
 
 use mailgate::storage::spool::usage::{self, Usage};
-use mailgate::types::ids::AppId;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::ids::AppId;
+use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use crate::support::gateway::{self, Builder, Gateway, MAILBOX};

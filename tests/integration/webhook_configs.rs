@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chrono::TimeDelta;
 use hmac::{Hmac, KeyInit, Mac};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;

@@ -9,11 +9,11 @@ mod verifiers;
 
 use chrono::Utc;
 use mailgate::storage::webhook_messages;
-use mailgate::types::event::{DisconnectReason, Emission, Event, MailboxEvent};
-use mailgate::types::ids::{AppId, CredentialId, EndpointId, LogId, WebhookConfigId};
-use mailgate::types::plugin::Plugin;
-use mailgate::types::seal::SealKeys;
 use mailgate::webhooks::secret_context;
+use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
+use mailgate_types::ids::{AppId, CredentialId, EndpointId, LogId, WebhookConfigId};
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::SealKeys;
 use sqlx::FromRow;
 use uuid::Uuid;
 
@@ -72,7 +72,7 @@ async fn set_own_url(gateway: &Gateway, url: &str) {
 
 /// Something that happens to the app, as a transaction of the product's writes it.
 async fn happen(gateway: &Gateway, emissions: &[Emission]) {
-    use mailgate::types::clock::Clock;
+    use mailgate_types::clock::Clock;
     let mut transaction = gateway.daemon.pool.begin().await.unwrap();
     webhook_messages::emit(&mut transaction, emissions, gateway.clock.now())
         .await

@@ -7,10 +7,10 @@ use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::transport::{Account, MailTransport, Recipients, Unasked};
 use mailgate::providers::mail::verdict::Verdict;
-use mailgate::types::clock::{SharedClock, SystemClock};
-use mailgate::types::ids::CredentialId;
-use mailgate::types::message::Message;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::clock::{SharedClock, SystemClock};
+use mailgate_types::ids::CredentialId;
+use mailgate_types::message::Message;
+use mailgate_types::plugin::Plugin;
 use secrecy::SecretString;
 
 use super::message::{self, RECIPIENT, SENDER};

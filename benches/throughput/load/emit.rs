@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use mailgate::storage::webhook_messages;
-use mailgate::types::event::{EmailEvent, Emission, Event};
-use mailgate::types::ids::{AppId, LogId};
-use mailgate::types::plugin::Plugin;
+use mailgate_types::event::{EmailEvent, Emission, Event};
+use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::plugin::Plugin;
 use serde::{Deserialize, Serialize};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::Utc;
 use mailgate::config::WebhookSettings;
-use mailgate::types::clock::SystemClock;
-use mailgate::types::event::Event;
-use mailgate::types::ids::{AppId, WebhookMessageId, uuid_at};
-use mailgate::types::seal::SealKeys;
 use mailgate::webhooks::Webhooks;
+use mailgate_types::clock::SystemClock;
+use mailgate_types::event::Event;
+use mailgate_types::ids::{AppId, WebhookMessageId, uuid_at};
+use mailgate_types::seal::SealKeys;
 use secrecy::SecretString;
 use sqlx::postgres::PgPoolOptions;
 

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 
 use super::text::write;
-use crate::types::fuzzing::{Input, is_printable};
-use crate::types::notice::{AmountDue, Notice};
+use mailgate_types::fuzzing::{Input, is_printable};
+use mailgate_types::notice::{AmountDue, Notice};
 
 /// Any amount, date, address and name of an account: no line of a stranger's, no markup.
 pub(crate) fn notice_texts(data: &[u8]) {

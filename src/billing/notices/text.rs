@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use crate::types::html::escaped;
-use crate::types::notice::{AmountDue, Notice};
+use mailgate_types::html::escaped;
+use mailgate_types::notice::{AmountDue, Notice};
 
 /// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
 /// provider counts them.

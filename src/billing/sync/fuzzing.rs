@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use super::{Account, EVERY_ENDED, ProviderSnapshot, next_look, record, status};
 use crate::providers::payprov::objects::{Invoice, Subscription};
-use crate::types::fuzzing::Input;
-use crate::types::ids::SubscriberId;
+use mailgate_types::fuzzing::Input;
+use mailgate_types::ids::SubscriberId;
 
 /// A row of subscriptions, one after the other: an ended one never revives, and whatever its dates are,
 /// the next look comes within a day.
@@ -54,7 +54,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
         record(&mut account, &seen, "price_1");
         let is_ended = account
             .status
-            .map(crate::types::subscription::SubscriptionStatus::as_str)
+            .map(mailgate_types::subscription::SubscriptionStatus::as_str)
             == Some("canceled");
         if ended.is_some() && ended == account.subscription_id {
             assert!(is_ended, "{ended:?} revived");

@@ -11,7 +11,7 @@ use reqwest::{Body, Client, Response};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::{Answer, LONGEST_WAIT, one_line, retry_after, until};
-use crate::types::fuzzing::{Input, is_printable, pieces};
+use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
 /// Bytes of an answer that the targets read.
 const MAXIMUM: usize = 4 * 1024;

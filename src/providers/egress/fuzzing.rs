@@ -6,9 +6,9 @@ use url::{Host, Url};
 
 use super::{Egress, as_text};
 use crate::providers::answer::fuzzing::client;
-use crate::types::fuzzing::{Input, is_printable};
-use crate::types::public_address::is_public;
-use crate::types::web_address::{check_web_address, check_webhook_address};
+use mailgate_types::fuzzing::{Input, is_printable};
+use mailgate_types::public_address::is_public;
+use mailgate_types::web_address::{check_web_address, check_webhook_address};
 
 thread_local! {
     static EGRESS: Egress = Egress {

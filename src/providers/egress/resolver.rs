@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Refusal;
-use crate::types::public_address::is_public;
+use mailgate_types::public_address::is_public;
 
 /// How long a name may take.
 const LOOK_UP: Duration = Duration::from_secs(5);

@@ -10,7 +10,7 @@ use super::MailProvider;
 use super::oauth::OAuthError;
 use super::reader::ReadError;
 use super::transport::Account;
-use crate::types::email_address::EmailAddress;
+use mailgate_types::email_address::EmailAddress;
 
 /// Addresses that are kept of one mailbox beside its own.
 pub const MOST: usize = 200;

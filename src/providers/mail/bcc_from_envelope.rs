@@ -12,7 +12,7 @@ use mail_parser::{Address, HeaderName, MessageParser};
 
 use super::transport::Recipients;
 use super::verdict::Failure;
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 /// Bytes that a message's headers may take.
 const HEADER_BYTES: usize = 1024 * 1024;

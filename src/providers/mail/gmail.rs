@@ -26,10 +26,10 @@ use crate::providers::mail::smtp::SmtpTransport;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::providers::mail::withheld::{Content, Unanswered};
-use crate::types::clock::SharedClock;
-use crate::types::message::Message;
-use crate::types::message_id;
-use crate::types::plugin::Plugin;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::message::Message;
+use mailgate_types::message_id;
+use mailgate_types::plugin::Plugin;
 
 /// Bytes of a message up to which it goes out within JSON; the interface takes 5 MB of it.
 const LARGEST_RAW: usize = 3_500_000;

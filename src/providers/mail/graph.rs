@@ -31,8 +31,8 @@ use super::own_message_id::own_message_id;
 use super::transport::{Account, Leave, MailTransport, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};
-use crate::types::message::Message;
-use crate::types::message_id;
+use mailgate_types::message::Message;
+use mailgate_types::message_id;
 
 use api::{Answer, Api, Content, Patience, encoded};
 use draft::Draft;

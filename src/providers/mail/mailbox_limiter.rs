@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::types::ids::CredentialId;
+use mailgate_types::ids::CredentialId;
 
 /// The places of every mailbox of a provider.
 #[derive(Debug)]

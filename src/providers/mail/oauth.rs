@@ -20,8 +20,8 @@ pub use authorize::AuthorizationRequest;
 
 use crate::config::{ClientAuthentication, PluginSettings, ProviderKind};
 use crate::providers::answer::{no_answer, one_line};
-use crate::types::clock::SharedClock;
-use crate::types::event::DisconnectReason;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::event::DisconnectReason;
 
 /// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client), and the longest
 /// that is believed, in seconds.

@@ -2,7 +2,7 @@
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 /// Bytes in which it is looked for.
 const HEADER_BYTES: usize = 1024 * 1024;

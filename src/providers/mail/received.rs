@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
-use crate::types::message_id;
+use mailgate_types::message_id;
 
 /// Message-IDs of one message that are looked at; a long thread names the latest ones last.
 const REFERENCES: usize = 50;

@@ -20,7 +20,7 @@ use crate::config::{PluginSettings, ProviderKind, SendingSettings};
 use crate::providers::mail::mailbox_limiter::MailboxLimiter;
 use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 use connection::{Connection, Content, Credential, Endpoint, Envelope, StageError};
 use idle::IdleConnections;

@@ -8,8 +8,8 @@ use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 
 use super::verdict::Verdict;
-use crate::types::ids::CredentialId;
-use crate::types::message::Message;
+use mailgate_types::ids::CredentialId;
+use mailgate_types::message::Message;
 
 /// A mailbox, opened by an access token.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 
-use crate::types::one_line::one_line;
+use mailgate_types::one_line::one_line;
 
 /// Bytes of a failure's words that are stored, logged and told.
 const LONGEST: usize = 2_000;

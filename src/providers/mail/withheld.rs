@@ -12,7 +12,7 @@ use reqwest::{Body, RequestBuilder, Response};
 use tokio::sync::oneshot;
 
 use super::transport::Leave;
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 /// What stands around the message in JSON. Base64 needs no escapes.
 const JSON_START: &[u8] = br#"{"raw":""#;

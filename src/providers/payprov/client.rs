@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use crate::config::PayprovSettings;
 use crate::providers::answer::{Answer, no_answer, one_line};
 use crate::providers::tls::{self, ClientTlsError};
-use crate::types::clock::SharedClock;
-use crate::types::web_address::names_loopback;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::web_address::names_loopback;
 
 /// The largest answer that is read: a hundred invoices with their lines.
 const MAXIMUM_ANSWER: usize = 8 << 20;

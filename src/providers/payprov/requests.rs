@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use super::client::{Form, PayprovClient, PayprovError, field};
 use super::objects::{Customer, HostedPage, Invoice, List, PaymentMethod, Subscription};
-use crate::types::ids::SubscriberId;
+use mailgate_types::ids::SubscriberId;
 
 /// Objects that one page of a list may have.
 const PAGE: u32 = 100;

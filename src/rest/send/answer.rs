@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use super::super::enums::{SendStatus, written_out};
 use super::super::problem::Problem;
 use crate::sending::{Answer, Outcome, Receipt};
-use crate::types::moment::iso8601;
-use crate::types::plugin::Plugin;
+use mailgate_types::moment::iso8601;
+use mailgate_types::plugin::Plugin;
 
 /// A message that the gateway took.
 #[derive(Serialize, ToSchema)]

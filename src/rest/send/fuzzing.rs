@@ -11,9 +11,9 @@ use super::request::SendRequest;
 use super::validate::{ValidRequest, validate};
 use crate::accounts::SendingApp;
 use crate::sending::prepared::Prepared;
-use crate::types::email_address::EmailAddress;
-use crate::types::fuzzing::{Input, is_printable};
-use crate::types::ids::AppId;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::fuzzing::{Input, is_printable};
+use mailgate_types::ids::AppId;
 
 /// Recipients of a message.
 const RECIPIENTS: usize = 5;

@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, T
 
 use super::super::field::{Field, Kind, List, Texts};
 use crate::compose::MOST_HEADERS;
-use crate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 
 /// A message to send.
 #[derive(Deserialize, Default, ToSchema)]

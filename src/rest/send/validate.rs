@@ -14,9 +14,9 @@ use crate::compose::{
     Attachment, ContentId, CustomHeader, Fields, Filename, MOST_ATTACHMENTS, MOST_HEADERS,
     MediaType,
 };
-use crate::types::email_address::EmailAddress;
-use crate::types::named_address::NamedAddress;
-use crate::types::plugin::Plugin;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::named_address::NamedAddress;
+use mailgate_types::plugin::Plugin;
 
 /// Longest subject in characters: a header line's own limit (RFC 5322 §2.1.1).
 const SUBJECT_LENGTH: usize = 998;

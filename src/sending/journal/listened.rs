@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use super::Batch;
-use crate::types::ids::{AppId, LogId};
-use crate::types::log_status::LogStatus;
+use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::log_status::LogStatus;
 
 /// How long an app counts as listened to: it is asked about once in that time.
 const REMEMBERED: Duration = Duration::from_mins(1);

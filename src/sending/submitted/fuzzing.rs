@@ -5,8 +5,8 @@ use chrono::DateTime;
 use mail_parser::{HeaderName, MessageParser};
 
 use super::{IDEMPOTENCY_KEY, SUBJECT_LENGTH, Submitted, SubmittedError, is_named};
-use crate::types::email_address::EmailAddress;
-use crate::types::fuzzing::{Input, is_printable, pieces, with_line_ends};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::fuzzing::{Input, is_printable, pieces, with_line_ends};
 
 /// Any message, in pieces or whole: it goes out as it came, but for what is for the gateway alone.
 pub(crate) fn submitted_message(data: &[u8]) {

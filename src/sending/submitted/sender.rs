@@ -4,8 +4,8 @@
 use mail_parser::MessageParser;
 use mail_parser::decoders::charsets::map::charset_decoder;
 
-use crate::types::display_name::{AT_SIGNS, holds_another};
-use crate::types::email_address::EmailAddress;
+use mailgate_types::display_name::{AT_SIGNS, holds_another};
+use mailgate_types::email_address::EmailAddress;
 
 /// What stands in a name only in quotes (RFC 5322 §3.2.3, specials), but for the dot, which everybody
 /// writes without.

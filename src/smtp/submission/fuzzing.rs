@@ -2,7 +2,7 @@
 
 use super::rejected;
 use crate::providers::mail::verdict::Failure;
-use crate::types::fuzzing::Input;
+use mailgate_types::fuzzing::Input;
 
 /// A provider's refusal as a reply: one reply, of the 5yz kind, whatever its text holds.
 pub(crate) fn provider_refusals(data: &[u8]) {

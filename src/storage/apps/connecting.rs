@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use crate::types::ids::AppId;
+use mailgate_types::ids::AppId;
 
 /// An app as its end users see it, and how they are told apart.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use sqlx::postgres::PgListener;
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, PgPool};
 
-use crate::types::ids::AppId;
+use mailgate_types::ids::AppId;
 
 /// The channel on which replicas hear of deleted apps; the payload is the app's id.
 const DELETED_CHANNEL: &str = "mailgate_app_deleted";

@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use crate::types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, SubscriberId};
 
 /// An app's keys and its subscriber's, sealed as they lie.
 #[derive(Debug)]

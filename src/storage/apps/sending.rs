@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use sqlx::PgConnection;
 
-use crate::types::ids::{AppId, AppVersion};
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::ids::{AppId, AppVersion};
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// What a send key opens, as of the moment it was asked.
 #[derive(Debug, Clone)]

@@ -6,8 +6,8 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use crate::storage::waiting::Waiting;
-use crate::types::ids::SubscriberId;
-use crate::types::notice::Notice;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::notice::Notice;
 
 /// A claimed notice.
 #[derive(Debug, Clone)]

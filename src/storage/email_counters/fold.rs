@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{Executor as _, PgConnection};
 
-use crate::types::ids::{AppId, Owner};
+use mailgate_types::ids::{AppId, Owner};
 
 /// Everybody who changes `email_counters` holds this until the end of the transaction.
 const LOCK: &str = "mailgate counters";

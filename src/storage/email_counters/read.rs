@@ -5,9 +5,9 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use super::{CountedFrom, Counts, Unit, known};
-use crate::types::ids::Owner;
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::Owner;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// Whole hours, days or months that follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

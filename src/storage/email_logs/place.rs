@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, LogId, Owner, lowest_uuid_at};
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, LogId, Owner, lowest_uuid_at};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// A plugin and a status: the rows of one lie together in the indexes, in the order of time.
 pub type Kind = (Plugin, LogStatus);

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, CredentialId, LogId, SubscriberId};
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// A message in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]

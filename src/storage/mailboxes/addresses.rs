@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::Mailbox;
-use crate::types::email_address::EmailAddress;
-use crate::types::ids::{AppId, CredentialId};
-use crate::types::plugin::Plugin;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::{AppId, CredentialId};
+use mailgate_types::plugin::Plugin;
 
 /// What came of asking a provider for a mailbox's addresses.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use sqlx::PgConnection;
 
-use crate::types::ids::SubscriberId;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::plugin::Plugin;
 
 /// A subscriber's active mailboxes by provider; one without any isn't there.
 pub async fn count_active(

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Mailbox, Row};
-use crate::types::ids::{AppId, CredentialId};
+use mailgate_types::ids::{AppId, CredentialId};
 
 /// A mailbox that is to be looked into for replies.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::types::event::DisconnectReason;
-use crate::types::ids::{AppId, CredentialId, UserKey};
-use crate::types::plugin::Plugin;
+use mailgate_types::event::DisconnectReason;
+use mailgate_types::ids::{AppId, CredentialId, UserKey};
+use mailgate_types::plugin::Plugin;
 
 /// A mailbox whose connection has ended, and the grant that was left of it.
 #[derive(Debug)]

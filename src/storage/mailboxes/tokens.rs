@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::CredentialId;
+use mailgate_types::ids::CredentialId;
 
 /// Takes the right to refresh a mailbox's token for `lease`, by the database's clock. `false` when somebody else holds
 /// it, or the token is no longer of `generation`, or the mailbox no longer active.

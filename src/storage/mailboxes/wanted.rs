@@ -5,8 +5,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Mailbox;
-use crate::types::ids::{AppId, AppVersion};
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, AppVersion};
+use mailgate_types::plugin::Plugin;
 
 /// Which of an app's mailboxes is wanted. Of several, it is the one whose own address is asked for, then one that was
 /// connected by a connect session, then the one connected first. In an app of many users nobody sends as an alias that

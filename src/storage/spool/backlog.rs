@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::LogId;
+use mailgate_types::ids::LogId;
 
 /// What waits.
 #[derive(Debug, Clone, Copy)]

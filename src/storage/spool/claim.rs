@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::ids::{AppId, CredentialId, GatewayId, LogId};
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
+use mailgate_types::plugin::Plugin;
 
 /// A spool row that a worker has claimed.
 #[derive(Debug, Clone)]

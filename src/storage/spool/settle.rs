@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::{AppId, GatewayId, LogId};
-use crate::types::log_status::LogStatus;
-use crate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, GatewayId, LogId};
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
 
 /// An attempt that took place.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 
 use sqlx::PgConnection;
 
-use crate::types::ids::AppId;
+use mailgate_types::ids::AppId;
 
 /// What is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use crate::types::ids::SubscriberId;
-use crate::types::subscription::SubscriptionStatus;
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::subscription::SubscriptionStatus;
 
 /// A subscriber as the payment provider and we know it.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::types::event_name::EventName;
-use crate::types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
 /// An attempt to deliver.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! An address that several mailboxes of an app may send as, and the sandbox's own.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::{addresses, execute, is_refused, send, submit};

@@ -1,7 +1,7 @@
 //! Gmail's `settings.sendAs`, by the stand-in of its interface.
 
 use mailgate::providers::mail::gmail::send_as::SCOPES;
-use mailgate::types::ids::CredentialId;
+use mailgate_types::ids::CredentialId;
 use reqwest::Method;
 use serde_json::{Value, json};
 

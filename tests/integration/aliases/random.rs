@@ -2,9 +2,9 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use mailgate::mailboxes::Wanted;
-use mailgate::types::email_address::EmailAddress;
-use mailgate::types::ids::AppId;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::AppId;
+use mailgate_types::plugin::Plugin;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::strategy::ValueTree;

@@ -1,6 +1,6 @@
 //! `PUT /apps/{pushable_key}`.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::{Caller, path};

@@ -1,7 +1,7 @@
 //! What each operation on apps answers: the contract's fields, and no others.
 
 use chrono::TimeDelta;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use super::{Caller, has_just, is_key, is_moment, path, text};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use mailgate::sandbox::payprov::DeliveryMode;
-use mailgate::types::plugin::Plugin;
+use mailgate_sandbox::payprov::DeliveryMode;
+use mailgate_types::plugin::Plugin;
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 

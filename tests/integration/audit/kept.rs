@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chrono::TimeDelta;
-use mailgate::types::clock::{MovedClock, SharedClock};
 use mailgate::workers;
+use mailgate_types::clock::{MovedClock, SharedClock};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 

@@ -1,7 +1,7 @@
 //! What changes nothing leaves nothing, and a change and its entry are there together or not at all.
 
 use mailgate::mailboxes::NewConnection;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use reqwest::Method;
 use serde_json::json;
 use sqlx::Executor as _;

@@ -1,8 +1,8 @@
 //! `GET /audit`: whose entries, which of them, and page by page.
 
 use chrono::TimeDelta;
-use mailgate::types::clock::Clock as _;
-use mailgate::types::ids::AuditEntryId;
+use mailgate_types::clock::Clock as _;
+use mailgate_types::ids::AuditEntryId;
 use serde_json::json;
 
 use super::*;

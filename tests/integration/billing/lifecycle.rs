@@ -1,8 +1,8 @@
 //! From the trial to the end and back, as the provider and a subscriber bring it about.
 
 use chrono::TimeDelta;
-use mailgate::sandbox::payprov::Action;
-use mailgate::types::plugin::Plugin;
+use mailgate_sandbox::payprov::Action;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::Billed;

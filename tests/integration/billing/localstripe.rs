@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use super::Billed;

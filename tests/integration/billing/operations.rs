@@ -1,6 +1,6 @@
 //! Every operation in every state, and while the provider is away or refuses.
 
-use mailgate::sandbox::payprov::{Action, Fault, FaultKind};
+use mailgate_sandbox::payprov::{Action, Fault, FaultKind};
 use serde_json::{Value, json};
 
 use super::Billed;

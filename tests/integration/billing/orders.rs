@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use mailgate::sandbox::payprov::Action;
+use mailgate_sandbox::payprov::Action;
 
 use super::Billed;
 use crate::support::gateway::Gateway;

@@ -1,9 +1,9 @@
 //! The billed quantity follows the active mailboxes, whatever becomes of the provider meanwhile.
 
 use chrono::TimeDelta;
-use mailgate::sandbox::payprov::{Action, Fault, FaultKind, SECRET_KEY};
-use mailgate::types::clock::Clock as _;
-use mailgate::types::plugin::Plugin;
+use mailgate_sandbox::payprov::{Action, Fault, FaultKind, SECRET_KEY};
+use mailgate_types::clock::Clock as _;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::Billed;

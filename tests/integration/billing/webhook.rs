@@ -1,8 +1,8 @@
 //! What comes to the webhook: who is believed, and that nobody's word counts but the provider's.
 
 use chrono::{TimeDelta, Utc};
-use mailgate::sandbox::payprov::{Action, WEBHOOK_SECRET, signature};
-use mailgate::types::clock::Clock;
+use mailgate_sandbox::payprov::{Action, WEBHOOK_SECRET, signature};
+use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 
 use super::Billed;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, SystemTime};
 
-use mailgate::sandbox::certificates::{self, CertificateFiles};
+use mailgate_sandbox::certificates::{self, CertificateFiles};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};

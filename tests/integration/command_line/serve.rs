@@ -15,7 +15,7 @@ use crate::support::smtp_client::SmtpClient;
 /// A `serve` on the database of `gateway`, with its mailboxes, through its sandbox.
 pub fn replica(gateway: &Gateway) -> Invocation {
     let folder = gateway.ca_file.parent().unwrap();
-    let files = mailgate::sandbox::certificates::ensure(folder, &[], chrono::Utc::now()).unwrap();
+    let files = mailgate_sandbox::certificates::ensure(folder, &[], chrono::Utc::now()).unwrap();
     let serve = Invocation::serve(&gateway.database_url, &files);
     with_plugins(serve, gateway.sandbox.plugins(&gateway.ca_file))
 }

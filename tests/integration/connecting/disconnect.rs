@@ -1,6 +1,6 @@
 //! `DELETE /apps/{pushable_key}/credentials/{credential_id}`.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -15,18 +15,14 @@ const GRACE: &str = "grace@sandbox.example";
 async fn connected_at(
     gateway: &Gateway,
     email: &str,
-) -> (
-    mailgate::types::ids::CredentialId,
-    uuid::Uuid,
-    DateTime<Utc>,
-) {
+) -> (mailgate_types::ids::CredentialId, uuid::Uuid, DateTime<Utc>) {
     let (id, user_key, at): (uuid::Uuid, uuid::Uuid, DateTime<Utc>) =
         sqlx::query_as("SELECT id, user_key, connected_at FROM mailboxes WHERE email = $1")
             .bind(email)
             .fetch_one(&mut gateway.database().await)
             .await
             .unwrap();
-    (mailgate::types::ids::CredentialId(id), user_key, at)
+    (mailgate_types::ids::CredentialId(id), user_key, at)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Connect sessions: links that the app asks for, and what links that anybody can write may not do.
 
 use chrono::TimeDelta;
-use mailgate::types::clock::Clock as _;
+use mailgate_types::clock::Clock as _;
 use serde_json::{Value, json};
 
 use super::{

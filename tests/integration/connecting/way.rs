@@ -86,7 +86,7 @@ async fn a_user_connects_a_mailbox_and_mail_leaves_from_it() {
         .unwrap()
     })
     .await;
-    let credential = mailgate::types::ids::CredentialId(credential);
+    let credential = mailgate_types::ids::CredentialId(credential);
     assert_eq!(
         events(&gateway).await,
         [connected(&credential.to_string(), GRACE, "plugin_b")]
@@ -128,7 +128,7 @@ async fn the_apps_own_page_is_told() {
             .unwrap();
     // The app has one user, whom the link may call as it likes.
     assert_eq!(user_key, gateway.mailbox.user_key.0);
-    let credential = mailgate::types::ids::CredentialId(credential).to_string();
+    let credential = mailgate_types::ids::CredentialId(credential).to_string();
     let user_key = user_key.to_string();
     let pairs: Vec<(String, String)> = location.query_pairs().into_owned().collect();
     let expected = [

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use mailgate::types::ids::{AppId, LogId};
-use mailgate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::plugin::Plugin;
 use memchr::memmem;
 use serde_json::{Value, json};
 use uuid::Uuid;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use tempfile::TempDir;
 
 use crate::command_line::process;

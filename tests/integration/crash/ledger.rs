@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use mailgate::types::ids::LogId;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::ids::LogId;
+use mailgate_types::plugin::Plugin;
 
 use super::provider::Arrival;
 use super::tables::Tables;

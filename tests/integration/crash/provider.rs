@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mailgate::sandbox::inbox::Inbox;
+use mailgate_sandbox::inbox::Inbox;
 use memchr::memmem;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};

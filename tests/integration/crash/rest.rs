@@ -1,6 +1,6 @@
 //! A client of `POST /send`.
 
-use mailgate::types::ids::LogId;
+use mailgate_types::ids::LogId;
 use serde_json::{Value, json};
 
 use super::clients::{Account, Unreached};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use mailgate::types::ids::LogId;
+use mailgate_types::ids::LogId;
 use serde_json::Value;
 use sqlx::{FromRow, PgConnection};
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::{DateTime, Utc};
-use mailgate::types::clock::{Clock, SystemClock};
+use mailgate_types::clock::{Clock, SystemClock};
 use tokio::net::TcpStream;
 
 use crate::support::gateway::Gateway;

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use mailgate::sandbox::certificates;
+use mailgate_sandbox::certificates;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toml::Table;

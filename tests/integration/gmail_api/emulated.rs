@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mailgate::mailboxes::NewConnection;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use toml::Table;

@@ -1,7 +1,7 @@
 //! What Gmail's failures come to, by the stand-in.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 
 use super::{large, submit};

@@ -7,9 +7,9 @@ use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use mailgate::providers::mail::transport::Account;
-use mailgate::types::clock::{MovedClock, SharedClock};
-use mailgate::types::ids::CredentialId;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::clock::{MovedClock, SharedClock};
+use mailgate_types::ids::CredentialId;
+use mailgate_types::plugin::Plugin;
 use secrecy::SecretString;
 use serde_json::Value;
 

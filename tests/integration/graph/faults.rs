@@ -2,7 +2,7 @@
 //! one sent twice.
 
 use chrono::TimeDelta;
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 
 use super::{next_attempt, send, submit, try_again};
 use crate::support::gateway::Gateway;

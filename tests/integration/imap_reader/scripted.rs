@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use mailgate::providers::mail::reader::MailReader;
-use mailgate::providers::tls::server::ServerCertificate;
-use mailgate::sandbox::certificates;
-use mailgate::smtp::tls;
+use mailgate_sandbox::certificates;
+use mailgate_server::tls;
+use mailgate_server::tls::ServerCertificate;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::TcpListener;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use mailgate::types::event_name::EventName;
+use mailgate_types::event_name::EventName;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::{OPERATOR_TOKEN, operations, start, text};
 use crate::support::gateway::{Gateway, connect};
-use mailgate::types::ids::{AppId, LogId, WebhookDeliveryId};
-use mailgate::types::plugin::Plugin;
+use mailgate_types::ids::{AppId, LogId, WebhookDeliveryId};
+use mailgate_types::plugin::Plugin;
 
 /// Longest that one run of schemathesis may take; on an idle machine it takes half a minute.
 const RUN_TIME: Duration = Duration::from_mins(15);

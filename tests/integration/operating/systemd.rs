@@ -74,7 +74,7 @@ async fn nobody_is_told_of_a_life_that_nobody_asks_for() {
 
 fn activated(
     url: &str,
-    files: &mailgate::sandbox::certificates::CertificateFiles,
+    files: &mailgate_sandbox::certificates::CertificateFiles,
     names: &str,
 ) -> Invocation {
     Invocation::serve(url, files).under(["python3", ACTIVATE, names])

@@ -1,6 +1,6 @@
 //! What a start says of settings that it gets along without.
 
-use mailgate::sandbox::certificates;
+use mailgate_sandbox::certificates;
 
 use crate::command_line::process::{self, Invocation, http_client};
 use crate::support::{database, ports};

@@ -1,8 +1,8 @@
 //! `mailgate reseal` beside gateways that run.
 
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
-use mailgate::types::plugin::Plugin;
-use mailgate::types::seal::SealKeys;
+use mailgate_types::plugin::Plugin;
+use mailgate_types::seal::SealKeys;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _};
 

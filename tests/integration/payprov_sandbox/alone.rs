@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use chrono::{TimeDelta, Utc};
 use hmac::{Hmac, KeyInit, Mac};
-use mailgate::sandbox::payprov::WEBHOOK_SECRET;
+use mailgate_sandbox::payprov::WEBHOOK_SECRET;
 use serde_json::{Value, json};
 use sha2::Sha256;
 use tokio::net::TcpListener;

@@ -3,7 +3,7 @@
 
 use chrono::TimeDelta;
 use mail_parser::MessageParser;
-use mailgate::sandbox::payprov::Action;
+use mailgate_sandbox::payprov::Action;
 use serde_json::{Value, json};
 
 use crate::support::gateway::Gateway;

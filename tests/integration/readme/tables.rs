@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use mailgate::types::audit::AuditAction;
+use mailgate_types::audit::AuditAction;
 use serde_json::Value;
 
 use super::blocks::{prose, readme};

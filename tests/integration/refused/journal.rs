@@ -1,8 +1,8 @@
 //! Messages whose words the database refuses: by a value (SQLSTATE class 22), a constraint (23) or the limit
 //! of an index row (54).
 
-use mailgate::types::clock::Clock;
-use mailgate::types::ids::LogId;
+use mailgate_types::clock::Clock;
+use mailgate_types::ids::LogId;
 use serde_json::json;
 
 use super::{alter, cjk, listen, log, told};

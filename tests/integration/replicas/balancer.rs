@@ -46,8 +46,7 @@ impl Balancer {
         let folder = household.folder().to_owned();
         let socket = folder.join("admin.sock");
         let files = gateway.ca_file.parent().unwrap();
-        let files =
-            mailgate::sandbox::certificates::ensure(files, &[], chrono::Utc::now()).unwrap();
+        let files = mailgate_sandbox::certificates::ensure(files, &[], chrono::Utc::now()).unwrap();
         let pem = [&files.certificate, &files.key].map(|path| fs::read_to_string(path).unwrap());
         let certificate = folder.join("gateway.pem");
         fs::write(&certificate, pem.concat()).unwrap();

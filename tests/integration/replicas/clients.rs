@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

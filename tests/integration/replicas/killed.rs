@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 

@@ -3,8 +3,8 @@
 //!
 //! `MAILGATE_CRASH_STOPS=2` says how often (`make crash` takes ten).
 
-use mailgate::types::lease::LEASE;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::lease::LEASE;
+use mailgate_types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 

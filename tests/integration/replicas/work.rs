@@ -1,6 +1,6 @@
 //! What a message costs the database, with one gateway and with three.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use sqlx::PgConnection;
 use tokio::task::JoinSet;
 

@@ -167,7 +167,7 @@ async fn filters_and_pages() {
     }
     // By the moment of one, by the day of one, and with an offset whose plus came as a space.
     let of = |id: &String| -> DateTime<Utc> {
-        let id: mailgate::types::ids::LogId = id.parse().unwrap();
+        let id: mailgate_types::ids::LogId = id.parse().unwrap();
         id.moment().unwrap()
     };
     let moment = of(&ids[2]);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use chrono::Days;
 use mailgate::storage::partitions;
-use mailgate::types::clock::{Clock, SharedClock};
 use mailgate::workers;
+use mailgate_types::clock::{Clock, SharedClock};
 use sqlx::Executor as _;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +44,7 @@ async fn old_days_go_in_no_time_and_hold_up_nobody() {
 
     let ended = CancellationToken::new();
     ended.cancel();
-    let clock: SharedClock = Arc::<mailgate::types::clock::MovedClock>::clone(&gateway.clock);
+    let clock: SharedClock = Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
     let dropped = AtomicBool::new(false);
     let dropping = async {
         let began = Instant::now();

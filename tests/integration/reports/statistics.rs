@@ -2,7 +2,7 @@
 
 use chrono::{Datelike, Months, TimeDelta};
 use mailgate::storage::partitions;
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 
 use super::{Reader, connect_second, send_second};

@@ -1,7 +1,7 @@
 //! Which mailbox a message goes out from.
 
 use chrono::TimeDelta;
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::send;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use mailgate::types::clock::Clock;
-use mailgate::types::ids::LogId;
+use mailgate_types::clock::Clock;
+use mailgate_types::ids::LogId;
 use reqwest::Method;
 use reqwest::header::RETRY_AFTER;
 use serde_json::json;

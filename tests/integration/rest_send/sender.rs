@@ -1,6 +1,6 @@
 //! `from`: which of several mailboxes sends, and the name that recipients see.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::{parsed, send, start, take};

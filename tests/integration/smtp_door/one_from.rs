@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::DateTime;
 use mailgate::sending::submitted::Submitted;
-use mailgate::types::email_address::EmailAddress;
+use mailgate_types::email_address::EmailAddress;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;

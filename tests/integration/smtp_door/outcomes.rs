@@ -1,8 +1,8 @@
 //! What a message is answered, by the subscription or by the provider.
 
 use chrono::{DateTime, Utc};
-use mailgate::types::clock::Clock;
-use mailgate::types::ids::LogId;
+use mailgate_types::clock::Clock;
+use mailgate_types::ids::LogId;
 
 use super::{RECIPIENT, message, subjects};
 use crate::support::gateway::Gateway;

@@ -1,6 +1,6 @@
 //! The From header chooses the mailbox, or none.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 
 use super::RECIPIENT;
 use crate::support::gateway::{Gateway, MAILBOX, connect, create_app};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
-use mailgate::types::clock::{Clock, SharedClock};
 use mailgate::workers;
+use mailgate_types::clock::{Clock, SharedClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::database::COUNTED;
@@ -36,7 +36,7 @@ async fn partitions(gateway: &Gateway) -> Vec<String> {
 async fn look_after(gateway: &Gateway, retention_days: u32) {
     let ended = CancellationToken::new();
     ended.cancel();
-    let clock: SharedClock = Arc::<mailgate::types::clock::MovedClock>::clone(&gateway.clock);
+    let clock: SharedClock = Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
     workers::keep_partitions(gateway.daemon.pool.clone(), clock, retention_days, ended).await;
 }
 

@@ -1,8 +1,8 @@
 //! Messages whose gateway died while it worked on them.
 
 use chrono::TimeDelta;
-use mailgate::types::clock::Clock;
-use mailgate::types::ids::LogId;
+use mailgate_types::clock::Clock;
+use mailgate_types::ids::LogId;
 
 use super::{advance_to, chunks, deferred, emptied, logged_once};
 use crate::support::gateway::Gateway;

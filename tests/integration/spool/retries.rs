@@ -1,7 +1,7 @@
 //! Temporary failures: the message is kept and tried again, to its end.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor};
 use uuid::Uuid;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use mailgate::sandbox::payprov::{WEBHOOK_SECRET, signature};
-use mailgate::types::clock::Clock as _;
+use mailgate_sandbox::payprov::{WEBHOOK_SECRET, signature};
+use mailgate_types::clock::Clock as _;
 
 use super::raw::{PATIENCE, Raw, first_of};
 use crate::support::gateway::Gateway;

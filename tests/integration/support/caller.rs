@@ -1,7 +1,7 @@
 //! A subscriber at the REST interface, and the form that every answer of it has.
 
 use mailgate::accounts::CreatedApp;
-use mailgate::types::email_address::EmailAddress;
+use mailgate_types::email_address::EmailAddress;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};

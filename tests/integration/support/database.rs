@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mailgate::config::DatabaseSettings;
-use mailgate::sandbox::postgres::{self, Durability, PrivatePostgres};
 use mailgate::storage::pool;
-use mailgate::types::clock::{MovedClock, SharedClock};
 use mailgate::workers;
+use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate_types::clock::{MovedClock, SharedClock};
 use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection};
 use tokio::sync::OnceCell;

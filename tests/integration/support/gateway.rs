@@ -7,17 +7,18 @@ use std::sync::Arc;
 use mailgate::accounts::{AppFields, CreatedApp};
 use mailgate::config;
 use mailgate::daemon::{self, Daemon};
+use mailgate::dev::provider_settings;
 use mailgate::mailboxes::{Connected, NewConnection};
-use mailgate::providers::tls::server::ServerCertificate;
-use mailgate::sandbox::certificates::{self, CertificateFiles};
-use mailgate::sandbox::provider::{self, SandboxProvider};
-use mailgate::shutdown::Shutdown;
-use mailgate::smtp::tls;
 use mailgate::telemetry;
-use mailgate::types::audit::Author;
-use mailgate::types::clock::{Clock, MovedClock, SharedClock};
-use mailgate::types::ids::{AppId, SubscriberId};
-use mailgate::types::plugin::Plugin;
+use mailgate_sandbox::certificates::{self, CertificateFiles};
+use mailgate_sandbox::provider::{self, SandboxProvider};
+use mailgate_server::shutdown::Shutdown;
+use mailgate_server::tls;
+use mailgate_server::tls::ServerCertificate;
+use mailgate_types::audit::Author;
+use mailgate_types::clock::{Clock, MovedClock, SharedClock};
+use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::plugin::Plugin;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgConnection, PgPool};
 use tempfile::TempDir;
@@ -135,7 +136,7 @@ impl Builder {
         let certificate = ServerCertificate::load(&files.certificate, &files.key);
         let certificate = Arc::new(certificate.expect("the certificate is good"));
         let sandbox = provider::start(
-            &settings(Table::new()).sandbox,
+            &provider_settings(&settings(Table::new()).sandbox),
             folder.path(),
             tls::acceptor(certificate).expect("TLS can be set up"),
             Arc::clone(&shared_clock),

@@ -37,7 +37,7 @@ use super::stand_in::ADDRESS;
 use super::stand_in::oauth::TokenEndpoint;
 use mailbox::Mailbox;
 use mailgate::mailboxes::{Connected, NewConnection};
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 
 /// Sends, and reads nothing.
 pub const SEND_SCOPE: &str = "https://www.googleapis.com/auth/gmail.send";

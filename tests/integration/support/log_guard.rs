@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use mailgate::telemetry::addresses::Hashing;
-use mailgate::types::seal::SealKeys;
+use mailgate_types::seal::SealKeys;
 use memchr::memmem;
 use tracing_subscriber::fmt::MakeWriter;
 

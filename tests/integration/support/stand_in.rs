@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use mailgate::mailboxes::{Connected, NewConnection};
-use mailgate::providers::tls::server::ServerCertificate;
-use mailgate::sandbox::certificates;
-use mailgate::smtp::tls;
-use mailgate::types::plugin::Plugin;
+use mailgate_sandbox::certificates;
+use mailgate_server::tls;
+use mailgate_server::tls::ServerCertificate;
+use mailgate_types::plugin::Plugin;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinSet;

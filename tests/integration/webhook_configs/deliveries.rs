@@ -1,6 +1,6 @@
 //! What was delivered: every attempt listed and counted, and any event delivered again.
 
-use mailgate::types::plugin::Plugin;
+use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 
 use super::{

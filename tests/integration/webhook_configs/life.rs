@@ -1,8 +1,8 @@
 //! A configuration from its creation to its end.
 
 use chrono::TimeDelta;
-use mailgate::types::clock::Clock;
-use mailgate::types::moment::iso8601;
+use mailgate_types::clock::Clock;
+use mailgate_types::moment::iso8601;
 use serde_json::{Value, json};
 
 use super::{

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
-use mailgate::types::clock::Clock;
-use mailgate::types::event::{Emission, Event};
-use mailgate::types::event_name::EventName;
+use mailgate_types::clock::Clock;
+use mailgate_types::event::{Emission, Event};
+use mailgate_types::event_name::EventName;
 use serde_json::{Value, json};
 
 use super::{arrived, builder, create, events, hook, is_signed, next_attempt, renew, settled};
@@ -238,7 +238,7 @@ async fn all_nine_are_as_described() {
     }
     let connected = gateway.connect(
         None,
-        mailgate::types::plugin::Plugin::B,
+        mailgate_types::plugin::Plugin::B,
         "eve@sandbox.example",
     );
     let connected = connected.await.credential;

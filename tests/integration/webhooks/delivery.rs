@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use mailgate::types::ids::{AppId, LogId, WebhookMessageId};
+use mailgate_types::ids::{AppId, LogId, WebhookMessageId};
 use sha2::Sha256;
 
 use super::{

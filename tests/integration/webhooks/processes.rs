@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
-use mailgate::types::ids::WebhookMessageId;
+use mailgate_types::ids::WebhookMessageId;
 
 use super::{SECRET, configure, connected, deliveries, gateway, happen, queued};
 use crate::command_line::serve;

@@ -1,9 +1,9 @@
 //! What becomes of a delivery that fails: when it is tried again, and when not.
 
 use chrono::TimeDelta;
-use mailgate::types::clock::Clock;
-use mailgate::types::ids::{WebhookConfigId, WebhookDeliveryId, WebhookMessageId};
 use mailgate::webhooks::RetryError;
+use mailgate_types::clock::Clock;
+use mailgate_types::ids::{WebhookConfigId, WebhookDeliveryId, WebhookMessageId};
 
 use super::{
     SECRET, attempted, configure, connected, deliveries, gateway, happen, queued, set_own_url,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
-use mailgate::types::clock::{Clock, MovedClock, SharedClock};
-use mailgate::types::event::Emission;
-use mailgate::types::ids::LogId;
 use mailgate::workers;
+use mailgate_types::clock::{Clock, MovedClock, SharedClock};
+use mailgate_types::event::Emission;
+use mailgate_types::ids::LogId;
 use tokio_util::sync::CancellationToken;
 
 use super::{SECRET, attempted, configure, connected, gateway, happen, queued, replied};

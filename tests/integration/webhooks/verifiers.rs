@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use mailgate::types::clock::Clock;
+use mailgate_types::clock::Clock;
 use serde_json::{Value, json};
 
 use super::{SECRET, attempted, configure, connected, gateway, happen, replied, set_own_url};
@@ -69,7 +69,7 @@ async fn libraries_take_what_is_genuine_and_refuse_the_rest() {
         receivers.push((receiver, secret, path != "/standard"));
     }
     happen(&gateway, &[connected(app)]).await;
-    let log = mailgate::types::ids::LogId::at(gateway.clock.now());
+    let log = mailgate_types::ids::LogId::at(gateway.clock.now());
     happen(&gateway, &[replied(app, log)]).await;
     attempted(&gateway, 6).await;
     for (receiver, secret, raw) in &receivers {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{MOST, kept};
-use crate::types::email_address::EmailAddress;
+use mailgate_types::email_address::EmailAddress;
 
 /// Panics where more is kept than may be, or what isn't an address of its own.
 pub(crate) fn check_kept(told: &[String]) {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::{bcc_from_envelope, compared, header_block, named};
 use crate::providers::mail::transport::Recipients;
-use crate::types::fuzzing::{Input, pieces, with_line_ends};
-use crate::types::message::Message;
+use mailgate_types::fuzzing::{Input, pieces, with_line_ends};
+use mailgate_types::message::Message;
 
 /// Whom the headers name is who was asked for, and the message itself stays as it is.
 pub(crate) fn addressed_message(data: &[u8]) {

@@ -13,7 +13,7 @@ use crate::config::PluginSettings;
 use crate::providers::answer::{Answer, no_answer};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::Account;
-use crate::types::clock::SharedClock;
+use mailgate_types::clock::SharedClock;
 
 /// Scopes that let us read the list.
 pub const SCOPES: [&str; 4] = [

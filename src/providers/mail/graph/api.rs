@@ -15,7 +15,7 @@ use url::form_urlencoded::byte_serialize;
 use crate::providers::answer::{self, causes};
 use crate::providers::mail::transport::{Account, Leave};
 use crate::providers::mail::withheld::{self, Unanswered};
-use crate::types::web_address::names_loopback;
+use mailgate_types::web_address::names_loopback;
 
 /// Ids that stay what they are when a draft is sent or mail is moved (outlook-immutable-id). It holds for one
 /// request, so it goes with every one.

@@ -11,7 +11,7 @@ use super::verdict::is_unseen;
 use super::{Graph, Prepared};
 use crate::providers::mail::transport::{Account, Leave};
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 /// Pauses before the looks for a message whose outcome is unclear.
 const LOOKS: [Duration; 3] = [

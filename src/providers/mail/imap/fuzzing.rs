@@ -8,7 +8,7 @@ use super::sent::SentMailbox;
 use super::{Cursor, refused};
 use crate::providers::mail::received::Received;
 use crate::providers::mail::received::fuzzing::check;
-use crate::types::fuzzing::{Input, is_printable, pieces};
+use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
 /// Octets that are kept of a literal.
 const KEPT: usize = 64 * 1024;

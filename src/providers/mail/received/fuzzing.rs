@@ -1,7 +1,7 @@
 //! The fuzz target of received mail.
 
 use super::{HEADERS, LENGTH, REFERENCES, Received, header_block};
-use crate::types::fuzzing::is_printable;
+use mailgate_types::fuzzing::is_printable;
 
 /// Headers as a server sends them, and as an interface lists them: what is kept is bounded, and fit for a
 /// database.

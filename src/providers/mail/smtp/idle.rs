@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connection::Connection;
-use crate::types::ids::CredentialId;
+use mailgate_types::ids::CredentialId;
 
 pub(super) struct IdleConnections {
     kept: Mutex<HashMap<CredentialId, Kept>>,

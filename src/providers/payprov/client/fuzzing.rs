@@ -10,7 +10,7 @@ use crate::providers::payprov::objects::{
     Customer, Event, HostedPage, Invoice, List, PaymentMethod, Subscription, is_id,
 };
 use crate::providers::payprov::signature::Signature;
-use crate::types::fuzzing::Input;
+use mailgate_types::fuzzing::Input;
 
 /// Any answer at every place where one is awaited, and a signature over any body.
 pub(crate) fn payprov_answers(data: &[u8]) {

@@ -10,7 +10,7 @@ use crate::providers::mail::aliases::fuzzing::check_kept;
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::received::fuzzing::check_block;
 use crate::providers::mail::verdict::Verdict;
-use crate::types::fuzzing::Input;
+use mailgate_types::fuzzing::Input;
 
 /// Any answer at every place where one is awaited.
 pub(crate) fn gmail_answers(data: &[u8]) {

@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::convert;
 use crate::providers::mail::own_message_id::own_message_id;
-use crate::types::fuzzing::{Input, with_line_ends};
-use crate::types::message::Message;
+use mailgate_types::fuzzing::{Input, with_line_ends};
+use mailgate_types::message::Message;
 
 /// Any message: everybody who is to get it is named, and its files hold no more than came.
 pub(crate) fn graph_draft(data: &[u8]) {

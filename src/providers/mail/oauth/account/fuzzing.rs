@@ -8,7 +8,7 @@ use super::{Claims, claims};
 use crate::config::ProviderKind;
 use crate::providers::answer::fuzzing::{is_told, moment};
 use crate::providers::mail::aliases::fuzzing::check_kept;
-use crate::types::fuzzing::Input;
+use mailgate_types::fuzzing::Input;
 
 /// What no token's life is longer than.
 const YEAR: TimeDelta = TimeDelta::days(366);

@@ -4,7 +4,7 @@ use bytes::BytesMut;
 
 use super::super::reply::{NotAReply, Reply, take_reply};
 use super::extensions::Extensions;
-use crate::types::fuzzing::{Input, is_printable, pieces};
+use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
 /// Any stream, at any split.
 pub(crate) fn smtp_replies(data: &[u8]) {

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use super::super::reply::Reply;
 use super::{Connection, StageError};
 use crate::providers::mail::transport::Leave;
-use crate::types::message::Message;
+use mailgate_types::message::Message;
 
 /// How long a reply is waited for that may explain why a write failed.
 const LAST_WORDS: Duration = Duration::from_secs(2);

@@ -1,0 +1,15 @@
+//! What development, tests and benchmarks stand on: a private Postgres, certificates, and a mail provider on
+//! loopback: a real OAuth 2 authorization server, a real SMTP server that speaks XOAUTH2, interfaces like Gmail's and
+//! Microsoft Graph's, a payment provider, and a page that shows what arrived.
+
+pub mod authorize;
+pub mod certificates;
+pub mod inbox;
+mod mail_api;
+pub mod oauth;
+pub mod pages;
+pub mod payprov;
+pub mod postgres;
+pub mod provider;
+pub mod slow;
+mod smtp;

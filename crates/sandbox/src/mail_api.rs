@@ -1,0 +1,160 @@
+//! The sandbox's mailboxes as Gmail's and Microsoft Graph's interfaces show them, as far as a gateway uses them to
+//! send: for `sandbox.plugin_a = "gmail_api"` and `sandbox.plugin_b = "graph"`.
+//!
+//! Here is what both have: whose token it is, what it may send as, what a recipient asks for, and how a message is
+//! taken in.
+
+mod gmail;
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use bytes::Bytes;
+use mail_parser::{Address, HeaderName, MessageParser};
+
+use super::inbox::{ArrivedMessage, Inbox};
+use super::oauth::Authorization;
+use mailgate_types::clock::SharedClock;
+
+/// Drafts that are kept; one more is refused.
+const DRAFTS: usize = 1_000;
+
+/// Both interfaces. Clones share one.
+#[derive(Debug, Clone)]
+pub(super) struct MailApi {
+    pub(super) authorization: Authorization,
+    pub(super) inbox: Inbox,
+    pub(super) clock: SharedClock,
+    pub(super) drafts: Arc<Mutex<HashMap<String, Draft>>>,
+}
+
+/// A message that waits to be sent.
+#[derive(Debug, Clone)]
+pub(super) struct Draft {
+    mailbox: String,
+    mime: Bytes,
+}
+
+/// What a recipient's local part asks for, as with the sandbox's SMTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// `tempfail@…`: too much at once.
+    Later,
+    /// `quota@…`: the day is used up.
+    Tomorrow,
+    /// `permfail@…`: no such address.
+    NoAddress,
+    /// `limit@…`: a rule forbids it.
+    Forbidden,
+}
+
+impl MailApi {
+    pub(super) fn router(&self) -> Router {
+        gmail::router()
+            .merge(graph::router())
+            .with_state(self.clone())
+    }
+
+    /// Whose mailbox the request's token opens.
+    fn mailbox(&self, headers: &HeaderMap) -> Option<String> {
+        let said = headers.get(AUTHORIZATION)?.to_str().ok()?;
+        self.authorization.mailbox_of(said.strip_prefix("Bearer ")?)
+    }
+
+    /// Takes a message in, for all that its headers name. What tells of blind copies is taken off.
+    async fn take(&self, mailbox: &str, mime: &[u8]) -> io::Result<Arc<ArrivedMessage>> {
+        let recipients = recipients(mime);
+        let shown = without_headers(mime, &["bcc"]);
+        let now = self.clock.now();
+        self.inbox
+            .add(mailbox, mailbox, &recipients, now, shown)
+            .await
+    }
+}
+
+/// What every mailbox may send as beside its own address: `ada@…` as `ada.alias@…`.
+fn alias(mailbox: &str) -> String {
+    beside(mailbox, "alias")
+}
+
+/// An address that was named for a mailbox and never verified: `ada@…` has `ada.pending@…`.
+fn pending(mailbox: &str) -> String {
+    beside(mailbox, "pending")
+}
+
+fn beside(mailbox: &str, word: &str) -> String {
+    let (local_part, domain) = mailbox.rsplit_once('@').unwrap_or((mailbox, "localhost"));
+    format!("{local_part}.{word}@{domain}")
+}
+
+/// Whether a mailbox may send as what the message's From says.
+fn may_send(mailbox: &str, mime: &[u8]) -> bool {
+    let parsed = MessageParser::new().parse_headers(mime);
+    let from = parsed.as_ref().and_then(|parsed| {
+        let first = parsed.from()?.first()?;
+        first.address().map(str::to_owned)
+    });
+    from.is_none_or(|from| {
+        from.eq_ignore_ascii_case(mailbox) || from.eq_ignore_ascii_case(&alias(mailbox))
+    })
+}
+
+/// Whom To, Cc and Bcc name.
+fn recipients(mime: &[u8]) -> Vec<String> {
+    let Some(parsed) = MessageParser::new().parse_headers(mime) else {
+        return Vec::new();
+    };
+    (parsed.headers().iter())
+        .filter(|header| {
+            matches!(
+                header.name,
+                HeaderName::To | HeaderName::Cc | HeaderName::Bcc
+            )
+        })
+        .filter_map(|header| header.value.as_address())
+        .flat_map(Address::iter)
+        .filter_map(|entry| entry.address.as_deref().map(str::to_owned))
+        .collect()
+}
+
+/// What the first recipient asks for who asks for anything.
+fn wish(recipients: &[String]) -> Option<Wish> {
+    recipients.iter().find_map(|recipient| {
+        let (local_part, _) = recipient.rsplit_once('@')?;
+        let word = local_part.split('+').next().unwrap_or(local_part);
+        match word.to_ascii_lowercase().as_str() {
+            "tempfail" => Some(Wish::Later),
+            "quota" => Some(Wish::Tomorrow),
+            "permfail" => Some(Wish::NoAddress),
+            "limit" => Some(Wish::Forbidden),
+            _ => None,
+        }
+    })
+}
+
+/// A message less some of its headers; the names are in small letters.
+fn without_headers(mime: &[u8], names: &[&str]) -> Vec<u8> {
+    let end = memchr::memmem::find(mime, b"\r\n\r\n").map_or(mime.len(), |end| end + 2);
+    let (headers, rest) = mime.split_at(end);
+    let mut kept = Vec::with_capacity(mime.len());
+    let mut is_left_out = false;
+    for line in headers.split_inclusive(|byte| *byte == b'\n') {
+        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
+            let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+            let name = name.trim_ascii().to_ascii_lowercase();
+            is_left_out = names.iter().any(|other| other.as_bytes() == name);
+        }
+        if !is_left_out {
+            kept.extend_from_slice(line);
+        }
+    }
+    kept.extend_from_slice(rest);
+    kept
+}

@@ -1,0 +1,169 @@
+//! The sandbox's submission server: takes mail from mailboxes that show an access token, and the gateway's
+//! own mail, and fails on demand.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use secrecy::ExposeSecret;
+use subtle::ConstantTimeEq;
+
+use super::inbox::{ArrivedMessage, Arriving, Inbox};
+use super::oauth::Authorization;
+use super::provider::{RELAY_ACCOUNT, RELAY_PASSWORD};
+use super::slow::SlowMail;
+use mailgate_smtp::connection::{Backend, Delivered};
+use mailgate_smtp::protocol::authentication::Credentials;
+use mailgate_smtp::protocol::reply::Reply;
+use mailgate_smtp::protocol::session::Envelope;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::email_address::EmailAddress;
+
+/// The sandbox behind its SMTP sessions.
+#[derive(Debug, Clone)]
+pub(super) struct SandboxMail {
+    pub(super) authorization: Authorization,
+    pub(super) inbox: Inbox,
+    pub(super) slow: SlowMail,
+    pub(super) clock: SharedClock,
+}
+
+/// What a recipient's local part asks for; a tag behind a plus sign changes nothing.
+fn fault(recipient: &EmailAddress) -> String {
+    let local_part = recipient.local_part();
+    local_part
+        .split('+')
+        .next()
+        .unwrap_or(local_part)
+        .to_ascii_lowercase()
+}
+
+impl Backend for SandboxMail {
+    /// The mailbox.
+    type Identity = String;
+    type Incoming = Option<Arriving>;
+
+    async fn authenticate(&self, credentials: Credentials, _: IpAddr) -> Result<String, Reply> {
+        match credentials {
+            Credentials::Bearer { username, token }
+                if self
+                    .authorization
+                    .authenticate(&username, token.expose_secret()) =>
+            {
+                Ok(username)
+            }
+            Credentials::Password {
+                username, password, ..
+            } if username == RELAY_ACCOUNT
+                && bool::from(
+                    password
+                        .expose_secret()
+                        .as_bytes()
+                        .ct_eq(RELAY_PASSWORD.as_bytes()),
+                ) =>
+            {
+                Ok(username)
+            }
+            _ => Err(Reply::new(
+                535,
+                "5.7.8",
+                "The access token is invalid or belongs to another mailbox, or the password is wrong",
+            )),
+        }
+    }
+
+    async fn revoked(&self, _: &String) {
+        std::future::pending::<()>().await;
+    }
+
+    async fn recipient(&self, _: &String, recipient: &EmailAddress) -> Result<(), Reply> {
+        match fault(recipient).as_str() {
+            "tempfail" => Err(Reply::new(451, "4.3.0", "Try again later (tempfail)")),
+            "quota" => Err(Reply::new(452, "4.2.2", "The mailbox is full (quota)")),
+            "permfail" => Err(Reply::new(550, "5.1.1", "No such user here (permfail)")),
+            "limit" => Err(Reply::new(554, "5.7.1", "Sending limit exceeded (limit)")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn receive(&self, incoming: &mut Option<Arriving>, piece: Bytes) -> std::io::Result<()> {
+        let arriving = match incoming.take() {
+            Some(arriving) => arriving,
+            None => self.inbox.begin().await?,
+        };
+        *incoming = Some(arriving.append(piece).await?);
+        Ok(())
+    }
+
+    async fn deliver(
+        &self,
+        mailbox: &String,
+        envelope: Envelope,
+        incoming: Option<Arriving>,
+        rest: Bytes,
+    ) -> Delivered {
+        // As the real ones do: nobody sends in another's name.
+        let sender = envelope.sender.as_ref().map(EmailAddress::as_str);
+        if !sender.is_some_and(|sender| sender.eq_ignore_ascii_case(mailbox)) {
+            return Delivered::Reply(Reply::new(
+                553,
+                "5.7.1",
+                "The envelope sender is not the mailbox that has authenticated",
+            ));
+        }
+        let asks_for = |word| {
+            envelope
+                .recipients
+                .iter()
+                .any(|recipient| fault(recipient) == word)
+        };
+        if asks_for("slow") {
+            self.slow.pause().await;
+        }
+        let recipients: Vec<String> = envelope
+            .recipients
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let sender = sender.unwrap_or_default();
+        match self
+            .store(mailbox, sender, &recipients, incoming, rest)
+            .await
+        {
+            Ok(_) if asks_for("drop") => Delivered::Cut,
+            Ok(message) => {
+                Delivered::Reply(Reply::new(250, "2.0.0", &format!("OK {}", message.id)))
+            }
+            Err(error) => {
+                tracing::error!(%error, "the sandbox can't store a message");
+                Delivered::Reply(Reply::new(
+                    452,
+                    "4.3.1",
+                    "The sandbox can't store the message",
+                ))
+            }
+        }
+    }
+}
+
+impl SandboxMail {
+    async fn store(
+        &self,
+        mailbox: &str,
+        sender: &str,
+        recipients: &[String],
+        incoming: Option<Arriving>,
+        rest: Bytes,
+    ) -> std::io::Result<Arc<ArrivedMessage>> {
+        let (inbox, now) = (&self.inbox, self.clock.now());
+        match incoming {
+            None => inbox.add(mailbox, sender, recipients, now, rest).await,
+            Some(arriving) => {
+                let arrived = arriving.append(rest).await?;
+                inbox
+                    .add_arrived(mailbox, sender, recipients, now, arrived)
+                    .await
+            }
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Serves a router over HTTP/1.1 and HTTP/2: the accept loop, and the bounds on what a stranger may
+//! hold without asking for anything. What is asked and answered is the router's.
+
+mod answer;
+mod in_hand;
+mod metered;
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Request, Response};
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::answer::Answer;
+use self::in_hand::InHand;
+use self::metered::Metered;
+use crate::shutdown::Shutdown;
+use crate::stranger::{Crowded, Stranger, Strangers, strangers};
+use mailgate_types::connection_limits::{ConnectionLimits, Place};
+use mailgate_types::neighbourhood::neighbourhood;
+use mailgate_types::trusted_peers::TrustedPeers;
+
+/// A pause after a failed accept, which mostly means that files have run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a client may take for the header of its next request. The pause before it counts too, so
+/// this is longer than the minute that proxies keep an unused connection.
+const HEADER_READ: Duration = Duration::from_secs(75);
+
+/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_ANSWER: Duration = Duration::from_secs(20);
+
+/// How long a client may go without taking anything of an answer.
+const ANSWER_IDLE: Duration = Duration::from_secs(30);
+
+/// The same once the end has begun; also how long a connection without a request is kept then.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// Most bytes of a request's header.
+const HEADER_BYTES: u32 = 16 * 1024;
+
+/// Most fields of a request's header (HTTP/1.1; in HTTP/2 their bytes bound them).
+const HEADER_FIELDS: usize = 100;
+
+/// Requests of one HTTP/2 connection at once. RFC 9113 §6.5.2 recommends no fewer than 100; each costs memory
+/// before its caller has shown a key, and a client with more to ask waits or connects again.
+const STREAMS: u32 = 32;
+
+/// Bytes of bodies that an HTTP/2 client may send ahead of whom they are for: for one request, and in all.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 64 * 1024;
+
+/// Bytes of each answer that wait for an HTTP/2 client at most.
+const SEND_BUFFER: usize = 64 * 1024;
+
+/// Bytes that are held for clients that have not authenticated, where no setting says otherwise.
+const UNAUTHENTICATED: usize = 16 << 20;
+
+/// What the clients of a listener may take.
+#[derive(Debug, Clone)]
+pub struct HttpLimits {
+    /// Connections at once; one that comes beyond them is closed.
+    pub connections: usize,
+    /// Of these, connections from one address.
+    pub connections_per_address: usize,
+    /// Time for the header of the next request, pauses between requests included (HTTP/1.1), and
+    /// for that of the first one (HTTP/2, where pings follow).
+    pub header_read: Duration,
+    /// How long a client may go without taking anything of an answer.
+    pub answer_idle: Duration,
+    /// What is held for clients that have not authenticated.
+    pub strangers: Strangers,
+    /// Proxies whose `X-Forwarded-For` tells the client's address.
+    pub trusted_proxies: TrustedPeers,
+}
+
+impl HttpLimits {
+    /// So many connections, the usual time, and no proxies.
+    #[must_use]
+    pub fn new(connections: usize) -> Self {
+        Self {
+            connections,
+            connections_per_address: connections,
+            header_read: HEADER_READ,
+            answer_idle: ANSWER_IDLE,
+            strangers: strangers(UNAUTHENTICATED),
+            trusted_proxies: TrustedPeers::default(),
+        }
+    }
+}
+
+/// Where a program on this machine reaches a listener: nobody connects to 0.0.0.0.
+#[must_use]
+pub fn connectable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Serves `router` on the shutdown's tracker: takes connections until `soft`, then closes those that
+/// are idle and finishes the requests under way; all end at the latest with `hard`.
+///
+/// Handlers find the client's address as [`ConnectInfo<SocketAddr>`].
+pub fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown: &Shutdown) {
+    let executor = TrackerExecutor {
+        tracker: shutdown.tracker.clone(),
+        end: shutdown.hard.clone(),
+    };
+    let places = ConnectionLimits::new(limits.connections, limits.connections_per_address);
+    let connection = Connection {
+        router,
+        builder: builder(executor, limits.header_read),
+        places,
+        limits,
+        stop: shutdown.soft.clone(),
+        end: shutdown.hard.clone(),
+    };
+    let tracker = shutdown.tracker.clone();
+    shutdown
+        .tracker
+        .spawn(accept(listener, connection, tracker));
+}
+
+async fn accept(listener: TcpListener, connection: Connection, tracker: TaskTracker) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = connection.stop.cancelled() => return,
+        };
+        let (socket, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(place) = connection.place(peer.ip()) else {
+            metrics::counter!("mailgate_http_refused_connections_total").increment(1);
+            continue;
+        };
+        let connection = connection.clone();
+        tracker.spawn(async move {
+            connection.serve(socket, peer).await;
+            drop(place);
+        });
+    }
+}
+
+fn builder(executor: TrackerExecutor, header_read: Duration) -> Builder<TrackerExecutor> {
+    let mut builder = Builder::new(executor);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_read)
+        .max_headers(HEADER_FIELDS)
+        .max_buf_size(HEADER_BYTES as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_ANSWER)
+        .max_concurrent_streams(STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_header_list_size(HEADER_BYTES);
+    builder
+}
+
+/// What each connection is served with.
+#[derive(Clone)]
+struct Connection {
+    router: Router,
+    builder: Builder<TrackerExecutor>,
+    places: ConnectionLimits,
+    limits: HttpLimits,
+    stop: CancellationToken,
+    end: CancellationToken,
+}
+
+impl Connection {
+    /// A place for a connection; one of a proxy's is no one address's.
+    fn place(&self, peer: IpAddr) -> Option<Place> {
+        let place = self.places.take()?;
+        if self.limits.trusted_proxies.contain(peer) {
+            Some(place)
+        } else {
+            place.named(peer)
+        }
+    }
+
+    async fn serve(self, socket: TcpStream, peer: SocketAddr) {
+        // Small answers must not wait for a delayed acknowledgement.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "an HTTP connection had ended before it was served");
+            return;
+        }
+        let end = self.end.clone();
+        end.run_until_cancelled(self.exchange(socket, peer)).await;
+    }
+
+    async fn exchange(self, socket: TcpStream, peer: SocketAddr) {
+        let in_hand = Arc::new(InHand::default());
+        let requested = Arc::new(Notify::new());
+        let is_proxy = self.limits.trusted_proxies.contain(peer.ip());
+        let share = (!is_proxy).then(|| self.limits.strangers.share(neighbourhood(peer.ip())));
+        let socket = Metered::new(socket, Arc::clone(&in_hand), share);
+        let router = TowerToHyperService::new(self.router);
+        let service = service_fn({
+            let (requested, in_hand) = (Arc::clone(&requested), Arc::clone(&in_hand));
+            let (proxies, places) = (self.limits.trusted_proxies, self.places);
+            move |mut request: Request<Incoming>| {
+                requested.notify_one();
+                let mut in_hand = in_hand.begin();
+                let client = client(&proxies, peer, request.headers());
+                request.extensions_mut().insert(ConnectInfo(client));
+                if is_proxy {
+                    match places.take_behind_proxy(client.ip()) {
+                        Some(place) => in_hand.keep_place(place),
+                        None => drop(request.extensions_mut().insert(Crowded)),
+                    }
+                }
+                let answer = router.call(request);
+                async move {
+                    let mut response: Response<_> = answer.await?;
+                    in_hand.keep(response.extensions_mut().remove::<Stranger>());
+                    Ok::<_, std::convert::Infallible>(
+                        response.map(|body| Answer::new(body, in_hand)),
+                    )
+                }
+            }
+        });
+        let mut served = pin!(self.builder.serve_connection(TokioIo::new(socket), service));
+        // hyper's own time begins only once it has seen which version of HTTP this is.
+        let mut first_request = pin!(timeout(self.limits.header_read, requested.notified()));
+        let mut silent = true;
+        let mut stalled = pin!(in_hand.stalled(self.limits.answer_idle));
+        loop {
+            tokio::select! {
+                biased;
+                result = served.as_mut() => return ended(result),
+                first = first_request.as_mut(), if silent => {
+                    if first.is_err() {
+                        return;
+                    }
+                    silent = false;
+                }
+                () = stalled.as_mut() => return cut_stalled(),
+                () = self.stop.cancelled() => break,
+            }
+        }
+        served.as_mut().graceful_shutdown();
+        tokio::select! {
+            biased;
+            result = served => ended(result),
+            () = in_hand.stalled(LAST_WORDS) => cut_stalled(),
+            () = in_hand.quiet(LAST_WORDS) => {}
+        }
+    }
+}
+
+fn ended(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
+    if let Err(error) = result {
+        tracing::debug!(error, "an HTTP connection broke");
+    }
+}
+
+/// The answers of a connection are given up with it.
+fn cut_stalled() {
+    metrics::counter!("mailgate_http_stalled_total").increment(1);
+    tracing::debug!("an HTTP connection was cut: its client does not take an answer");
+}
+
+/// Whom a request comes from: the connection's other end, unless that is a proxy that says so.
+fn client(proxies: &TrustedPeers, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
+    if !proxies.contain(peer.ip()) {
+        return peer;
+    }
+    let fields = headers.get_all("x-forwarded-for").iter();
+    let hops: Vec<&str> = fields
+        .flat_map(|field| field.to_str().unwrap_or_default().split(','))
+        .collect();
+    SocketAddr::new(proxies.client(peer.ip(), hops.into_iter()), peer.port())
+}
+
+/// Where hyper puts the streams of an HTTP/2 connection.
+#[derive(Debug, Clone)]
+struct TrackerExecutor {
+    tracker: TaskTracker,
+    end: CancellationToken,
+}
+
+impl<F> Executor<F> for TrackerExecutor
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let end = self.end.clone();
+        self.tracker
+            .spawn(async move { end.run_until_cancelled(stream).await });
+    }
+}

@@ -1,0 +1,111 @@
+//! A socket that counts what it has read of a request that has not begun: the header that a client has sent in part
+//! is held for somebody who has proven nothing.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::in_hand::InHand;
+use mailgate_types::budget::Share;
+
+/// Bytes that every connection may have without being counted: what it costs anyway.
+const FREE: usize = 4 * 1024;
+
+/// A client's socket.
+pub(super) struct Metered {
+    socket: TcpStream,
+    in_hand: Arc<InHand>,
+    /// How many requests had begun when the count began.
+    begun: u64,
+    /// Bytes read since, while no request was in hand.
+    unbegun: usize,
+    /// The room that they take; a trusted proxy's take none.
+    share: Option<Share<IpAddr>>,
+}
+
+impl Metered {
+    pub(super) fn new(
+        socket: TcpStream,
+        in_hand: Arc<InHand>,
+        share: Option<Share<IpAddr>>,
+    ) -> Self {
+        Self {
+            socket,
+            in_hand,
+            begun: 0,
+            unbegun: 0,
+            share,
+        }
+    }
+
+    /// Holds room for what is counted.
+    fn count(&mut self, bytes: usize) -> io::Result<()> {
+        self.unbegun = bytes;
+        match &mut self.share {
+            Some(share) => share
+                .hold(bytes.saturating_sub(FREE))
+                .map_err(io::Error::other),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let begun = self.in_hand.begun();
+        if self.begun != begun {
+            self.begun = begun;
+            self.count(0)?;
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.socket).poll_read(context, buffer))?;
+        let read = buffer.filled().len() - before;
+        if self.in_hand.is_empty() {
+            let unbegun = self.unbegun.saturating_add(read);
+            if let Err(error) = self.count(unbegun) {
+                metrics::counter!("mailgate_http_overloaded_total").increment(1);
+                return Poll::Ready(Err(error));
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}

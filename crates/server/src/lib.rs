@@ -1,0 +1,12 @@
+//! What every listener stands on: HTTP's accept loop with its bounds, TLS whose certificate follows its files,
+//! the frame of all pages, and an orderly end. Nothing in here knows what is served.
+
+pub mod http;
+mod listen;
+pub mod page;
+pub mod same_site;
+pub mod shutdown;
+pub mod stranger;
+pub mod tls;
+
+pub use listen::{ListenError, bind};

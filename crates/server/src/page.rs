@@ -1,0 +1,203 @@
+//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that keeps the sandbox's
+//! inbox up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
+
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+pub use mailgate_types::html::escaped;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#868b94;--accent:#0b5cad;--danger:#b3261e;--on:#fff}\
+@media(prefers-color-scheme:dark){:root{--text:#edeef0;--soft:#a3a8b0;--page:#111214;--card:#1a1c1f;--line:#6f747d;--accent:#70b8ff;--danger:#ff8a80;--on:#10243a}.logo{background:#fff;border-radius:.5rem;padding:.5rem}}\
+*{box-sizing:border-box}\
+body{margin:0 auto;max-width:52rem;padding:1.25rem 1rem 3rem;background:var(--page);color:var(--text);font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\
+h1{font-size:1.4rem;margin:.5rem 0 1rem}h2{font-size:1.05rem;margin:1.5rem 0 .5rem}\
+a{color:var(--accent)}small,.soft{color:var(--soft)}\
+.card{display:block;background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.8rem 1rem;margin:.6rem 0}\
+ul{list-style:none;margin:0;padding:0}\
+dl{display:grid;grid-template-columns:minmax(5rem,max-content) 1fr;gap:.2rem .8rem;margin:0}dt{color:var(--soft)}@media(max-width:32rem){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}dd{margin:0}\
+pre{white-space:pre-wrap;font:.9rem/1.45 ui-monospace,monospace;margin:0}\
+code{font-family:ui-monospace,monospace}\
+label{display:block;margin:.2rem 0}\
+input{width:100%;font:inherit;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--page);color:inherit}\
+button{width:100%;font:inherit;padding:.8rem;margin:.5rem 0;border:1px solid var(--line);border-radius:.5rem;background:var(--card);color:inherit;cursor:pointer}\
+button.main{background:var(--accent);border-color:var(--accent);color:var(--on);font-weight:600;font-size:1.1rem;padding:1rem}\
+button.danger{border-color:var(--danger);color:var(--danger)}\
+a.button{display:block;background:var(--accent);color:var(--on);border-radius:.5rem;font-weight:600;font-size:1.1rem;margin:.7rem 0;padding:1rem;text-align:center;text-decoration:none}\
+:focus-visible{outline:3px solid var(--accent);outline-offset:3px}\
+body:has(.narrow){max-width:32rem}.logo{display:block;max-width:9rem;max-height:4.5rem;margin:1rem 0}";
+
+/// Asks for the page every two seconds, and shows what has changed.
+const UPDATE: &str = "\
+const update=async()=>{try{const answer=await fetch(location.href);\
+if(answer.ok){const page=new DOMParser().parseFromString(await answer.text(),'text/html');\
+const [old,fresh]=[document,page].map((it)=>it.querySelector('main'));\
+if(fresh&&fresh.innerHTML!==old.innerHTML&&!old.contains(document.activeElement)&&getSelection().isCollapsed)old.replaceWith(fresh)}}catch{}setTimeout(update,2000)};setTimeout(update,2000)";
+
+/// A page. Without more said it has no images, and no forms that lead anywhere.
+#[derive(Debug)]
+pub struct Page<'a> {
+    status: StatusCode,
+    title: &'a str,
+    body: &'a str,
+    live: Option<u32>,
+    has_forms: bool,
+    logo: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Page<'a> {
+    /// `title` is plain text, `body` HTML with every foreign part of it already [`escaped`].
+    #[must_use]
+    pub fn new(status: StatusCode, title: &'a str, body: &'a str) -> Self {
+        Self {
+            status,
+            title,
+            body,
+            live: None,
+            has_forms: false,
+            logo: None,
+        }
+    }
+
+    /// What it shows is kept up to date while it is open; browsers without scripts load it again after so many
+    /// seconds.
+    #[must_use]
+    pub fn live(self, seconds: u32) -> Self {
+        Self {
+            live: Some(seconds),
+            ..self
+        }
+    }
+
+    /// Its forms are answered here with a redirect to a client, who may redirect to wherever it likes:
+    /// browsers apply the policy to those redirects as well.
+    #[must_use]
+    pub fn with_redirecting_forms(self) -> Self {
+        Self {
+            has_forms: true,
+            ..self
+        }
+    }
+
+    /// With an image over the title, and the words for those who don't see it. Nothing else may be
+    /// loaded than from where it is.
+    #[must_use]
+    pub fn with_logo(self, address: &'a str, words: &'a str) -> Self {
+        Self {
+            logo: Some((address, words)),
+            ..self
+        }
+    }
+
+    fn policy(&self) -> String {
+        let style = STANDARD.encode(Sha256::digest(STYLE));
+        let forms = if self.has_forms {
+            "'self' http: https:"
+        } else {
+            "'none'"
+        };
+        let images = self
+            .logo
+            .and_then(|(address, _)| Url::parse(address).ok())
+            .filter(Url::has_host)
+            .map(|address| address.origin().ascii_serialization())
+            .filter(|origin| is_source(origin))
+            .map_or_else(String::new, |origin| format!("; img-src {origin}"));
+        let scripts = self.live.map_or_else(String::new, |_| {
+            let script = STANDARD.encode(Sha256::digest(UPDATE));
+            format!("; script-src 'sha256-{script}'; connect-src 'self'")
+        });
+        format!(
+            "default-src 'none'; style-src 'sha256-{style}'; form-action {forms}; base-uri 'none'; \
+             frame-ancestors 'none'{scripts}{images}"
+        )
+    }
+}
+
+impl IntoResponse for Page<'_> {
+    fn into_response(self) -> Response {
+        // With no referrer at all older browsers say no origin either when a button is pressed.
+        let referrer = if self.has_forms {
+            "same-origin"
+        } else {
+            "no-referrer"
+        };
+        let live = self.live.map_or_else(String::new, |seconds| {
+            format!(
+                "<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\
+                 <script>{UPDATE}</script>"
+            )
+        });
+        let logo = self.logo.map_or_else(String::new, |(address, words)| {
+            let (address, words) = (escaped(address), escaped(words));
+            format!("<img class=\"logo\" src=\"{address}\" alt=\"{words}\">")
+        });
+        let html = format!(
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">{live}\
+             <title>{title}</title><style>{STYLE}</style></head>\
+             <body><main>{logo}<h1>{title}</h1>{body}</main></body></html>",
+            title = escaped(self.title),
+            body = self.body,
+        );
+        let mut response = (self.status, html).into_response();
+        let headers = response.headers_mut();
+        for (name, value) in [
+            (CONTENT_TYPE, "text/html; charset=utf-8"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            (REFERRER_POLICY, referrer),
+            (CACHE_CONTROL, "no-store"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        // The text is ASCII without line ends; else nothing at all would be allowed.
+        let policy = HeaderValue::try_from(self.policy())
+            .unwrap_or(HeaderValue::from_static("default-src 'none'"));
+        headers.insert(CONTENT_SECURITY_POLICY, policy);
+        response
+    }
+}
+
+/// Hosts may hold characters that would end the directive, such as a semicolon.
+pub fn is_source(origin: &str) -> bool {
+    origin
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b":/.-_[]".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_names_the_origin_of_an_image_and_no_more() {
+        let page = |image| Page::new(StatusCode::OK, "Title", "").with_logo(image, "");
+        for (image, expected) in [
+            (
+                "https://cdn.example:8443/a/b.png?c=d",
+                "; img-src https://cdn.example:8443",
+            ),
+            (
+                "https://bücher.example/x",
+                "; img-src https://xn--bcher-kva.example",
+            ),
+            ("https://x.example;script-src", ""),
+            ("https://x.example,y", ""),
+            ("data:image/png;base64,AA", ""),
+            ("", ""),
+        ] {
+            let policy = page(image).policy();
+            let (_, images) = policy
+                .split_once("frame-ancestors 'none'")
+                .unwrap_or_default();
+            assert_eq!(images, expected, "{image}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The commands of RFC 5321 §4.1.1 and of the extensions on offer: syntax only. Whether one is in
+//! order at its place is for the session to say.
+
+use secrecy::SecretString;
+
+use super::parameters::{MailParameters, refuse_recipient_parameters};
+use super::reply::Reply;
+use mailgate_types::email_address::{EmailAddress, is_domain};
+
+/// Octets of the client's name in EHLO and HELO (RFC 5321 §4.5.3.1.2).
+const MAXIMUM_CLIENT_NAME: usize = 255;
+
+/// What a command line asks for, before its arguments are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// RFC 5321 §4.1.1.1
+    Ehlo,
+    /// RFC 5321 §4.1.1.1
+    Helo,
+    /// RFC 3207
+    StartTls,
+    /// RFC 4954
+    Auth,
+    /// RFC 5321 §4.1.1.2
+    Mail,
+    /// RFC 5321 §4.1.1.3
+    Rcpt,
+    /// RFC 5321 §4.1.1.4
+    Data,
+    /// RFC 3030
+    Bdat,
+    /// RFC 5321 §4.1.1.5
+    Rset,
+    /// RFC 5321 §4.1.1.9
+    Noop,
+    /// RFC 5321 §4.1.1.6
+    Vrfy,
+    /// RFC 5321 §4.1.1.7
+    Expn,
+    /// RFC 5321 §4.1.1.8
+    Help,
+    /// RFC 5321 §4.1.1.10
+    Quit,
+}
+
+/// A command whose syntax is right.
+#[derive(Debug)]
+pub enum Command {
+    /// The client's name: a domain or an address literal, or whatever its machine is called.
+    Ehlo(String),
+    /// The client's name, as in EHLO.
+    Helo(String),
+    /// Asks for TLS.
+    StartTls,
+    /// Asks to authenticate.
+    Auth {
+        /// The SASL mechanism's name, in upper case.
+        mechanism: String,
+        /// The initial response as sent: base64, or `=` for an empty one.
+        initial_response: Option<SecretString>,
+    },
+    /// Begins a mail transaction.
+    Mail {
+        /// The envelope sender; `None` is the null path `<>`.
+        reverse_path: Option<EmailAddress>,
+        /// What it declares.
+        parameters: MailParameters,
+    },
+    /// Adds a recipient.
+    Rcpt {
+        /// The recipient. A source route in front of it is dropped (RFC 5321 §4.1.1.3, App. C).
+        forward_path: EmailAddress,
+    },
+    /// The message follows, dot-stuffed.
+    Data,
+    /// A chunk of the message follows.
+    Bdat {
+        /// Octets of the chunk.
+        size: u64,
+        /// Whether it is the last.
+        last: bool,
+    },
+    /// Drops the mail transaction.
+    Rset,
+    /// Nothing.
+    Noop,
+    /// Asks about a mailbox.
+    Vrfy,
+    /// Asks about a list.
+    Expn,
+    /// Asks for help.
+    Help,
+    /// Ends the session.
+    Quit,
+}
+
+impl Verb {
+    /// Cuts a line (without CRLF) into verb and arguments. White space at its end is tolerated
+    /// (RFC 5321 §4.1.1).
+    ///
+    /// # Errors
+    ///
+    /// The refusal: 500 5.5.2 for octets that no command may hold, 500 5.5.1 for an unknown verb.
+    pub fn split(line: &[u8]) -> Result<(Self, &str), Reply> {
+        let text = std::str::from_utf8(line)
+            .map_err(|_| Reply::new(500, "5.5.2", "Command isn't ASCII or UTF-8"))?
+            .trim_end_matches([' ', '\t']);
+        if text.chars().any(char::is_control) {
+            return Err(Reply::new(500, "5.5.2", "Control character in command"));
+        }
+        let (word, arguments) = text.split_once(' ').unwrap_or((text, ""));
+        let verb = match word.to_ascii_uppercase().as_str() {
+            "EHLO" => Self::Ehlo,
+            "HELO" => Self::Helo,
+            "STARTTLS" => Self::StartTls,
+            "AUTH" => Self::Auth,
+            "MAIL" => Self::Mail,
+            "RCPT" => Self::Rcpt,
+            "DATA" => Self::Data,
+            "BDAT" => Self::Bdat,
+            "RSET" => Self::Rset,
+            "NOOP" => Self::Noop,
+            "VRFY" => Self::Vrfy,
+            "EXPN" => Self::Expn,
+            "HELP" => Self::Help,
+            "QUIT" => Self::Quit,
+            "" => return Err(Reply::new(500, "5.5.2", "Command missing")),
+            _ => return Err(Reply::new(500, "5.5.1", "Command not recognized")),
+        };
+        Ok((verb, arguments.trim_start_matches(' ')))
+    }
+}
+
+impl Command {
+    /// Reads a command line without its CRLF.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, a 5yz reply. It never repeats what was sent.
+    pub fn parse(line: &[u8]) -> Result<Self, Reply> {
+        let (verb, arguments) = Verb::split(line)?;
+        Self::from_parts(verb, arguments)
+    }
+
+    /// Reads the arguments of a verb.
+    ///
+    /// # Errors
+    ///
+    /// The refusal: 501 for arguments that don't fit, 555 for parameters that aren't offered.
+    pub fn from_parts(verb: Verb, arguments: &str) -> Result<Self, Reply> {
+        // UTF-8 belongs in addresses, where the session asks for SMTPUTF8 with it (RFC 6531 §3.4), and in what
+        // machines are called.
+        if !arguments.is_ascii()
+            && !matches!(verb, Verb::Mail | Verb::Rcpt | Verb::Ehlo | Verb::Helo)
+        {
+            return Err(syntax("This command takes ASCII only"));
+        }
+        match verb {
+            Verb::Ehlo => client_name(arguments).map(Self::Ehlo),
+            Verb::Helo => client_name(arguments).map(Self::Helo),
+            Verb::Auth => auth(arguments),
+            Verb::Mail => mail(arguments),
+            Verb::Rcpt => rcpt(arguments),
+            Verb::Bdat => bdat(arguments),
+            Verb::StartTls => without_arguments(arguments, Self::StartTls),
+            Verb::Data => without_arguments(arguments, Self::Data),
+            Verb::Rset => without_arguments(arguments, Self::Rset),
+            Verb::Quit => without_arguments(arguments, Self::Quit),
+            Verb::Vrfy | Verb::Expn if arguments.is_empty() => Err(syntax("Argument missing")),
+            Verb::Vrfy => Ok(Self::Vrfy),
+            Verb::Expn => Ok(Self::Expn),
+            Verb::Noop => Ok(Self::Noop),
+            Verb::Help => Ok(Self::Help),
+        }
+    }
+}
+
+fn syntax(text: &str) -> Reply {
+    Reply::new(501, "5.5.2", text)
+}
+
+fn without_arguments(arguments: &str, command: Command) -> Result<Command, Reply> {
+    if arguments.is_empty() {
+        Ok(command)
+    } else {
+        Err(syntax("This command takes no argument"))
+    }
+}
+
+/// Clients name themselves by whatever their host is called, which needn't be a domain: as Postfix does, any
+/// name is taken. It means nothing, and goes nowhere.
+fn client_name(text: &str) -> Result<String, Reply> {
+    if !text.is_empty() && text.len() <= MAXIMUM_CLIENT_NAME {
+        Ok(text.to_owned())
+    } else {
+        Err(syntax("Syntax: EHLO domain or [address]"))
+    }
+}
+
+fn auth(arguments: &str) -> Result<Command, Reply> {
+    let mut words = arguments.split(' ').filter(|word| !word.is_empty());
+    match (words.next(), words.next(), words.next()) {
+        (Some(mechanism), initial_response, None) => Ok(Command::Auth {
+            mechanism: mechanism.to_ascii_uppercase(),
+            initial_response: initial_response.map(SecretString::from),
+        }),
+        _ => Err(syntax("Syntax: AUTH mechanism [initial-response]")),
+    }
+}
+
+fn mail(arguments: &str) -> Result<Command, Reply> {
+    let (path, rest) = path(arguments, "FROM:")
+        .ok_or_else(|| syntax("Syntax: MAIL FROM:<address> [parameters]"))?;
+    let reverse_path = if path.is_empty() {
+        None
+    } else {
+        let address =
+            mailbox(path).ok_or_else(|| Reply::new(501, "5.1.7", "Sender address isn't valid"))?;
+        Some(address)
+    };
+    Ok(Command::Mail {
+        reverse_path,
+        parameters: MailParameters::parse(rest)?,
+    })
+}
+
+fn rcpt(arguments: &str) -> Result<Command, Reply> {
+    let (path, rest) = path(arguments, "TO:").ok_or_else(|| syntax("Syntax: RCPT TO:<address>"))?;
+    let forward_path =
+        mailbox(path).ok_or_else(|| Reply::new(501, "5.1.3", "Recipient address isn't valid"))?;
+    refuse_recipient_parameters(rest)?;
+    Ok(Command::Rcpt { forward_path })
+}
+
+/// What stands between the angle brackets, and what follows them: nothing, or a space and more.
+/// A space in front of `<` is against the grammar, and common.
+fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'line str)> {
+    let start = arguments.get(..keyword.len())?;
+    if !start.eq_ignore_ascii_case(keyword) {
+        return None;
+    }
+    let inside = arguments[keyword.len()..]
+        .trim_start_matches(' ')
+        .strip_prefix('<')?;
+    let end = closing_bracket(inside)?;
+    let rest = &inside[end + 1..];
+    (rest.is_empty() || rest.starts_with(' ')).then_some((&inside[..end], rest))
+}
+
+/// The first `>` outside of a quoted local part.
+fn closing_bracket(text: &str) -> Option<usize> {
+    let (mut quoted, mut escaped) = (false, false);
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'>' if !quoted => return Some(index),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A mailbox, with a source route in front or not.
+fn mailbox(path: &str) -> Option<EmailAddress> {
+    let address = if path.starts_with('@') {
+        let (route, address) = path.split_once(':')?;
+        let valid = route
+            .split(',')
+            .all(|hop| hop.strip_prefix('@').is_some_and(is_domain));
+        valid.then_some(address)?
+    } else {
+        path
+    };
+    EmailAddress::parse(address).ok()
+}
+
+fn bdat(arguments: &str) -> Result<Command, Reply> {
+    let refusal = || Reply::new(501, "5.5.4", "Syntax: BDAT size [LAST]");
+    let mut words = arguments.split(' ').filter(|word| !word.is_empty());
+    let size = words
+        .next()
+        .filter(|size| size.bytes().all(|byte| byte.is_ascii_digit()))
+        .and_then(|size| size.parse().ok())
+        .ok_or_else(refusal)?;
+    match (words.next(), words.next()) {
+        (None, _) => Ok(Command::Bdat { size, last: false }),
+        (Some(word), None) if word.eq_ignore_ascii_case("LAST") => {
+            Ok(Command::Bdat { size, last: true })
+        }
+        _ => Err(refusal()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

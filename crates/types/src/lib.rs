@@ -1,0 +1,37 @@
+//! Floor 0: the words that every other floor speaks. No I/O lives here.
+
+pub mod audit;
+pub mod boot_time;
+pub mod budget;
+pub mod clock;
+pub mod connection_limits;
+pub mod display_name;
+pub mod email_address;
+pub mod event;
+pub mod event_name;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+pub mod html;
+pub mod ids;
+pub mod lease;
+pub mod limiter;
+pub mod log_status;
+pub mod message;
+pub mod message_id;
+pub mod moment;
+pub mod named_address;
+pub mod neighbourhood;
+pub mod notice;
+pub mod one_line;
+pub mod plugin;
+pub mod public_address;
+pub mod refusal;
+pub mod schemas;
+pub mod seal;
+pub mod sealed_text;
+pub mod secrets;
+pub mod signing_secret;
+pub mod slug;
+pub mod subscription;
+pub mod trusted_peers;
+pub mod web_address;

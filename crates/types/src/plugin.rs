@@ -1,0 +1,88 @@
+//! The two kinds of mail provider.
+
+use std::fmt::{Display, Formatter};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A mail provider kind as send requests, user records and events spell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Plugin {
+    /// The first kind (Google by default).
+    #[serde(rename = "plugin_a")]
+    A,
+    /// The second kind (Microsoft by default).
+    #[serde(rename = "plugin_b")]
+    B,
+}
+
+/// How mail leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransportKind {
+    /// SMTP with XOAUTH2; mail is read by IMAP.
+    Smtp,
+    /// Gmail's REST interface.
+    GmailApi,
+    /// Microsoft Graph.
+    Graph,
+}
+
+/// The text names no plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be plugin_a or plugin_b")]
+pub struct UnknownPlugin;
+
+impl Plugin {
+    /// Both, in order.
+    pub const ALL: [Self; 2] = [Self::A, Self::B];
+
+    /// `plugin_a` or `plugin_b`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::A => "plugin_a",
+            Self::B => "plugin_b",
+        }
+    }
+}
+
+/// The text names no plugin of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be plugin_a or plugin_b_alt")]
+pub struct UnknownLogPlugin;
+
+impl Plugin {
+    /// `plugin_a` or `plugin_b_alt`: as logs, their filters and statistics spell it.
+    #[must_use]
+    pub const fn log_name(self) -> &'static str {
+        match self {
+            Self::A => "plugin_a",
+            Self::B => "plugin_b_alt",
+        }
+    }
+
+    /// The plugin that a log calls so.
+    pub fn from_log_name(text: &str) -> Result<Self, UnknownLogPlugin> {
+        Self::ALL
+            .into_iter()
+            .find(|plugin| plugin.log_name() == text)
+            .ok_or(UnknownLogPlugin)
+    }
+}
+
+impl Display for Plugin {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Plugin {
+    type Err = UnknownPlugin;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPlugin> {
+        Self::ALL
+            .into_iter()
+            .find(|plugin| plugin.as_str() == text)
+            .ok_or(UnknownPlugin)
+    }
+}

@@ -1,0 +1,150 @@
+//! The demo that `mailgate dev` begins with: a subscriber, an app, and a mailbox of the sandbox,
+//! connected the way every mailbox is.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::home::{Home, HomeError};
+use crate::accounts::{AppCredentials, AppFields, CreateError, ShowError};
+use crate::daemon::Daemon;
+use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
+use mailgate_sandbox::authorize::AuthorizeError;
+use mailgate_sandbox::provider::SandboxProvider;
+use mailgate_server::http::connectable;
+use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::plugin::Plugin;
+
+/// Where the demo's ids lie in the folder of the state.
+const FILE: &str = "demo.json";
+
+/// The demo's mailbox.
+const MAILBOX: &str = "ada@sandbox.example";
+
+/// The demo can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// Its file.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Its subscriber or app.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// Its keys.
+    #[error(transparent)]
+    Show(#[from] ShowError),
+    /// Its mailbox.
+    #[error("the demo's mailbox can't be connected: {0}")]
+    Connect(#[from] ConnectError),
+    /// The way through the provider's pages.
+    #[error("the demo's mailbox can't be connected: {0}")]
+    Authorize(#[from] AuthorizeError),
+    /// What the database said.
+    #[error("the demo can't be stored: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// All that a newcomer needs.
+#[derive(Debug)]
+pub(super) struct Demo {
+    pub(super) app: AppCredentials,
+    pub(super) mailbox: Connected,
+    pub(super) plugin: Plugin,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Ids {
+    subscriber: Uuid,
+    app: Uuid,
+}
+
+/// Finds the demo of an earlier start, or makes it.
+pub(super) async fn ensure(
+    home: &Home,
+    daemon: &Daemon,
+    provider: &SandboxProvider,
+) -> Result<Demo, DemoError> {
+    let known = home
+        .read(FILE)?
+        .and_then(|text| serde_json::from_str::<Ids>(&text).ok());
+    let found = match known {
+        Some(ids) => daemon.accounts.app_credentials(AppId(ids.app)).await?,
+        None => None,
+    };
+    let app = match found {
+        Some(app) => app,
+        None => create(home, daemon).await?,
+    };
+    let wanted = Wanted {
+        app: app.app,
+        user: None,
+        plugin: Some(Plugin::A),
+        address_lookup: None,
+    };
+    let connected = daemon.mailboxes.choose(&wanted).await?;
+    let mailbox = match connected {
+        Some(Chosen { mailbox, .. }) => Connected {
+            credential: mailbox.id,
+            user_key: mailbox.user_key,
+            email: mailbox.email,
+        },
+        None => connect(app.app, daemon, provider).await?,
+    };
+    Ok(Demo {
+        app,
+        mailbox,
+        plugin: Plugin::A,
+    })
+}
+
+async fn create(home: &Home, daemon: &Daemon) -> Result<AppCredentials, DemoError> {
+    let mut transaction = daemon.pool.begin().await?;
+    let accounts = &daemon.accounts;
+    let subscriber = accounts
+        .create_subscriber(&mut transaction, "Demo", "demo@sandbox.example")
+        .await?;
+    let app = accounts
+        .create_app(&mut transaction, subscriber.id, &AppFields::named("Demo"))
+        .await?;
+    let ids = Ids {
+        subscriber: subscriber.id.0,
+        app: app.id.0,
+    };
+    transaction.commit().await?;
+    home.write(FILE, &serde_json::to_string(&ids).unwrap_or_default())?;
+    Ok(AppCredentials {
+        subscriber: SubscriberId(ids.subscriber),
+        api_secret: subscriber.api_secret,
+        app: app.id,
+        slug: app.slug,
+        pushable_key: app.pushable_key,
+        send_key: app.send_key,
+    })
+}
+
+async fn connect(
+    app: AppId,
+    daemon: &Daemon,
+    provider: &SandboxProvider,
+) -> Result<Connected, DemoError> {
+    let redirect_uri = format!("http://{}/oauth/callback", connectable(daemon.http_address));
+    let granted = provider.authorize(&redirect_uri, MAILBOX).await?;
+    let connected = daemon
+        .mailboxes
+        .connect(&NewConnection {
+            app,
+            user_id: None,
+            plugin: Plugin::A,
+            code: &granted.code,
+            redirect_uri: &redirect_uri,
+            code_verifier: &granted.code_verifier,
+        })
+        .await?;
+    Ok(connected)
+}
+
+impl Demo {
+    /// The secrets in clear, for the newcomer they belong to.
+    pub(super) fn api_secret(&self) -> &str {
+        self.app.api_secret.expose()
+    }
+}
