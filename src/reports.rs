@@ -11,6 +11,7 @@ mod counters;
 mod email_stats;
 mod log_detail;
 mod log_list;
+pub mod queues;
 mod refusals;
 mod stats;
 mod tally;

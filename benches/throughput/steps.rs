@@ -17,7 +17,7 @@ use super::load::{Door, Job, MEASURED, MEASURING, Report};
 use super::postfix::Postfix;
 use super::sink::{self, Counts, Ports};
 use super::summary::{self, Idle, Measured, Who};
-use super::webhooks::{self, Place, WebhookResults};
+use super::webhooks::{self, Setup, WebhookResults};
 use super::{Outcome, usage};
 
 /// Clients at once, from step to step.
@@ -284,7 +284,7 @@ impl Bench {
     }
 
     async fn webhooks(&self, wanted: impl Fn(&str) -> bool) -> Outcome<WebhookResults> {
-        let place = Place {
+        let place = Setup {
             folder: &self.folder,
             files: &self.files,
             app: &self.app,

@@ -72,7 +72,7 @@ impl WebhookResults {
 }
 
 /// Where the steps run.
-pub struct Place<'a> {
+pub struct Setup<'a> {
     pub folder: &'a Path,
     pub files: &'a CertificateFiles,
     pub app: &'a CreatedApp,
@@ -90,7 +90,7 @@ pub fn step(endpoints: u16) -> String {
 /// The name of the step with little to do.
 pub const ONE_AT_A_TIME: &str = "webhooks, one at a time";
 
-impl Place<'_> {
+impl Setup<'_> {
     /// Delivers to so many endpoints, one of each app.
     pub async fn deliver(&self, endpoints: u16) -> Outcome<Delivered> {
         let mut target = Mode::start(RECEIVER, &receiver::Job { endpoints }, &[])?;

@@ -15,7 +15,7 @@ use crate::storage::billing_notices;
 use crate::storage::outage::trouble;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
 use crate::storage::refusal::is_refusal;
-use crate::storage::subscribers::billing::{self, Account};
+use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::{AmountDue, Notice};
 use mailgate_types::subscription::SubscriptionStatus;
@@ -139,7 +139,7 @@ impl Billing {
     async fn follow(
         &self,
         connection: &mut PgConnection,
-        before: &Account,
+        before: &BillingAccount,
         look: &SyncRun,
         event: &StoredEvent,
     ) -> Result<(), BillingError> {
@@ -183,7 +183,7 @@ impl Billing {
 }
 
 /// Whether an event tells of the subscription that counts.
-fn concerns(event: &StoredEvent, account: &Account) -> bool {
+fn concerns(event: &StoredEvent, account: &BillingAccount) -> bool {
     // A card is its customer's, and the look has seen to what follows from it.
     is_of_card(&event.kind)
         || (event.subscription_id.is_some() && event.subscription_id == account.subscription_id)

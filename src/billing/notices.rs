@@ -19,7 +19,7 @@ use sqlx::PgPool;
 use crate::compose::{Composed, CustomHeader, Fields, compose};
 use crate::providers::mail::verdict::Failure;
 use crate::providers::relay::{NotSent, Relay, Relayed};
-use crate::storage::billing_notices::{self, Due, Outcome};
+use crate::storage::billing_notices::{self, Due, NoticeOutcome};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::named_address::NamedAddress;
@@ -104,14 +104,14 @@ impl Notices {
                 notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
                 "a notice is skipped: relay.host is not set, so the gateway sends no mail of its own"
             );
-            return self.settle(due, Outcome::Skipped).await;
+            return self.settle(due, NoticeOutcome::Skipped).await;
         };
         if due.left_before {
             tracing::error!(
                 notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
                 "the process that was sending a notice has died: the notice may have arrived, and is not sent again"
             );
-            return self.settle(due, Outcome::Unknown).await;
+            return self.settle(due, NoticeOutcome::Unknown).await;
         }
         let composed = match mail(
             due,
@@ -140,14 +140,14 @@ impl Notices {
             return Ok(());
         }
         match submission.finish(message).await {
-            Relayed::Sent => self.settle(due, Outcome::Sent).await,
+            Relayed::Sent => self.settle(due, NoticeOutcome::Sent).await,
             Relayed::NotSent(not_sent) => self.not_sent(due, not_sent).await,
             Relayed::Unknown(failure) => {
                 tracing::error!(
                     notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due), %failure,
                     "the connection to the relay broke after a notice was out: it may have arrived, and is not sent again"
                 );
-                self.settle(due, Outcome::Unknown).await
+                self.settle(due, NoticeOutcome::Unknown).await
             }
         }
     }
@@ -174,10 +174,10 @@ impl Notices {
             notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due), attempts = due.attempts, %failure,
             "a notice is given up"
         );
-        self.settle(due, Outcome::GivenUp).await
+        self.settle(due, NoticeOutcome::GivenUp).await
     }
 
-    async fn settle(&self, due: &Due, outcome: Outcome) -> Result<(), sqlx::Error> {
+    async fn settle(&self, due: &Due, outcome: NoticeOutcome) -> Result<(), sqlx::Error> {
         metrics::counter!("mailgate_notices_total", "outcome" => outcome.as_str()).increment(1);
         let mut connection = self.pool.acquire().await?;
         billing_notices::settle(&mut connection, due, outcome, self.clock.now()).await

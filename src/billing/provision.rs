@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Billing, BillingError};
 use crate::providers::payprov::Beginning;
 use crate::storage::billing_jobs::{self, Job, JobKind};
-use crate::storage::subscribers::billing::{self, Account};
+use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 
 /// How long a sign-up waits for the provider.
@@ -88,7 +88,11 @@ impl Billing {
     }
 
     /// Has the provider call a customer as its subscriber calls itself.
-    async fn name_customer(&self, account: &Account, customer: &str) -> Result<(), BillingError> {
+    async fn name_customer(
+        &self,
+        account: &BillingAccount,
+        customer: &str,
+    ) -> Result<(), BillingError> {
         let key = format!("mailgate-customer-{}", Uuid::new_v4());
         let client = &self.payprov()?.client;
         client

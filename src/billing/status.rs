@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::lifecycle::State;
 use super::{Billing, BillingError};
-use crate::storage::subscribers::billing::{self, Account};
+use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
@@ -69,7 +69,7 @@ impl Billing {
     }
 }
 
-fn standing(account: &Account, now: DateTime<Utc>) -> Standing {
+fn standing(account: &BillingAccount, now: DateTime<Utc>) -> Standing {
     let allowed = sending_permission(account.status) == SendingPermission::Allowed;
     let ends_soon = account.status == Some(SubscriptionStatus::Trialing)
         && account.trial_end.is_some_and(|end| end - now <= ENDS_SOON);
@@ -103,7 +103,7 @@ mod tests {
             (Some(S::Unpaid), None, false, false, true),
             (Some(S::Canceled), None, false, false, true),
         ] {
-            let account = Account {
+            let account = BillingAccount {
                 subscriber: SubscriberId(Uuid::nil()),
                 label: String::new(),
                 email: String::new(),

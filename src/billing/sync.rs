@@ -14,7 +14,7 @@ use super::{Billing, BillingError};
 use crate::providers::payprov::objects::{Invoice, Subscription};
 use crate::providers::payprov::{PayprovClient, PayprovError};
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::subscribers::billing::{self, Account};
+use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
@@ -59,7 +59,7 @@ pub(super) struct Hint<'a> {
 #[derive(Debug)]
 pub(super) struct SyncRun {
     /// The account as it was when the look began, with the look's number.
-    pub(super) begun: Account,
+    pub(super) begun: BillingAccount,
     /// What was seen; `None` where there is no subscription.
     pub(super) seen: Option<ProviderSnapshot>,
 }
@@ -69,7 +69,7 @@ impl Billing {
     pub(super) async fn look(
         &self,
         subscriber: SubscriberId,
-    ) -> Result<(Account, Option<ProviderSnapshot>), BillingError> {
+    ) -> Result<(BillingAccount, Option<ProviderSnapshot>), BillingError> {
         let look = self.begin_look(subscriber, Hint::default()).await?;
         let mut transaction = self.pool.begin().await?;
         let mut account = billing::lock(&mut transaction, subscriber)
@@ -105,7 +105,7 @@ impl Billing {
     pub(super) async fn store_look(
         &self,
         connection: &mut PgConnection,
-        account: &mut Account,
+        account: &mut BillingAccount,
         look: &SyncRun,
     ) -> Result<bool, BillingError> {
         if look.begun.look <= account.applied_look {
@@ -128,7 +128,7 @@ impl Billing {
     async fn compare_quantity(
         &self,
         connection: &mut PgConnection,
-        account: &Account,
+        account: &BillingAccount,
     ) -> Result<(), BillingError> {
         let subscriber = account.subscriber;
         let quantity = billing::quantity(connection, subscriber).await?;
@@ -156,7 +156,7 @@ impl Billing {
 /// has not.
 async fn see(
     client: &PayprovClient,
-    account: &Account,
+    account: &BillingAccount,
     customer: &str,
     hint: Hint<'_>,
 ) -> Result<Option<ProviderSnapshot>, PayprovError> {
@@ -252,7 +252,7 @@ fn status(
 
 /// Writes what was seen into the account. Another subscription than the known one takes its place only
 /// when that has ended, and only a later one.
-fn record(account: &mut Account, seen: &ProviderSnapshot, price: &str) {
+fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
     let subscription = &seen.subscription;
     if account.subscription_id.as_ref() != Some(&subscription.id) {
         // As it is stored, or as this very look has seen it.
@@ -301,7 +301,7 @@ fn record(account: &mut Account, seen: &ProviderSnapshot, price: &str) {
 }
 
 /// What has happened, going by what was known and what is seen.
-fn trigger(account: &Account, seen: &ProviderSnapshot) -> Trigger {
+fn trigger(account: &BillingAccount, seen: &ProviderSnapshot) -> Trigger {
     use SubscriptionStatus as S;
     match (account.status, seen.status) {
         (Some(_), S::Canceled) if account.cancel_at_period_end => Trigger::PeriodEnded,
@@ -314,7 +314,7 @@ fn trigger(account: &Account, seen: &ProviderSnapshot) -> Trigger {
 }
 
 /// When to look again though nobody tells of anything: within the hour, and when a date has passed.
-fn next_look(account: &Account, now: DateTime<Utc>) -> DateTime<Utc> {
+fn next_look(account: &BillingAccount, now: DateTime<Utc>) -> DateTime<Utc> {
     if account.status == Some(SubscriptionStatus::Canceled) {
         return now + EVERY_ENDED;
     }
@@ -352,8 +352,8 @@ mod tests {
         }
     }
 
-    fn account() -> Account {
-        Account {
+    fn account() -> BillingAccount {
+        BillingAccount {
             subscriber: SubscriberId(Uuid::nil()),
             label: String::new(),
             email: String::new(),

@@ -10,7 +10,7 @@ use super::{MailboxReadError, Mailboxes};
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::aliases;
 use crate::providers::mail::reader::ReadError;
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::addresses::{self, AddressLook, Told};
 use mailgate_types::email_address::EmailAddress;
@@ -45,7 +45,7 @@ impl Mailboxes {
     pub(super) async fn aliases_of(
         &self,
         provider: &MailProvider,
-        account: &Account,
+        account: &MailboxAccess,
         own: &EmailAddress,
         proxies: &[String],
     ) -> Aliases {
@@ -128,7 +128,7 @@ impl Mailboxes {
             return Ok(Vec::new());
         }
         let own = &own;
-        let question = |account: Account| async move { ask(provider, &account, own).await };
+        let question = |account: MailboxAccess| async move { ask(provider, &account, own).await };
         self.ask_reader(mailbox, question).await
     }
 
@@ -148,7 +148,7 @@ impl Mailboxes {
 /// Asks a provider, for so long at most.
 async fn ask(
     provider: &MailProvider,
-    account: &Account,
+    account: &MailboxAccess,
     own: &EmailAddress,
 ) -> Result<Vec<EmailAddress>, ReadError> {
     timeout(LONGEST, provider.aliases(account, own))

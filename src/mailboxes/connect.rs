@@ -14,7 +14,7 @@ use super::{Mailboxes, scopes, token};
 use crate::accounts::audit::Trail;
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::apps::connecting;
 use crate::storage::billing_jobs;
 use crate::storage::mailboxes::addresses::{self, Told};
@@ -316,8 +316,13 @@ impl Mailboxes {
 
 impl Mailboxes {
     /// A new grant's account, which has no row yet.
-    fn new_account(&self, email: &EmailAddress, tokens: &Tokens, scopes: &[String]) -> Account {
-        Account {
+    fn new_account(
+        &self,
+        email: &EmailAddress,
+        tokens: &Tokens,
+        scopes: &[String],
+    ) -> MailboxAccess {
+        MailboxAccess {
             credential: CredentialId::at(self.clock.now()),
             address: email.as_str().to_owned(),
             generation: 0,

@@ -2,7 +2,7 @@
 
 use super::{Mailboxes, TokenError};
 use crate::providers::mail::reader::ReadError;
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::outage::Outage;
 
@@ -31,7 +31,7 @@ impl Mailboxes {
     pub async fn ask_reader<T, Answer>(
         &self,
         mailbox: &Mailbox,
-        question: impl Fn(Account) -> Answer,
+        question: impl Fn(MailboxAccess) -> Answer,
     ) -> Result<T, MailboxReadError>
     where
         Answer: Future<Output = Result<T, ReadError>>,

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::{MailboxReadError, Mailboxes};
 use crate::providers::mail::reader::{MailReader, ReadError};
 use crate::providers::mail::received::Received;
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::outage::{Outage, trouble};
@@ -63,7 +63,7 @@ impl Senders {
 }
 
 /// Where the next look begins.
-enum Place<'a> {
+enum NextLook<'a> {
     /// Where this one did.
     Stays,
     /// There; `None`: by time, as the first look.
@@ -227,8 +227,9 @@ impl Mailboxes {
         } = look;
         for _ in 0..ROUNDS {
             let from = cursor.as_deref();
-            let question =
-                |account: Account| async move { reader.new_mail(&account, from, since).await };
+            let question = |account: MailboxAccess| async move {
+                reader.new_mail(&account, from, since).await
+            };
             let new = self.ask_reader(&mailbox, question).await?;
             let more = new.more;
             cursor = storable(new.cursor);
@@ -255,20 +256,21 @@ impl Mailboxes {
         cursor: Option<&str>,
     ) -> Result<(), sqlx::Error> {
         let told = self
-            .try_tell(app, mailbox, &answers, Place::Moves(cursor))
+            .try_tell(app, mailbox, &answers, NextLook::Moves(cursor))
             .await;
         if !told.as_ref().is_err_and(is_refusal) {
             return told;
         }
         for one in answers.chunks(1) {
-            match self.try_tell(app, mailbox, one, Place::Stays).await {
+            match self.try_tell(app, mailbox, one, NextLook::Stays).await {
                 Err(error) if is_refusal(&error) => {
                     tracing::warn!(credential_id = %mailbox.id, %error, "a reply that can't be stored is left out");
                 }
                 told => told?,
             }
         }
-        self.try_tell(app, mailbox, &[], Place::Moves(cursor)).await
+        self.try_tell(app, mailbox, &[], NextLook::Moves(cursor))
+            .await
     }
 
     /// The events, what keeps them from being told again, and the place where the next look begins: in one
@@ -278,7 +280,7 @@ impl Mailboxes {
         app: AppId,
         mailbox: &Mailbox,
         answers: &[Received],
-        place: Place<'_>,
+        place: NextLook<'_>,
     ) -> Result<(), sqlx::Error> {
         let named: Vec<String> = answers
             .iter()
@@ -321,7 +323,7 @@ impl Mailboxes {
                 tracing::info!(credential_id = %mailbox.id, replies = emissions.len(), "replies were found");
             }
         }
-        if let Place::Moves(cursor) = place {
+        if let NextLook::Moves(cursor) = place {
             due::store_reply_cursor(&mut transaction, mailbox.id, cursor).await?;
         }
         transaction.commit().await?;

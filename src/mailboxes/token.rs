@@ -16,7 +16,7 @@ use super::Mailboxes;
 use crate::accounts::audit::Trail;
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::oauth::Tokens;
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::{self, Mailbox};
 use crate::storage::outage::{Outage, trouble};
 use mailgate_types::audit::Author;
@@ -103,7 +103,7 @@ impl Mailboxes {
         &self,
         mailbox: &Mailbox,
         refused: Option<i64>,
-    ) -> Result<Account, TokenError> {
+    ) -> Result<MailboxAccess, TokenError> {
         if let Some(account) = self.good_token(mailbox, refused)? {
             return Ok(account);
         }
@@ -126,11 +126,11 @@ impl Mailboxes {
         &self,
         mailbox: &Mailbox,
         refused: Option<i64>,
-    ) -> Result<Option<Account>, TokenError> {
+    ) -> Result<Option<MailboxAccess>, TokenError> {
         let lives = self.has_living_token(mailbox);
         match &mailbox.access_token_sealed {
             Some(sealed) if lives && refused.is_none_or(|old| mailbox.token_generation > old) => {
-                Ok(Some(Account {
+                Ok(Some(MailboxAccess {
                     credential: mailbox.id,
                     address: mailbox.email.clone(),
                     generation: mailbox.token_generation,
@@ -148,7 +148,7 @@ impl Mailboxes {
         &self,
         id: CredentialId,
         refused: Option<i64>,
-    ) -> Result<Account, TokenError> {
+    ) -> Result<MailboxAccess, TokenError> {
         let flight = self.flights.of(id);
         let _turn = flight.lock().await;
         let mut deadline = None;
@@ -186,7 +186,7 @@ impl Mailboxes {
         &self,
         mailbox: &Mailbox,
         provider: &MailProvider,
-    ) -> Result<Option<Account>, TokenError> {
+    ) -> Result<Option<MailboxAccess>, TokenError> {
         let id = mailbox.id;
         match self.ask(mailbox, provider).await {
             Ok(Asked::Tokens(tokens)) => {
@@ -198,7 +198,7 @@ impl Mailboxes {
                 metrics::counter!("mailgate_token_refreshes_total", "outcome" => "refreshed")
                     .increment(1);
                 tracing::info!(credential_id = %id, "the access token was refreshed");
-                Ok(Some(Account {
+                Ok(Some(MailboxAccess {
                     credential: id,
                     address: mailbox.email.clone(),
                     generation,

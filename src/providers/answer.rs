@@ -21,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
 /// What a provider answered.
 #[derive(Debug, Clone)]
-pub(super) struct Answer {
+pub(super) struct ProviderResponse {
     /// HTTP status.
     pub(super) status: u16,
     /// From its Retry-After header.
@@ -30,7 +30,7 @@ pub(super) struct Answer {
     pub(super) body: Value,
 }
 
-impl Answer {
+impl ProviderResponse {
     /// Reads an answer of at most `maximum` bytes. The status is known, whatever becomes of the rest.
     pub(super) async fn read(mut response: Response, maximum: usize, now: DateTime<Utc>) -> Self {
         let status = response.status().as_u16();

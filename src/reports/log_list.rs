@@ -49,7 +49,7 @@ pub struct LogPage {
 }
 
 /// Where a page lies.
-struct Place {
+struct PageRange {
     /// The first moment that rows are looked for.
     from: DateTime<Utc>,
     /// The moment after the last.
@@ -133,7 +133,7 @@ async fn locate(
     filter: &Filter,
     limit: i64,
     offset: i64,
-) -> Result<Option<Place>, sqlx::Error> {
+) -> Result<Option<PageRange>, sqlx::Error> {
     let (first, before) = loop {
         let Some((index, before)) = piece_of(&counted, filter, offset) else {
             return Ok(None);
@@ -166,7 +166,7 @@ async fn locate(
         .filter(|(_, status)| filter.status.is_none_or(|it| it == *status))
         .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
         .collect();
-    let place = Place {
+    let place = PageRange {
         from: counted[last].from,
         to: counted[first].to,
         skip: offset - before,
@@ -185,8 +185,8 @@ async fn narrow(
     tally: &mut Tally<'_>,
     piece: &Counted,
     rows: i64,
-    place: Place,
-) -> Result<Place, sqlx::Error> {
+    place: PageRange,
+) -> Result<PageRange, sqlx::Error> {
     // Moments, and how many rows of the piece are at or behind them.
     let (mut newer, mut older) = ((piece.to, 0), (piece.from, rows));
     for _ in 0..GUESSES {
@@ -211,7 +211,7 @@ async fn narrow(
             older = (at, counted);
         }
     }
-    Ok(Place {
+    Ok(PageRange {
         to: newer.0,
         skip: place.skip - newer.1,
         ..place

@@ -80,13 +80,13 @@ impl Prepared {
 /// What a door has read, of which a message is made once its sender is known.
 #[derive(Debug)]
 pub struct Draft {
-    content: Content,
+    content: Source,
     /// What was made last, and as whom.
     made: Option<(String, Prepared)>,
 }
 
 #[derive(Debug)]
-enum Content {
+enum Source {
     /// Fields, `None` once a message was made of them; `limit` is the most bytes that it may have.
     Fields {
         fields: Option<Fields>,
@@ -118,7 +118,7 @@ impl Draft {
     #[must_use]
     pub fn of_fields(fields: Fields, limit: usize) -> Self {
         Self {
-            content: Content::Fields {
+            content: Source::Fields {
                 fields: Some(fields),
                 limit,
             },
@@ -130,7 +130,7 @@ impl Draft {
     #[must_use]
     pub fn of_submitted(submitted: Submitted) -> Self {
         Self {
-            content: Content::Submitted(submitted),
+            content: Source::Submitted(submitted),
             made: None,
         }
     }
@@ -138,10 +138,10 @@ impl Draft {
     /// Whether it costs little to make the message a second time.
     pub(super) fn is_cheap(&self) -> bool {
         match &self.content {
-            Content::Fields { fields, .. } => {
+            Source::Fields { fields, .. } => {
                 (fields.as_ref()).is_some_and(|fields| fields.least_size() < CHEAP)
             }
-            Content::Submitted(_) => true,
+            Source::Submitted(_) => true,
         }
     }
 
@@ -158,8 +158,8 @@ impl Draft {
         }
         let is_cheap = self.is_cheap();
         let prepared = match &mut self.content {
-            Content::Submitted(submitted) => return Ok(submitted.prepared(address)),
-            Content::Fields { fields, limit } => {
+            Source::Submitted(submitted) => return Ok(submitted.prepared(address)),
+            Source::Fields { fields, limit } => {
                 let from = EmailAddress::parse(address).map_err(|_| PrepareError::Address)?;
                 let kept = if is_cheap { fields.clone() } else { None };
                 let used = std::mem::replace(fields, kept).ok_or(PrepareError::Changed)?;

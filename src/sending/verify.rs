@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Sending;
 use crate::mailboxes::{Mailbox, MailboxReadError};
 use crate::providers::mail::reader::ReadError;
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::email_logs;
 use crate::storage::outage::trouble;
 use mailgate_types::ids::LogId;
@@ -63,7 +63,7 @@ impl Sending {
         let (Some(reader), Some(message_id)) = (reader, message_id) else {
             return Presence::Unknowable;
         };
-        let question = |account: Account| async move {
+        let question = |account: MailboxAccess| async move {
             tokio::time::timeout(LONGEST, reader.find_sent(&account, message_id))
                 .await
                 .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")))

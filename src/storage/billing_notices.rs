@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::{SubscriberId, uuid_at};
 use mailgate_types::notice::Notice;
 
-pub use due::{Due, Outcome, claim, forget, leaves, postpone, settle, waiting};
+pub use due::{Due, NoticeOutcome, claim, forget, leaves, postpone, settle, waiting};
 
 /// Writes a notice to be sent at once; `false` when this event has brought one before.
 pub async fn insert(

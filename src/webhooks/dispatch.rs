@@ -68,7 +68,7 @@ pub(super) enum Seen {
 type Looking = Pin<Box<dyn Future<Output = (Claimer, Result<Seen, sqlx::Error>)> + Send>>;
 
 /// How a delivery ended, for its lane. Told when it is dropped, however that comes.
-struct Place {
+struct LaneSlot {
     ended: mpsc::Sender<Ended>,
     endpoint: EndpointId,
     success: bool,
@@ -81,7 +81,7 @@ struct Ended {
     took: Duration,
 }
 
-impl Drop for Place {
+impl Drop for LaneSlot {
     fn drop(&mut self) {
         // There is room for all that can be under way.
         let _ = self.ended.try_send(Ended {
@@ -237,7 +237,7 @@ impl Dispatcher {
 
     fn start(&mut self) {
         while let Some(ready) = self.lanes.start() {
-            let place = Place {
+            let place = LaneSlot {
                 ended: self.ended.clone(),
                 endpoint: ready.claimed.endpoint,
                 success: false,
@@ -313,7 +313,7 @@ fn report(attempted: &Attempted) {
 async fn deliver(
     webhooks: Webhooks,
     ready: Ready,
-    mut place: Place,
+    mut place: LaneSlot,
     attempts: mpsc::Sender<Attempted>,
 ) {
     let Ready { claimed, body, key } = ready;

@@ -29,20 +29,20 @@ pub enum TestError {
 pub(super) struct TestsUnderWay(Arc<Mutex<HashSet<AppId>>>);
 
 /// An app's place, until it is dropped.
-struct Place<'a> {
+struct TestPermit<'a> {
     tests: &'a TestsUnderWay,
     app: AppId,
 }
 
 impl TestsUnderWay {
     /// `None` while one is under way; what would be dropped at once would give its place back.
-    fn begin(&self, app: AppId) -> Option<Place<'_>> {
+    fn begin(&self, app: AppId) -> Option<TestPermit<'_>> {
         let mut apps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        apps.insert(app).then(|| Place { tests: self, app })
+        apps.insert(app).then(|| TestPermit { tests: self, app })
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for TestPermit<'_> {
     fn drop(&mut self) {
         let mut apps = self.tests.0.lock().unwrap_or_else(PoisonError::into_inner);
         apps.remove(&self.app);

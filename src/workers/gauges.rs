@@ -10,13 +10,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
+use crate::reports::queues::Queues;
 use crate::sending::quota::Quota;
 use crate::storage::outage::trouble;
-use crate::storage::spool::usage::{self, Usage};
 use crate::storage::waiting::Waiting;
-use crate::storage::{
-    billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
-};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 
@@ -25,18 +22,6 @@ const EVERY: Duration = Duration::from_secs(15);
 
 /// How long the database may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// What waits in the database.
-struct Queues {
-    spool: spool::backlog::Backlog,
-    /// Of the apps that have most in it.
-    fullest: Usage,
-    webhooks: webhook_queue::backlog::Backlog,
-    notices: Waiting,
-    /// Events and jobs; `None` where nobody is billed, and what may lie there waits for nobody.
-    billing: Option<[Waiting; 2]>,
-    report_changes: u32,
-}
 
 /// Runs until `stop`.
 pub async fn run(
@@ -52,7 +37,7 @@ pub async fn run(
         let answers = bounded(probe(&pool)).await;
         gauge!("mailgate_database_up").set(if answers.is_ok() { 1.0 } else { 0.0 });
         let measured = match answers {
-            Ok(()) => bounded(measure(&pool, is_billed)).await,
+            Ok(()) => bounded(Queues::measure(&pool, is_billed)).await,
             Err(error) => Err(error),
         };
         match measured {
@@ -86,26 +71,6 @@ async fn probe(pool: &PgPool) -> Result<(), sqlx::Error> {
     let mut connection = pool.acquire().await?;
     metrics::histogram!("mailgate_database_acquire_seconds").record(started.elapsed());
     connection.ping().await
-}
-
-async fn measure(pool: &PgPool, is_billed: bool) -> Result<Queues, sqlx::Error> {
-    let mut connection = pool.begin().await?;
-    pool::force_index_scans(&mut connection).await?;
-    let queues = Queues {
-        spool: spool::backlog::measure(&mut connection).await?,
-        fullest: usage::fullest(&mut connection).await?,
-        webhooks: webhook_queue::backlog::measure(&mut connection).await?,
-        notices: billing_notices::waiting(&mut connection).await?,
-        billing: if is_billed {
-            let events = payprov_events::waiting(&mut connection).await?;
-            Some([events, billing_jobs::waiting(&mut connection).await?])
-        } else {
-            None
-        },
-        report_changes: email_counters::changes(&mut connection).await?,
-    };
-    connection.rollback().await?;
-    Ok(queues)
 }
 
 fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {

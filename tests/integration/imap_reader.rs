@@ -10,7 +10,7 @@ use chrono::Utc;
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, ReadError};
-use mailgate::providers::mail::transport::Account;
+use mailgate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::plugin::Plugin;
@@ -73,8 +73,8 @@ fn reader(
     Arc::clone(provider.reader.as_ref().unwrap())
 }
 
-fn account(access_token: &str) -> Account {
-    Account {
+fn account(access_token: &str) -> MailboxAccess {
+    MailboxAccess {
         credential: CredentialId::at(Utc::now()),
         address: ADA.to_owned(),
         generation: 1,

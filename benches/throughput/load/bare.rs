@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
-use mailgate::providers::mail::transport::{Account, MailTransport, Recipients, Unasked};
+use mailgate::providers::mail::transport::{MailTransport, MailboxAccess, Recipients, Unasked};
 use mailgate::providers::mail::verdict::Verdict;
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::ids::CredentialId;
@@ -19,7 +19,7 @@ use super::{Client, Outcome};
 /// A message that is ready to go out, and how it goes.
 struct Ready {
     transport: Arc<dyn MailTransport>,
-    account: Account,
+    account: MailboxAccess,
     recipients: Recipients,
     message: Message,
 }
@@ -54,7 +54,7 @@ pub(super) fn clients(clients: usize) -> Outcome<Vec<BareClient>> {
         .ok_or("the environment sets no provider up")?;
     let ready = Arc::new(Ready {
         transport: Arc::clone(&provider.transport),
-        account: Account {
+        account: MailboxAccess {
             credential: CredentialId::at(clock.now()),
             address: SENDER.to_owned(),
             generation: 1,

@@ -26,12 +26,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::answer::Answer;
+use self::answer::TrackedBody;
 use self::in_hand::InHand;
 use self::metered::Metered;
 use crate::shutdown::Shutdown;
 use crate::stranger::{Crowded, Stranger, Strangers, strangers};
-use mailgate_types::connection_limits::{ConnectionLimits, Place};
+use mailgate_types::connection_limits::{ConnectionLimits, ConnectionPermit};
 use mailgate_types::neighbourhood::neighbourhood;
 use mailgate_types::trusted_peers::TrustedPeers;
 
@@ -200,7 +200,7 @@ struct Connection {
 
 impl Connection {
     /// A place for a connection; one of a proxy's is no one address's.
-    fn place(&self, peer: IpAddr) -> Option<Place> {
+    fn place(&self, peer: IpAddr) -> Option<ConnectionPermit> {
         let place = self.places.take()?;
         if self.limits.trusted_proxies.contain(peer) {
             Some(place)
@@ -245,7 +245,7 @@ impl Connection {
                     let mut response: Response<_> = answer.await?;
                     in_hand.keep(response.extensions_mut().remove::<Stranger>());
                     Ok::<_, std::convert::Infallible>(
-                        response.map(|body| Answer::new(body, in_hand)),
+                        response.map(|body| TrackedBody::new(body, in_hand)),
                     )
                 }
             }

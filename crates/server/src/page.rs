@@ -166,6 +166,7 @@ impl IntoResponse for Page<'_> {
 }
 
 /// Hosts may hold characters that would end the directive, such as a semicolon.
+#[must_use]
 pub fn is_source(origin: &str) -> bool {
     origin
         .bytes()

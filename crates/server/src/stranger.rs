@@ -62,6 +62,7 @@ impl Stranger {
     }
 
     /// Whether it still hasn't.
+    #[must_use]
     pub fn is_one(&self) -> bool {
         self.share().is_some()
     }

@@ -78,12 +78,12 @@ pub struct ServerCertificate {
     key: PathBuf,
     shown: RwLock<Arc<CertifiedKey>>,
     /// The files as they were looked at last, whether they could be used or not.
-    seen: Mutex<Seen>,
+    seen: Mutex<FilesSeen>,
 }
 
 /// What was found in the two files, told by its SHA-256; the reason where they could not be read.
 #[derive(Debug, PartialEq, Eq)]
-enum Seen {
+enum FilesSeen {
     Contents([u8; 32]),
     Unreadable(String),
 }
@@ -126,7 +126,7 @@ impl ServerCertificate {
         let files = self.read().await;
         let seen = match &files {
             Ok(files) => files.seen(),
-            Err(error) => Seen::Unreadable(error.to_string()),
+            Err(error) => FilesSeen::Unreadable(error.to_string()),
         };
         {
             let mut last = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,13 +185,13 @@ pub fn acceptor(certificate: Arc<ServerCertificate>) -> Result<TlsAcceptor, Serv
 }
 
 impl Files {
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> FilesSeen {
         let mut digest = Sha256::new();
         for file in [&self.certificate, &*self.key] {
             // Each by itself, so that nothing moves unnoticed from one file to the other.
             digest.update(Sha256::digest(file));
         }
-        Seen::Contents(digest.finalize().into())
+        FilesSeen::Contents(digest.finalize().into())
     }
 
     fn pair(&self, certificate: &Path, key: &Path) -> Result<CertifiedKey, ServerTlsError> {

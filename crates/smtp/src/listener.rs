@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::connection::{Backend, ConnectionSettings, serve};
 use super::protocol::proxy::{self, InvalidProxyHeader, Progress};
 pub use mailgate_types::connection_limits::ConnectionLimits;
-use mailgate_types::connection_limits::Place;
+use mailgate_types::connection_limits::ConnectionPermit;
 
 /// A pause after a failed accept, which mostly means that files have run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ pub async fn run<B: Backend>(
 async fn serve_accepted<B: Backend>(
     mut socket: TcpStream,
     peer: IpAddr,
-    place: Place,
+    place: ConnectionPermit,
     settings: ConnectionSettings,
     backend: B,
     stop: CancellationToken,

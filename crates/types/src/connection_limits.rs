@@ -27,7 +27,7 @@ struct Open {
 
 /// A place among the connections, given back when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionPermit {
     limits: ConnectionLimits,
     /// Whose it is, once that is known.
     address: Option<IpAddr>,
@@ -55,13 +55,13 @@ impl ConnectionLimits {
 
     /// A place for a connection, from wherever it comes.
     #[must_use]
-    pub fn take(&self) -> Option<Place> {
+    pub fn take(&self) -> Option<ConnectionPermit> {
         let mut open = self.open();
         if open.in_all >= self.inner.in_all {
             return None;
         }
         open.in_all += 1;
-        Some(Place {
+        Some(ConnectionPermit {
             limits: self.clone(),
             address: None,
             is_connection: true,
@@ -70,8 +70,8 @@ impl ConnectionLimits {
 
     /// A place for a client that has no connection of its own here: a proxy passes on its requests.
     #[must_use]
-    pub fn take_behind_proxy(&self, address: IpAddr) -> Option<Place> {
-        let place = Place {
+    pub fn take_behind_proxy(&self, address: IpAddr) -> Option<ConnectionPermit> {
+        let place = ConnectionPermit {
             limits: self.clone(),
             address: None,
             is_connection: false,
@@ -80,7 +80,7 @@ impl ConnectionLimits {
     }
 }
 
-impl Place {
+impl ConnectionPermit {
     /// Counts it for this address as well; `None` when that one has all of its places.
     #[must_use]
     pub fn named(mut self, address: IpAddr) -> Option<Self> {
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.limits.open();
         if self.is_connection {

@@ -1,6 +1,12 @@
 //! What fuzz targets are made of, and those of this floor. A target takes any bytes and panics where an
 //! invariant breaks.
 
+#![expect(
+    clippy::must_use_candidate,
+    clippy::missing_panics_doc,
+    reason = "targets panic where an invariant breaks"
+)]
+
 use secrecy::ExposeSecret;
 
 use super::email_address::EmailAddress;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{Account, EVERY_ENDED, ProviderSnapshot, next_look, record, status};
+use super::{BillingAccount, EVERY_ENDED, ProviderSnapshot, next_look, record, status};
 use crate::providers::payprov::objects::{Invoice, Subscription};
 use mailgate_types::fuzzing::Input;
 use mailgate_types::ids::SubscriberId;
@@ -14,7 +14,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
     let mut input = Input::new(data);
     let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap_or_default();
     let options = input.byte();
-    let mut account = Account {
+    let mut account = BillingAccount {
         subscriber: SubscriberId(Uuid::nil()),
         label: String::new(),
         email: String::new(),
@@ -64,7 +64,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
     }
 }
 
-fn check_next(account: &Account, now: DateTime<Utc>) {
+fn check_next(account: &BillingAccount, now: DateTime<Utc>) {
     let next = next_look(account, now);
     assert!(next > now && next <= now + EVERY_ENDED, "{next}");
 }

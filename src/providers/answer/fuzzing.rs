@@ -10,7 +10,7 @@ use futures_util::{FutureExt, stream};
 use reqwest::{Body, Client, Response};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{Answer, LONGEST_WAIT, one_line, retry_after, until};
+use super::{LONGEST_WAIT, ProviderResponse, one_line, retry_after, until};
 use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
 /// Bytes of an answer that the targets read.
@@ -44,7 +44,7 @@ pub(in crate::providers) fn client() -> Client {
 }
 
 /// An answer as it comes over the network: a status, a Retry-After, and a body in pieces.
-pub(in crate::providers) fn answer(input: &mut Input<'_>, now: DateTime<Utc>) -> Answer {
+pub(in crate::providers) fn answer(input: &mut Input<'_>, now: DateTime<Utc>) -> ProviderResponse {
     let status = 100 + u16::try_from(input.number() % 500).unwrap_or_default();
     let length = input.byte() % 40;
     let wait = input.take(length.into());
@@ -61,10 +61,10 @@ pub(in crate::providers) fn answer(input: &mut Input<'_>, now: DateTime<Utc>) ->
             .body(Body::wrap_stream(stream::iter(parts)));
         response.map(Response::from).ok()
     };
-    let read = |cuts: &[u8]| Answer::read(response(cuts)?, MAXIMUM, now).now_or_never();
+    let read = |cuts: &[u8]| ProviderResponse::read(response(cuts)?, MAXIMUM, now).now_or_never();
     let (whole, cut) = (read(&[]), read(cuts));
     let (Some(whole), Some(cut)) = (whole, cut) else {
-        return Answer {
+        return ProviderResponse {
             status,
             retry_after: None,
             body: serde_json::from_slice(body).unwrap_or_default(),

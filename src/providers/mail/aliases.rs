@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use super::MailProvider;
 use super::oauth::OAuthError;
 use super::reader::ReadError;
-use super::transport::Account;
+use super::transport::MailboxAccess;
 use mailgate_types::email_address::EmailAddress;
 
 /// Addresses that are kept of one mailbox beside its own.
@@ -26,7 +26,7 @@ impl MailProvider {
     /// What a mailbox may send as beside its own address: nothing where the provider doesn't tell.
     pub async fn aliases(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         own: &EmailAddress,
     ) -> Result<Vec<EmailAddress>, ReadError> {
         let told = match &self.send_as {

@@ -18,14 +18,14 @@ use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
 use crate::config::{PluginSettings, SendingSettings};
-use crate::providers::answer::{Answer, no_answer};
+use crate::providers::answer::{ProviderResponse, no_answer};
 use crate::providers::mail::bcc_from_envelope::bcc_from_envelope;
 use crate::providers::mail::mailbox_limiter::MailboxLimiter;
 use crate::providers::mail::own_message_id::own_message_id;
 use crate::providers::mail::smtp::SmtpTransport;
-use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
+use crate::providers::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::providers::mail::withheld::{Content, Unanswered};
+use crate::providers::mail::withheld::{Unanswered, WithheldContent};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
@@ -87,7 +87,7 @@ impl GmailApi {
         }
     }
 
-    fn request(&self, account: &Account, method: Method, path: &str) -> RequestBuilder {
+    fn request(&self, account: &MailboxAccess, method: Method, path: &str) -> RequestBuilder {
         self.http
             .request(method, format!("{}{path}", self.base))
             .bearer_auth(account.access_token.expose_secret())
@@ -95,7 +95,7 @@ impl GmailApi {
 
     async fn submit_once(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
         leave: &dyn Leave,
@@ -135,13 +135,13 @@ impl GmailApi {
             (
                 "/gmail/v1/users/me/messages/send",
                 "application/json",
-                Content::json(&message),
+                WithheldContent::json(&message),
             )
         } else {
             (
                 "/upload/gmail/v1/users/me/messages/send?uploadType=media",
                 "message/rfc822",
-                Content::plain(&message),
+                WithheldContent::plain(&message),
             )
         };
         let request = self
@@ -154,7 +154,7 @@ impl GmailApi {
                 let now = self.clock.now();
                 // The documented answer is a message; Gmail leaves the content out, others don't.
                 let maximum = MAXIMUM_ANSWER + message.size() * 2;
-                let answer = Answer::read(response, maximum, now).await;
+                let answer = ProviderResponse::read(response, maximum, now).await;
                 let verdict = verdict::sent(&answer, now);
                 if verdict::is_switched_off(&answer) {
                     self.tell_operator(account, &verdict);
@@ -180,7 +180,7 @@ impl GmailApi {
 
 impl GmailApi {
     /// Nobody's mail leaves until the operator has done something.
-    fn tell_operator(&self, account: &Account, verdict: &Verdict) {
+    fn tell_operator(&self, account: &MailboxAccess, verdict: &Verdict) {
         metrics::counter!("mailgate_provider_switched_off_total", "plugin" => self.plugin.as_str())
             .increment(1);
         tracing::error!(credential_id = %account.credential, plugin = %self.plugin, ?verdict, "the Gmail API is not enabled for the OAuth client's project: enable the Gmail API in the Google Cloud console; mail waits until then");
@@ -202,7 +202,7 @@ pub(in crate::providers) fn verdict_on(
 ) -> (Verdict, bool) {
     // The tables' own moment.
     let now = chrono::DateTime::parse_from_rfc3339("2026-03-01T12:00:00Z").unwrap_or_default();
-    let answer = Answer {
+    let answer = ProviderResponse {
         status,
         retry_after,
         body,
@@ -214,7 +214,7 @@ pub(in crate::providers) fn verdict_on(
 impl MailTransport for GmailApi {
     fn submit<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
         leave: &'a dyn Leave,

@@ -28,13 +28,13 @@ use tokio::time::{Instant, timeout};
 use super::bcc_from_envelope::bcc_from_envelope;
 use super::mailbox_limiter::MailboxLimiter;
 use super::own_message_id::own_message_id;
-use super::transport::{Account, Leave, MailTransport, Recipients};
+use super::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
 
-use api::{Answer, Api, Content, Patience, encoded};
+use api::{Api, GraphContent, GraphResponse, Patience, encoded};
 use draft::Draft;
 use upload::nonsense;
 use verdict::{Stage, of_answer, of_broken_call};
@@ -83,7 +83,7 @@ impl Graph {
 
     async fn submit_once(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
         leave: &dyn Leave,
@@ -111,7 +111,7 @@ impl Graph {
     /// Sends a message at once. Nothing finds it again.
     async fn by_send_mail(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         message: &Message,
         until: Instant,
         leave: &dyn Leave,
@@ -132,7 +132,7 @@ impl Graph {
             .send_mime(account, &address, base64(message), patience, leave)
             .await;
         match answered {
-            Ok(Answer { status: 202, .. }) => Verdict::sent(),
+            Ok(GraphResponse { status: 202, .. }) => Verdict::sent(),
             // Seen for messages that were not sent.
             Ok(answer) if answer.status == 200 => Verdict::Unknown(Failure::own(
                 "Microsoft Graph answered 200 instead of 202, which it does for messages that it \
@@ -146,7 +146,7 @@ impl Graph {
     /// Makes a draft and sends it. What fails before it is sent leaves no outcome open.
     async fn by_draft(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
         until: Instant,
@@ -158,7 +158,7 @@ impl Graph {
             until: until - self.command.min(self.data / 2),
         };
         let made = if in_base64(message.size()) <= REQUEST_BYTES {
-            let content = Content::Mime(base64(message));
+            let content = GraphContent::Mime(base64(message));
             self.create(account, content, preparation).await
         } else {
             self.put_together(account, recipients, message, preparation)
@@ -176,7 +176,7 @@ impl Graph {
             .send_draft(account, &prepared.id, patience, leave)
             .await
         {
-            Ok(Answer { status: 202, .. }) => return prepared.sent(message),
+            Ok(GraphResponse { status: 202, .. }) => return prepared.sent(message),
             Ok(answer) => of_answer(Stage::Submission, &answer),
             Err(error) => of_broken_call(Stage::Submission, error),
         };
@@ -191,8 +191,8 @@ impl Graph {
 
     async fn create(
         &self,
-        account: &Account,
-        content: Content,
+        account: &MailboxAccess,
+        content: GraphContent,
         patience: Patience,
     ) -> Result<Prepared, Verdict> {
         let address = self.api.address("/messages");
@@ -215,7 +215,7 @@ impl Graph {
     /// A draft from the pieces of a message that is too large to be handed over whole.
     async fn put_together(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
         patience: Patience,
@@ -245,7 +245,7 @@ impl Graph {
             )));
         }
         let prepared = self
-            .create(account, Content::Json(fields), patience)
+            .create(account, GraphContent::Json(fields), patience)
             .await?;
         for attachment in attachments {
             let attached = self.attach(account, &prepared.id, attachment, patience);
@@ -259,7 +259,7 @@ impl Graph {
 
     /// Removes a draft that isn't sent, as well as can be: what is left is a draft too many in the
     /// mailbox.
-    async fn remove(&self, account: &Account, id: &str) {
+    async fn remove(&self, account: &MailboxAccess, id: &str) {
         let limit = self.command.min(REMOVAL);
         let patience = Patience {
             each: limit,
@@ -272,16 +272,16 @@ impl Graph {
                 account,
                 Method::DELETE,
                 &address,
-                Content::Nothing,
+                GraphContent::Nothing,
                 patience,
             )
             .await;
         match answered {
-            Ok(Answer {
+            Ok(GraphResponse {
                 status: 200..300 | 404,
                 ..
             }) => {}
-            Ok(Answer { status, .. }) => {
+            Ok(GraphResponse { status, .. }) => {
                 tracing::info!(credential_id = %account.credential, status, "a draft that was not sent stays in the mailbox");
             }
             Err(error) => {
@@ -307,7 +307,7 @@ impl Prepared {
 impl MailTransport for Graph {
     fn submit<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
         leave: &'a dyn Leave,
@@ -343,7 +343,7 @@ pub(in crate::providers) fn verdict_on(
         "upload" => Stage::Upload,
         _ => Stage::Submission,
     };
-    let answer = Answer {
+    let answer = GraphResponse {
         status,
         retry_after,
         body,

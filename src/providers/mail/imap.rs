@@ -18,7 +18,7 @@ use rustls::ClientConfig;
 use tokio_rustls::TlsConnector;
 
 use super::reader::{MailReader, NewMail, ReadError};
-use super::transport::Account;
+use super::transport::MailboxAccess;
 use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
 
 use connection::{Connection, Examined, ImapError, Keep, Limits};
@@ -79,7 +79,7 @@ impl ImapReader {
         }
     }
 
-    async fn open(&self, account: &Account) -> Result<Connection, ReadError> {
+    async fn open(&self, account: &MailboxAccess) -> Result<Connection, ReadError> {
         let mut connection = Connection::open(&self.server, &self.connector, self.limits).await?;
         connection
             .authenticate(&account.address, &account.access_token)
@@ -90,7 +90,7 @@ impl ImapReader {
 
     async fn look_among_sent(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         message_id: &str,
     ) -> Result<bool, ReadError> {
         let mut connection = self.open(account).await?;
@@ -112,7 +112,7 @@ impl ImapReader {
 
     async fn look_into_inbox(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         cursor: Option<&str>,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
@@ -170,7 +170,7 @@ impl MailReader for ImapReader {
 
     fn find_sent<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         message_id: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReadError>> {
         self.look_among_sent(account, message_id).boxed()
@@ -178,7 +178,7 @@ impl MailReader for ImapReader {
 
     fn new_mail<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {

@@ -20,7 +20,7 @@ pub struct MailboxLimiter {
 
 /// A submission's place, free again once this is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct MailboxPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -47,13 +47,13 @@ impl MailboxLimiter {
     }
 
     /// A place, once there is one. The caller bounds the wait.
-    pub async fn take(&self, credential: CredentialId) -> Place {
+    pub async fn take(&self, credential: CredentialId) -> MailboxPermit {
         let places = Arc::clone(
             self.by_mailbox()
                 .entry(credential)
                 .or_insert_with(|| Arc::new(Semaphore::new(self.per_mailbox))),
         );
-        Place {
+        MailboxPermit {
             // Nobody closes them, so one comes.
             _permit: places.acquire_many_owned(self.weight()).await.ok(),
         }

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 use super::received::Received;
-use super::transport::Account;
+use super::transport::MailboxAccess;
 
 /// Why a mailbox can't be read at the moment.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ pub trait MailReader: Debug + Send + Sync {
     /// Whether a message with this Message-ID (angle brackets included) is among the sent ones.
     fn find_sent<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         message_id: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReadError>>;
 
@@ -70,7 +70,7 @@ pub trait MailReader: Debug + Send + Sync {
     /// longer good: what has come since `since`. A bounded number at once.
     fn new_mail<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>>;

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::config::{PluginSettings, ProviderKind, SendingSettings};
 use crate::providers::mail::mailbox_limiter::MailboxLimiter;
-use crate::providers::mail::transport::{Account, Leave, MailTransport, Recipients};
+use crate::providers::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use mailgate_types::message::Message;
 
@@ -95,7 +95,7 @@ impl SmtpTransport {
 
     async fn submit_once(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
         leave: &dyn Leave,
@@ -122,7 +122,7 @@ impl SmtpTransport {
     /// A connection that has taken the envelope, or refused it; or what came of trying to get one.
     async fn prepare(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         recipients: &Recipients,
         message: &Message,
     ) -> Result<(Connection, Envelope), Verdict> {
@@ -159,7 +159,7 @@ impl SmtpTransport {
         &self,
         mut connection: Connection,
         envelope: Envelope,
-        account: &Account,
+        account: &MailboxAccess,
         message: &Message,
         leave: &dyn Leave,
     ) -> Verdict {
@@ -192,7 +192,7 @@ impl SmtpTransport {
 impl MailTransport for SmtpTransport {
     fn submit<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
         leave: &'a dyn Leave,
@@ -218,7 +218,7 @@ impl MailTransport for SmtpTransport {
 /// The envelope, on a connection that is ready for it.
 async fn begin(
     connection: &mut Connection,
-    account: &Account,
+    account: &MailboxAccess,
     recipients: &Recipients,
     message: &Message,
 ) -> Result<Envelope, StageError> {

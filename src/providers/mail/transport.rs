@@ -13,7 +13,7 @@ use mailgate_types::message::Message;
 
 /// A mailbox, opened by an access token.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct MailboxAccess {
     /// The mailbox.
     pub credential: CredentialId,
     /// Its address: log-in name and envelope sender.
@@ -58,7 +58,7 @@ pub trait MailTransport: Debug + Send + Sync {
     /// where it says no, the verdict is a temporary failure.
     fn submit<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         recipients: &'a Recipients,
         message: &'a Message,
         leave: &'a dyn Leave,

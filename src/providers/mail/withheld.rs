@@ -19,7 +19,7 @@ const JSON_START: &[u8] = br#"{"raw":""#;
 const JSON_END: &[u8] = br#""}"#;
 
 /// The content of a request.
-pub(super) struct Content {
+pub(super) struct WithheldContent {
     /// In bytes.
     length: usize,
     body: Body,
@@ -45,7 +45,7 @@ pub(super) enum Unanswered {
     Broken(reqwest::Error),
 }
 
-impl Content {
+impl WithheldContent {
     /// The message as it is.
     pub(super) fn plain(message: &Message) -> Self {
         Self::over(message.size(), message.shared_chunks())
@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
 
-    fn collected(content: Content) -> Vec<u8> {
+    fn collected(content: WithheldContent) -> Vec<u8> {
         content.last.permission.send(()).unwrap();
         let read = async { content.body.collect().await.unwrap().to_bytes() };
         let bytes = read.now_or_never().unwrap();
@@ -192,12 +192,12 @@ mod tests {
             let whole = pieces.concat();
             let message = Message::from_pieces(pieces.into_iter().map(Bytes::from).collect());
             let json: serde_json::Value =
-                serde_json::from_slice(&collected(Content::json(&message))).unwrap();
+                serde_json::from_slice(&collected(WithheldContent::json(&message))).unwrap();
             prop_assert_eq!(URL_SAFE.decode(json["raw"].as_str().unwrap()).unwrap(), &whole[..]);
             if !whole.is_empty() {
                 let text = URL_SAFE.encode(&whole);
-                prop_assert_eq!(collected(Content::text(text.clone())), text.into_bytes());
-                prop_assert_eq!(collected(Content::plain(&message)), whole);
+                prop_assert_eq!(collected(WithheldContent::text(text.clone())), text.into_bytes());
+                prop_assert_eq!(collected(WithheldContent::plain(&message)), whole);
             }
         }
     }
@@ -221,7 +221,7 @@ mod tests {
     /// Sends a letter to a server that reads until the end of it or of the connection; answers what came there,
     /// and how the request ended.
     async fn exchange(
-        content: Content,
+        content: WithheldContent,
         answer: Result<(), String>,
         is_early: bool,
     ) -> (String, Result<u16, Unanswered>, usize) {
@@ -267,9 +267,9 @@ mod tests {
         )
     }
 
-    fn letter() -> Content {
+    fn letter() -> WithheldContent {
         let pieces = LETTER.as_bytes().chunks(14).map(Bytes::from_static);
-        Content::plain(&Message::from_pieces(pieces.collect()))
+        WithheldContent::plain(&Message::from_pieces(pieces.collect()))
     }
 
     #[tokio::test]
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(times, 1);
 
         // Nothing is whole that has one piece only, either.
-        let one = || Content::text(LETTER.to_owned());
+        let one = || WithheldContent::text(LETTER.to_owned());
         let (got, sent, _) = exchange(one(), Err("not now".to_owned()), false).await;
         assert!(matches!(sent, Err(Unanswered::Withheld(_))), "{sent:?}");
         assert!(got.len() < LETTER.len(), "{got:?}");

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::config::PayprovSettings;
-use crate::providers::answer::{Answer, no_answer, one_line};
+use crate::providers::answer::{ProviderResponse, no_answer, one_line};
 use crate::providers::tls::{self, ClientTlsError};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::web_address::names_loopback;
@@ -244,7 +244,7 @@ impl PayprovClient {
             .and_then(|value| value.to_str().ok())
             .map(|value| value == "true");
         let now: DateTime<Utc> = self.clock.now();
-        let answer = Answer::read(response, MAXIMUM_ANSWER, now).await;
+        let answer = ProviderResponse::read(response, MAXIMUM_ANSWER, now).await;
         if (200..300).contains(&answer.status) {
             if answer.body.is_null() {
                 // It broke off: what was done is told under the same key.
@@ -261,7 +261,7 @@ impl PayprovClient {
 }
 
 /// What an answer that is no success means.
-fn refusal(answer: Answer, should_retry: Option<bool>) -> PayprovError {
+fn refusal(answer: ProviderResponse, should_retry: Option<bool>) -> PayprovError {
     let ErrorAnswer { error } = serde_json::from_value(answer.body).unwrap_or_default();
     let code = error.code.clone().unwrap_or_default();
     let is_passing = match answer.status {
@@ -291,7 +291,7 @@ pub(in crate::providers) fn error_on(
     body: serde_json::Value,
     should_retry: Option<bool>,
 ) -> PayprovError {
-    let answer = Answer {
+    let answer = ProviderResponse {
         status,
         retry_after: None,
         body,
@@ -306,7 +306,7 @@ mod tests {
 
     fn refused(status: u16, body: Value, should_retry: Option<bool>) -> PayprovError {
         let retry_after = Some(Duration::from_secs(7));
-        let answer = Answer {
+        let answer = ProviderResponse {
             status,
             retry_after,
             body,

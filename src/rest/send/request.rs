@@ -93,7 +93,7 @@ pub(super) struct AttachmentRequest {
     /// Its bytes in base64: the standard alphabet with padding. Line ends are taken too.
     #[schema(value_type = String, required, pattern = r"^[A-Za-z0-9+/=\r\n]*$", content_encoding = "base64", example = "SGVsbG8=")]
     #[serde(default)]
-    pub(super) content: Field<Content>,
+    pub(super) content: Field<Base64Content>,
     /// Makes it an inline part, which `html` refers to as `cid:` and this value. Without angle brackets; each may be
     /// used once.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 255, pattern = r"^[A-Za-z0-9.@!#$%&'*+/=?^_`{|}~-]*$", example = "logo")]
@@ -112,9 +112,9 @@ impl Kind for AttachmentRequest {
 /// A file's bytes, decoded while the body is read, so that its text isn't kept; `None` when the text is no
 /// base64.
 #[derive(Debug, Default)]
-pub(super) struct Content(pub(super) Option<Vec<u8>>);
+pub(super) struct Base64Content(pub(super) Option<Vec<u8>>);
 
-impl Kind for Content {
+impl Kind for Base64Content {
     const WANTED: &'static str = "must be a string of base64";
 
     fn from_text(text: &str) -> Option<Self> {

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 
 use super::super::field::{Field, List, Texts};
 use super::super::problem::{FieldError, Problem};
-use super::request::{AttachmentRequest, Content, SendRequest};
+use super::request::{AttachmentRequest, Base64Content, SendRequest};
 use crate::accounts::SendingApp;
 use crate::compose::{
     Attachment, ContentId, CustomHeader, Fields, Filename, MOST_ATTACHMENTS, MOST_HEADERS,
@@ -244,7 +244,7 @@ fn attachment(place: &str, request: AttachmentRequest, errors: &mut Errors) -> O
     let media_type =
         media_type.and_then(|text| checked(field("content_type"), MediaType::parse(&text), errors));
     let content = request.content.required(field("content"), errors);
-    let content = content.and_then(|Content(decoded)| {
+    let content = content.and_then(|Base64Content(decoded)| {
         let decoded = decoded.ok_or("must be base64: the standard alphabet with padding");
         checked(field("content"), decoded, errors)
     });

@@ -34,7 +34,7 @@ pub struct Due {
 
 /// What became of a notice for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum NoticeOutcome {
     /// The relay has it.
     Sent,
     /// There is no relay.
@@ -45,7 +45,7 @@ pub enum Outcome {
     Unknown,
 }
 
-impl Outcome {
+impl NoticeOutcome {
     /// The word that it is stored under.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -140,10 +140,10 @@ pub async fn postpone(
 pub async fn settle(
     connection: &mut PgConnection,
     due: &Due,
-    outcome: Outcome,
+    outcome: NoticeOutcome,
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
-    let sent_at = (outcome == Outcome::Sent).then_some(now);
+    let sent_at = (outcome == NoticeOutcome::Sent).then_some(now);
     sqlx::query!(
         "UPDATE billing_notices SET due_at = NULL, lease_until = NULL, outcome = $3, sent_at = $4
          WHERE id = $1 AND due_at = $2",

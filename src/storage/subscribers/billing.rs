@@ -8,7 +8,7 @@ use mailgate_types::subscription::SubscriptionStatus;
 
 /// A subscriber as the payment provider and we know it.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct BillingAccount {
     /// The subscriber.
     pub subscriber: SubscriberId,
     /// Display name.
@@ -56,7 +56,7 @@ struct Row {
     payprov_applied_look: i64,
 }
 
-impl From<Row> for Account {
+impl From<Row> for BillingAccount {
     fn from(row: Row) -> Self {
         Self {
             subscriber: SubscriberId(row.id),
@@ -83,7 +83,7 @@ impl From<Row> for Account {
 pub async fn find(
     connection: &mut PgConnection,
     id: SubscriberId,
-) -> Result<Option<Account>, sqlx::Error> {
+) -> Result<Option<BillingAccount>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, payprov_customer_id, subscription_status,
@@ -95,14 +95,14 @@ pub async fn find(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Account::from))
+    Ok(row.map(BillingAccount::from))
 }
 
 /// The same, locked until the transaction ends.
 pub async fn lock(
     connection: &mut PgConnection,
     id: SubscriberId,
-) -> Result<Option<Account>, sqlx::Error> {
+) -> Result<Option<BillingAccount>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, payprov_customer_id, subscription_status,
@@ -114,14 +114,14 @@ pub async fn lock(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Account::from))
+    Ok(row.map(BillingAccount::from))
 }
 
 /// Begins a look at the provider: the account as it is, with the look's own number.
 pub async fn begin_look(
     connection: &mut PgConnection,
     id: SubscriberId,
-) -> Result<Option<Account>, sqlx::Error> {
+) -> Result<Option<BillingAccount>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
         "UPDATE subscribers SET payprov_look = payprov_look + 1 WHERE id = $1
@@ -133,7 +133,7 @@ pub async fn begin_look(
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(Account::from))
+    Ok(row.map(BillingAccount::from))
 }
 
 /// The subscriber of a customer of the provider's.
@@ -171,7 +171,7 @@ pub async fn set_customer(
 /// Stores what a look has seen, with its number and the moment of the next one.
 pub async fn store(
     connection: &mut PgConnection,
-    account: &Account,
+    account: &BillingAccount,
     next_look: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(

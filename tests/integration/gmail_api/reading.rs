@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, NewMail, ReadError};
-use mailgate::providers::mail::transport::Account;
+use mailgate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::plugin::Plugin;
@@ -45,8 +45,8 @@ fn reader(stand_in: &GmailStandIn) -> Arc<dyn MailReader> {
     Arc::clone(providers.get(Plugin::B).unwrap().reader.as_ref().unwrap())
 }
 
-fn account() -> Account {
-    Account {
+fn account() -> MailboxAccess {
+    MailboxAccess {
         credential: CredentialId::at(Utc::now()),
         address: ADDRESS.to_owned(),
         generation: 1,

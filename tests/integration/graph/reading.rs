@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, ReadError};
-use mailgate::providers::mail::transport::Account;
+use mailgate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::plugin::Plugin;
@@ -41,8 +41,8 @@ fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
     Arc::clone(providers.get(Plugin::B).unwrap().reader.as_ref().unwrap())
 }
 
-fn account(stand_in: &GraphStandIn) -> Account {
-    Account {
+fn account(stand_in: &GraphStandIn) -> MailboxAccess {
+    MailboxAccess {
         credential: CredentialId::at(Utc::now()),
         address: ADDRESS.to_owned(),
         generation: 1,

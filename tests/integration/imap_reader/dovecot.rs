@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, TimeDelta, Utc};
 use mailgate::providers::mail::reader::{MailReader, NewMail};
 use mailgate::providers::mail::received::Received;
-use mailgate::providers::mail::transport::Account;
+use mailgate::providers::mail::transport::MailboxAccess;
 
 use super::{ADA, account, failure, reader};
 use crate::peers::Provider;
 
 const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
 
-async fn start() -> (Provider, Arc<dyn MailReader>, Account) {
+async fn start() -> (Provider, Arc<dyn MailReader>, MailboxAccess) {
     let provider = Provider::start(REDIRECT_URI).await;
     let reader = reader(provider.imaps_port, &provider.ca_file, 30, &[]);
     let account = account(&provider.grant(ADA).await.access_token);

@@ -18,7 +18,7 @@ use subtle::ConstantTimeEq;
 
 use super::PaymentProvider;
 use super::faults::{FaultKind, held_back};
-use super::ledger::{API_VERSION, Answer, Ledger, new_id};
+use super::ledger::{API_VERSION, Ledger, StoredResponse, new_id};
 use super::objects::EventRequest;
 use super::parameters::Parameters;
 use super::refusal::Refusal;
@@ -168,7 +168,7 @@ impl Request<'_> {
         if let Some(key) = self.key
             && (status.is_success() || status == StatusCode::PAYMENT_REQUIRED)
         {
-            let answer = Answer {
+            let answer = StoredResponse {
                 at: now,
                 fingerprint,
                 status: status.as_u16(),

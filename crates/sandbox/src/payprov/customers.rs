@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::ledger::{Ledger, new_id};
-use super::lifecycle::Outcome;
+use super::lifecycle::PaymentOutcome;
 use super::objects::{CardDetails, Customer, InvoiceSettings, PaymentMethod};
 use super::parameters::Parameters;
 use super::refusal::Refusal;
@@ -51,11 +51,11 @@ impl PaymentMethod {
     }
 
     /// What comes of asking it for money.
-    pub(super) fn pays(&self) -> Outcome {
+    pub(super) fn pays(&self) -> PaymentOutcome {
         match self.card.last4.as_str() {
-            "0341" => Outcome::Declined("card_declined"),
-            "3184" => Outcome::ActionRequired,
-            _ => Outcome::Paid,
+            "0341" => PaymentOutcome::Declined("card_declined"),
+            "3184" => PaymentOutcome::ActionRequired,
+            _ => PaymentOutcome::Paid,
         }
     }
 }

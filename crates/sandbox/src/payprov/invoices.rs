@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::ledger::Ledger;
-use super::lifecycle::Outcome;
+use super::lifecycle::PaymentOutcome;
 use super::objects::InvoiceStatus;
 use super::parameters::Parameters;
 use super::refusal::Refusal;
@@ -78,11 +78,11 @@ impl Ledger {
                 text,
             ));
         }
-        let outcome = out_of_band.then_some(Outcome::Paid);
+        let outcome = out_of_band.then_some(PaymentOutcome::Paid);
         match self.attempt(id, method.as_deref(), outcome, now) {
-            Outcome::Paid => Ok(json!(self.invoice(id)?)),
-            Outcome::Declined(code) => Err(Refusal::card(code, "Your card was declined.")),
-            Outcome::ActionRequired => Err(Refusal::card(
+            PaymentOutcome::Paid => Ok(json!(self.invoice(id)?)),
+            PaymentOutcome::Declined(code) => Err(Refusal::card(code, "Your card was declined.")),
+            PaymentOutcome::ActionRequired => Err(Refusal::card(
                 "invoice_payment_intent_requires_action",
                 "This payment requires additional user action before it can be completed successfully.",
             )),

@@ -44,7 +44,7 @@ pub(super) struct Ledger {
     pub(super) waiting: VecDeque<String>,
     /// Subscriptions whose owners were told that the trial will end.
     pub(super) reminded: BTreeSet<String>,
-    pub(super) answers: BTreeMap<String, Answer>,
+    pub(super) answers: BTreeMap<String, StoredResponse>,
     pub(super) invoices_made: u64,
     /// Where its pages are, without a slash at the end.
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub(super) struct Ledger {
 
 /// What was answered to a request with an idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct StoredResponse {
     pub(super) at: i64,
     pub(super) fingerprint: String,
     pub(super) status: u16,

@@ -23,7 +23,7 @@ const STEPS: usize = 200;
 
 /// What a payment comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum PaymentOutcome {
     /// The money comes.
     Paid,
     /// It does not, and the bank says so with this code.
@@ -163,7 +163,7 @@ impl Ledger {
 
     /// Ends a trial. `outcome` stands for a card that pays or doesn't; else it goes as the settings and the
     /// card have it.
-    pub(super) fn end_trial(&mut self, id: &str, outcome: Option<Outcome>, at: i64) {
+    pub(super) fn end_trial(&mut self, id: &str, outcome: Option<PaymentOutcome>, at: i64) {
         let Some(subscription) = self.subscriptions.get(id) else {
             return;
         };
@@ -197,7 +197,7 @@ impl Ledger {
     }
 
     /// Begins the next period and asks for its money.
-    pub(super) fn renew(&mut self, id: &str, outcome: Option<Outcome>, at: i64) {
+    pub(super) fn renew(&mut self, id: &str, outcome: Option<PaymentOutcome>, at: i64) {
         self.change_subscription(id, at, |subscription| {
             subscription.set_period(at, month_after(at));
         });
@@ -233,9 +233,9 @@ impl Ledger {
         &mut self,
         subscription: &str,
         reason: &str,
-        outcome: Option<Outcome>,
+        outcome: Option<PaymentOutcome>,
         at: i64,
-    ) -> Option<Outcome> {
+    ) -> Option<PaymentOutcome> {
         let invoice = self.make_invoice(subscription, reason, at)?;
         Some(self.attempt(&invoice, None, outcome, at))
     }
@@ -297,19 +297,19 @@ impl Ledger {
         &mut self,
         invoice: &str,
         method: Option<&str>,
-        outcome: Option<Outcome>,
+        outcome: Option<PaymentOutcome>,
         at: i64,
-    ) -> Outcome {
+    ) -> PaymentOutcome {
         let Some(found) = self.invoices.get(invoice) else {
-            return Outcome::Declined("resource_missing");
+            return PaymentOutcome::Declined("resource_missing");
         };
         let card = method
             .and_then(|id| self.payment_methods.get(id))
             .or_else(|| self.payment_method_for(&found.subscription));
         let outcome = match (outcome, card) {
             (Some(outcome), _) => outcome,
-            (None, _) if found.amount_remaining == 0 => Outcome::Paid,
-            (None, None) => Outcome::Declined("missing_payment_method"),
+            (None, _) if found.amount_remaining == 0 => PaymentOutcome::Paid,
+            (None, None) => PaymentOutcome::Declined("missing_payment_method"),
             (None, Some(card)) => card.pays(),
         };
         if let Some(invoice) = self.invoices.get_mut(invoice) {
@@ -317,9 +317,11 @@ impl Ledger {
             invoice.attempted = true;
         }
         match outcome {
-            Outcome::Paid => self.settle(invoice, at),
-            Outcome::Declined(_) => self.payment_failed(invoice, "invoice.payment_failed", at),
-            Outcome::ActionRequired => {
+            PaymentOutcome::Paid => self.settle(invoice, at),
+            PaymentOutcome::Declined(_) => {
+                self.payment_failed(invoice, "invoice.payment_failed", at)
+            }
+            PaymentOutcome::ActionRequired => {
                 self.payment_failed(invoice, "invoice.payment_action_required", at);
             }
         }

@@ -19,7 +19,7 @@ use super::PaymentProvider;
 use super::delivery::{DeliveryError, DeliveryMode};
 use super::faults::Fault;
 use super::ledger::Ledger;
-use super::lifecycle::Outcome;
+use super::lifecycle::PaymentOutcome;
 use super::objects::{InvoiceStatus, Status};
 
 /// What somebody lets happen to a subscription.
@@ -68,11 +68,11 @@ impl Action {
         }
     }
 
-    const fn outcome(self) -> Option<Outcome> {
+    const fn outcome(self) -> Option<PaymentOutcome> {
         match self {
-            Self::PaymentSucceeds => Some(Outcome::Paid),
-            Self::PaymentFails => Some(Outcome::Declined("card_declined")),
-            Self::PaymentNeedsAction => Some(Outcome::ActionRequired),
+            Self::PaymentSucceeds => Some(PaymentOutcome::Paid),
+            Self::PaymentFails => Some(PaymentOutcome::Declined("card_declined")),
+            Self::PaymentNeedsAction => Some(PaymentOutcome::ActionRequired),
             _ => None,
         }
     }
@@ -131,7 +131,7 @@ impl Ledger {
             .map(|invoice| invoice.id.clone())
             .collect();
         for invoice in open {
-            self.attempt(&invoice, None, Some(Outcome::Paid), now);
+            self.attempt(&invoice, None, Some(PaymentOutcome::Paid), now);
         }
     }
 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::ledger::{Ledger, new_id};
-use super::lifecycle::{Outcome, month_after};
+use super::lifecycle::{PaymentOutcome, month_after};
 use super::objects::{
     EndBehavior, Item, Metadata, MissingPaymentMethod, Price, Recurring, Status, Subscription,
     TrialSettings,
@@ -202,9 +202,9 @@ impl Ledger {
             .or(customer.invoice_settings.default_payment_method.as_ref())
             .and_then(|id| self.payment_methods.get(id));
         match method.map(super::objects::PaymentMethod::pays) {
-            Some(Outcome::Paid) => Ok(()),
+            Some(PaymentOutcome::Paid) => Ok(()),
             _ if subscription.amount() == 0 => Ok(()),
-            Some(Outcome::ActionRequired) => Err(Refusal::card(
+            Some(PaymentOutcome::ActionRequired) => Err(Refusal::card(
                 "subscription_payment_intent_requires_action",
                 "Payment for this subscription requires additional user action before it can be completed successfully.",
             )),

@@ -34,7 +34,7 @@ const SOCKET_PATH_MAX: usize = 103;
 
 /// The account that runs the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Account {
+pub(super) enum ServerUser {
     /// This process's own; it isn't root.
     Own,
     /// We are root, whom Postgres refuses: another user's ids.
@@ -46,7 +46,7 @@ pub(super) enum Account {
     },
 }
 
-impl fmt::Display for Account {
+impl fmt::Display for ServerUser {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Own => formatter.write_str("this user"),
@@ -55,7 +55,7 @@ impl fmt::Display for Account {
     }
 }
 
-impl Account {
+impl ServerUser {
     /// Our own account, or as root `postgres`, else `nobody`.
     pub(super) fn choose() -> Result<Self, PostgresError> {
         let id = Path::new("id");
@@ -126,7 +126,7 @@ impl Account {
 }
 
 /// The ids of `name` in the text of a passwd(5) file.
-fn user(users: &str, name: &str) -> Option<Account> {
+fn user(users: &str, name: &str) -> Option<ServerUser> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
         if fields.next() != Some(name) {
@@ -134,7 +134,7 @@ fn user(users: &str, name: &str) -> Option<Account> {
         }
         let uid = fields.nth(1)?.parse().ok()?;
         let gid = fields.next()?.parse().ok()?;
-        (uid != 0).then(|| Account::Other {
+        (uid != 0).then(|| ServerUser::Other {
             name: name.to_owned(),
             uid,
             gid,
@@ -145,7 +145,7 @@ fn user(users: &str, name: &str) -> Option<Account> {
 /// An opened home, locked for this process until it is dropped.
 #[derive(Debug)]
 pub(super) struct Home {
-    pub(super) account: Account,
+    pub(super) account: ServerUser,
     directory: PathBuf,
     path: PathBuf,
     _lock: File,
@@ -158,7 +158,7 @@ impl Home {
         let directory =
             fs::canonicalize(directory).map_err(PostgresError::io("resolve", directory))?;
         let lock = lock(&directory)?;
-        let account = Account::choose()?;
+        let account = ServerUser::choose()?;
         let path = locate(&directory, &account, durability)?;
         let account = account.owning(&path.join("cluster"));
         let home = Self {
@@ -284,7 +284,7 @@ fn lock(directory: &Path) -> Result<File, PostgresError> {
 /// The home's path: `directory/postgres`, what that links to, or a new place that it is made to link to.
 fn locate(
     directory: &Path,
-    account: &Account,
+    account: &ServerUser,
     durability: Durability,
 ) -> Result<PathBuf, PostgresError> {
     let inside = directory.join("postgres");
@@ -346,7 +346,7 @@ mod tests {
             "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65533:nobody:/:/bin/false\nbroken:x\n";
         assert_eq!(
             user(users, "nobody"),
-            Some(Account::Other {
+            Some(ServerUser::Other {
                 name: "nobody".to_owned(),
                 uid: 65534,
                 gid: 65533

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::PostgresError;
-use super::home::Account;
+use super::home::ServerUser;
 
 /// Where Debian and its family put each major version.
 const VERSIONED: &str = "/usr/lib/postgresql";
@@ -21,7 +21,7 @@ pub(super) struct Programs {
 impl Programs {
     /// Finds the programs: `$PG_BINDIR` alone when set, else the highest version of the machine, else
     /// PATH. `made_by`, the version of an existing cluster, goes before a higher one.
-    pub(super) fn find(account: &Account, made_by: Option<&str>) -> Result<Self, PostgresError> {
+    pub(super) fn find(account: &ServerUser, made_by: Option<&str>) -> Result<Self, PostgresError> {
         let candidates = match std::env::var_os("PG_BINDIR").filter(|value| !value.is_empty()) {
             Some(directory) => vec![PathBuf::from(directory)],
             None => candidates(Path::new(VERSIONED), std::env::var_os("PATH")),
@@ -74,7 +74,7 @@ fn holds_programs(directory: &Path) -> bool {
 }
 
 /// Runs `postgres --version` as the server's account, which shows as well that it may run it.
-fn version(directory: &Path, account: &Account) -> Result<String, PostgresError> {
+fn version(directory: &Path, account: &ServerUser) -> Result<String, PostgresError> {
     let unusable = |reason: String| PostgresError::ProgramsUnusable {
         directory: directory.to_owned(),
         account: account.to_string(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
-use super::home::{Account, Home};
+use super::home::{Home, ServerUser};
 use super::programs::Programs;
 use super::{Durability, PostgresError};
 
@@ -309,12 +309,12 @@ fn runs_postgres(stat: &str) -> bool {
 
 /// `program` as `account`, with a clean environment, its own process group (Ctrl-C is ours to handle), and
 /// `death_signal` sent to it when this thread ends.
-fn supervised(account: &Account, death_signal: &str, program: &Path) -> Command {
+fn supervised(account: &ServerUser, death_signal: &str, program: &Path) -> Command {
     let mut command;
     if let Some(setpriv) = setpriv() {
         command = Command::new(setpriv);
         // A change of user clears the death signal: setpriv sets it after the change.
-        if let Account::Other { uid, gid, .. } = account {
+        if let ServerUser::Other { uid, gid, .. } = account {
             command
                 .args(["--reuid", &uid.to_string(), "--regid", &gid.to_string()])
                 .arg("--clear-groups");

@@ -14,7 +14,7 @@ use super::in_hand::Request;
 const PIECE: usize = 16 * 1024;
 
 /// The body of the answer to a request in hand.
-pub(super) struct Answer {
+pub(super) struct TrackedBody {
     body: Body,
     /// What is left of the body's last frame.
     rest: Bytes,
@@ -39,7 +39,7 @@ impl Drop for Piece {
     }
 }
 
-impl Answer {
+impl TrackedBody {
     pub(super) fn new(body: Body, request: Request) -> Self {
         request.moved();
         Self {
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

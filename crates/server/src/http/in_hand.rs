@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::stranger::Stranger;
-use mailgate_types::connection_limits::Place;
+use mailgate_types::connection_limits::ConnectionPermit;
 
 /// The requests of a connection.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ pub(super) struct Request {
     in_hand: Arc<InHand>,
     number: u64,
     /// The place of a client behind a proxy.
-    place: Option<Place>,
+    place: Option<ConnectionPermit>,
     /// What is held for a client that has not authenticated.
     stranger: Option<Stranger>,
 }
@@ -95,7 +95,7 @@ impl InHand {
 
 impl Request {
     /// It has this place until its end.
-    pub(super) fn keep_place(&mut self, place: Place) {
+    pub(super) fn keep_place(&mut self, place: ConnectionPermit) {
         self.place = Some(place);
     }
 

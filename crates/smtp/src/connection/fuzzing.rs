@@ -2,6 +2,11 @@
 //! DATA and by BDAT, in any chunks and packets, in lock-step and pipelined. What is answered with 250 is
 //! what was sent, to the octet; where bare line feeds are normalized, but for those.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "targets panic where an invariant breaks"
+)]
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -52,7 +52,7 @@ pub enum Progress {
 
 /// The octets kept of a message, once, and what speaks against them.
 #[derive(Debug)]
-struct Content {
+struct KeptContent {
     octets: Vec<u8>,
     /// Octets that came, kept or not.
     length: usize,
@@ -61,7 +61,7 @@ struct Content {
     malformed: bool,
 }
 
-impl Content {
+impl KeptContent {
     fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         let mut octets = Vec::new();
         let declared = declared.map_or(0, |size| usize::try_from(size).unwrap_or(limit));
@@ -136,7 +136,7 @@ impl Content {
 
 /// Where in a line the next octet stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     LineStart,
     /// Behind a dot that began the line and is not kept.
     Dot,
@@ -154,8 +154,8 @@ enum Place {
 /// Receives what follows a DATA command, up to `CRLF . CRLF` and nothing else.
 #[derive(Debug)]
 pub struct DataReceiver {
-    content: Content,
-    place: Place,
+    content: KeptContent,
+    place: LinePosition,
     /// Octets yet to be taken before the input counts as endless.
     patience: usize,
 }
@@ -165,9 +165,9 @@ impl DataReceiver {
     #[must_use]
     pub fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         Self {
-            content: Content::new(limit, declared, bare_newline),
+            content: KeptContent::new(limit, declared, bare_newline),
             // The CRLF of the DATA command counts as the one before the dot.
-            place: Place::LineStart,
+            place: LinePosition::LineStart,
             patience: patience(limit),
         }
     }
@@ -206,50 +206,56 @@ impl DataReceiver {
         let mut unkept = 0;
         while let Some(&byte) = bytes.get(position) {
             match (self.place, byte) {
-                (Place::LineStart, b'.') => {
+                (LinePosition::LineStart, b'.') => {
                     self.content.push(&bytes[unkept..position]);
                     position += 1;
                     unkept = position;
-                    self.place = Place::Dot;
+                    self.place = LinePosition::Dot;
                 }
-                (Place::Dot, b'\r') => {
+                (LinePosition::Dot, b'\r') => {
                     position += 1;
                     unkept = position;
-                    self.place = Place::DotCr;
+                    self.place = LinePosition::DotCr;
                 }
-                (Place::DotCr, b'\n') => return (position + 1, true),
-                (Place::Cr, b'\n') => {
+                (LinePosition::DotCr, b'\n') => return (position + 1, true),
+                (LinePosition::Cr, b'\n') => {
                     position += 1;
-                    self.place = Place::LineStart;
+                    self.place = LinePosition::LineStart;
                 }
-                (Place::DotCr | Place::Cr, _) => {
+                (LinePosition::DotCr | LinePosition::Cr, _) => {
                     self.content.refuse_malformed();
-                    self.place = Place::Inside;
+                    self.place = LinePosition::Inside;
                 }
-                (Place::BareLineStart, b'.') => {
+                (LinePosition::BareLineStart, b'.') => {
                     self.content.push(&bytes[unkept..position]);
                     position += 1;
                     unkept = position;
-                    self.place = Place::BareDot;
+                    self.place = LinePosition::BareDot;
                 }
-                (Place::BareDot, b'.') => self.place = Place::Inside,
-                (Place::BareDot, _) => {
+                (LinePosition::BareDot, b'.') => self.place = LinePosition::Inside,
+                (LinePosition::BareDot, _) => {
                     self.content.push(b".");
-                    self.place = Place::Inside;
+                    self.place = LinePosition::Inside;
                 }
-                (Place::LineStart | Place::Dot | Place::Inside | Place::BareLineStart, _) => {
+                (
+                    LinePosition::LineStart
+                    | LinePosition::Dot
+                    | LinePosition::Inside
+                    | LinePosition::BareLineStart,
+                    _,
+                ) => {
                     let found = memchr::memchr3(b'\r', b'\n', 0, &bytes[position..]);
                     let end = found.map_or(bytes.len(), |offset| position + offset);
                     self.place = match bytes.get(end) {
-                        None => Place::Inside,
-                        Some(b'\r') => Place::Cr,
+                        None => LinePosition::Inside,
+                        Some(b'\r') => LinePosition::Cr,
                         Some(b'\n') if self.content.push_bare_newline(&bytes[unkept..end]) => {
                             unkept = end + 1;
-                            Place::BareLineStart
+                            LinePosition::BareLineStart
                         }
                         Some(_) => {
                             self.content.refuse_malformed();
-                            Place::Inside
+                            LinePosition::Inside
                         }
                     };
                     position = (end + 1).min(bytes.len());
@@ -270,7 +276,7 @@ impl DataReceiver {
 /// Assembles the chunks of BDAT commands. Dots mean nothing in them.
 #[derive(Debug)]
 pub struct ChunkReceiver {
-    content: Content,
+    content: KeptContent,
     after_cr: bool,
     patience: usize,
 }
@@ -280,7 +286,7 @@ impl ChunkReceiver {
     #[must_use]
     pub fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         Self {
-            content: Content::new(limit, declared, bare_newline),
+            content: KeptContent::new(limit, declared, bare_newline),
             after_cr: false,
             patience: patience(limit),
         }

@@ -1,5 +1,10 @@
 //! Fuzz targets of the protocol's pieces: any split of the input gives the same.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "targets panic where an invariant breaks"
+)]
+
 use bytes::BytesMut;
 
 use super::command::Command;

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::{GmailApi, MARK, MAXIMUM_ANSWER, verdict};
-use crate::providers::answer::{Answer, no_answer};
+use crate::providers::answer::{ProviderResponse, no_answer};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::{self, HEADERS, Received};
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 
 /// Scopes that let us search and read; `gmail.metadata` doesn't let us search.
 const SCOPES: [&str; 3] = [
@@ -122,7 +122,7 @@ impl GmailApi {
     /// One answer; `None` where Gmail says that there is no such thing.
     async fn get<T: DeserializeOwned>(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Option<T>, ReadError> {
@@ -134,7 +134,7 @@ impl GmailApi {
             .await
             .map_err(|error| ReadError::unavailable(no_answer(error)))?;
         let now = self.clock.now();
-        let answer = Answer::read(response, MAXIMUM_ANSWER, now).await;
+        let answer = ProviderResponse::read(response, MAXIMUM_ANSWER, now).await;
         match answer.status {
             200 => serde_json::from_value(answer.body)
                 .map(Some)
@@ -145,7 +145,11 @@ impl GmailApi {
     }
 
     /// The Message-ID that Gmail gave a message that was sent. What can't be read changes nothing about that.
-    pub(super) async fn given_message_id(&self, account: &Account, id: &str) -> Option<String> {
+    pub(super) async fn given_message_id(
+        &self,
+        account: &MailboxAccess,
+        id: &str,
+    ) -> Option<String> {
         let query = [("format", "metadata"), ("metadataHeaders", "Message-ID")];
         match self.metadata(account, id, &query).await {
             Ok(message) => message?.header("Message-ID").map(str::to_owned),
@@ -158,7 +162,7 @@ impl GmailApi {
 
     async fn metadata(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         id: &str,
         query: &[(&str, &str)],
     ) -> Result<Option<Metadata>, ReadError> {
@@ -169,7 +173,7 @@ impl GmailApi {
     /// By its Message-ID, or by the header that keeps it where Gmail has given it another.
     async fn is_among_the_sent(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         message_id: &str,
     ) -> Result<bool, ReadError> {
         let id = message_id
@@ -181,7 +185,11 @@ impl GmailApi {
     }
 
     /// Whether one of the messages sent lately bears our mark with this Message-ID.
-    async fn is_marked(&self, account: &Account, message_id: &str) -> Result<bool, ReadError> {
+    async fn is_marked(
+        &self,
+        account: &MailboxAccess,
+        message_id: &str,
+    ) -> Result<bool, ReadError> {
         let since = self.clock.now() - SENT_WITHIN;
         let after = format!("after:{}", since.timestamp().max(0));
         let mut next_page: Option<String> = None;
@@ -212,7 +220,7 @@ impl GmailApi {
         Ok(false)
     }
 
-    async fn is_found(&self, account: &Account, id: &str) -> Result<bool, ReadError> {
+    async fn is_found(&self, account: &MailboxAccess, id: &str) -> Result<bool, ReadError> {
         let query = [
             ("q", &*format!("rfc822msgid:{id}")),
             ("labelIds", "SENT"),
@@ -226,7 +234,7 @@ impl GmailApi {
     /// What has come since `cursor`; `None` where Gmail no longer knows that far back.
     async fn since_cursor(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         cursor: &str,
     ) -> Result<Option<NewMail>, ReadError> {
         let mut ids = Vec::new();
@@ -268,7 +276,7 @@ impl GmailApi {
     /// What has come since a point in time: the newest messages, as many as one look fetches.
     async fn since_time(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
         // Asked first: what comes in meanwhile is found twice rather than not at all.
@@ -305,7 +313,11 @@ impl GmailApi {
     }
 
     /// The headers of messages, in order. Those that are gone meanwhile are left out.
-    async fn fetch(&self, account: &Account, ids: Vec<String>) -> Result<Vec<Received>, ReadError> {
+    async fn fetch(
+        &self,
+        account: &MailboxAccess,
+        ids: Vec<String>,
+    ) -> Result<Vec<Received>, ReadError> {
         let mut seen = HashSet::new();
         let ids: Vec<String> = (ids.into_iter())
             .filter(|id| seen.insert(id.clone()))
@@ -337,7 +349,7 @@ impl MailReader for GmailApi {
 
     fn find_sent<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         message_id: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReadError>> {
         self.is_among_the_sent(account, message_id).boxed()
@@ -345,7 +357,7 @@ impl MailReader for GmailApi {
 
     fn new_mail<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::verdict;
 use crate::config::PluginSettings;
-use crate::providers::answer::{Answer, no_answer};
+use crate::providers::answer::{ProviderResponse, no_answer};
 use crate::providers::mail::reader::ReadError;
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::SharedClock;
 
 /// Scopes that let us read the list.
@@ -75,7 +75,7 @@ impl SendAs {
     }
 
     /// The addresses that are verified, of any form and number.
-    pub async fn list(&self, account: &Account) -> Result<Vec<String>, ReadError> {
+    pub async fn list(&self, account: &MailboxAccess) -> Result<Vec<String>, ReadError> {
         let response = self
             .http
             .get(format!("{}{PATH}", self.base))
@@ -86,7 +86,7 @@ impl SendAs {
             .await
             .map_err(|error| ReadError::unavailable(no_answer(error)))?;
         let now = self.clock.now();
-        let answer = Answer::read(response, MAXIMUM_ANSWER, now).await;
+        let answer = ProviderResponse::read(response, MAXIMUM_ANSWER, now).await;
         if answer.status != 200 {
             return Err(verdict::not_read(&answer, now));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::providers::answer::{Answer, one_line, until};
+use crate::providers::answer::{ProviderResponse, one_line, until};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
@@ -50,7 +50,7 @@ enum Meaning {
 }
 
 /// The verdict on a message.
-pub(super) fn sent(answer: &Answer, now: DateTime<Utc>) -> Verdict {
+pub(super) fn sent(answer: &ProviderResponse, now: DateTime<Utc>) -> Verdict {
     if (200..300).contains(&answer.status) {
         return match answer.body["id"].as_str() {
             Some(id) if !id.is_empty() => Verdict::sent(),
@@ -74,18 +74,18 @@ pub(super) fn sent(answer: &Answer, now: DateTime<Utc>) -> Verdict {
 }
 
 /// Whether the sender is what was refused, in the words in which Gmail speaks of headers (`Invalid To header`).
-fn refuses_sender(answer: &Answer) -> bool {
+fn refuses_sender(answer: &ProviderResponse) -> bool {
     let text = message_of(&answer.body).to_ascii_lowercase();
     text.starts_with("invalid from header")
 }
 
 /// Whether it is the operator who has to do something.
-pub(super) fn is_switched_off(answer: &Answer) -> bool {
+pub(super) fn is_switched_off(answer: &ProviderResponse) -> bool {
     answer.status == 403 && reasons_of(&answer.body).any(|reason| SWITCHED_OFF.contains(&reason))
 }
 
 /// Why a mailbox was not read.
-pub(super) fn not_read(answer: &Answer, now: DateTime<Utc>) -> ReadError {
+pub(super) fn not_read(answer: &ProviderResponse, now: DateTime<Utc>) -> ReadError {
     let text = text(answer);
     match meaning(answer, now) {
         Meaning::TokenRefused => ReadError::TokenRefused(text),
@@ -98,7 +98,7 @@ pub(super) fn not_read(answer: &Answer, now: DateTime<Utc>) -> ReadError {
     }
 }
 
-fn meaning(answer: &Answer, now: DateTime<Utc>) -> Meaning {
+fn meaning(answer: &ProviderResponse, now: DateTime<Utc>) -> Meaning {
     let said = |reasons: &[&str]| reasons_of(&answer.body).any(|reason| reasons.contains(&reason));
     let wait = answer
         .retry_after
@@ -155,7 +155,7 @@ fn named_time(message: &str, now: DateTime<Utc>) -> Option<Duration> {
 }
 
 /// One line: `HTTP 403 insufficientPermissions: Request had insufficient authentication scopes.`
-fn text(answer: &Answer) -> String {
+fn text(answer: &ProviderResponse) -> String {
     let (reason, message) = (reasons_of(&answer.body).next(), message_of(&answer.body));
     let mut text = format!("HTTP {}", answer.status);
     for (separator, words) in [(" ", reason.unwrap_or_default()), (": ", message)] {
@@ -192,8 +192,8 @@ mod tests {
             .to_utc()
     }
 
-    fn answer(status: u16, body: Value) -> Answer {
-        Answer {
+    fn answer(status: u16, body: Value) -> ProviderResponse {
+        ProviderResponse {
             status,
             retry_after: None,
             body,
@@ -201,7 +201,7 @@ mod tests {
     }
 
     /// An error as Gmail writes it.
-    fn error(code: u16, reason: &str, message: &str, status: &str) -> Answer {
+    fn error(code: u16, reason: &str, message: &str, status: &str) -> ProviderResponse {
         answer(
             code,
             json!({ "error": {

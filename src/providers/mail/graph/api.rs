@@ -13,7 +13,7 @@ use url::Url;
 use url::form_urlencoded::byte_serialize;
 
 use crate::providers::answer::{self, causes};
-use crate::providers::mail::transport::{Account, Leave};
+use crate::providers::mail::transport::{Leave, MailboxAccess};
 use crate::providers::mail::withheld::{self, Unanswered};
 use mailgate_types::web_address::names_loopback;
 
@@ -29,7 +29,7 @@ const MAXIMUM_ANSWER: usize = 16 * 1024 * 1024;
 
 /// An answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct GraphResponse {
     pub(super) status: u16,
     /// The provider named a time to wait.
     pub(super) retry_after: Option<Duration>,
@@ -37,7 +37,7 @@ pub(super) struct Answer {
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl GraphResponse {
     /// The body, where it is JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -60,7 +60,7 @@ pub(super) enum CallError {
 
 /// What a request carries.
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum GraphContent {
     Nothing,
     /// A MIME message in base64.
     Mime(String),
@@ -135,21 +135,21 @@ impl Api {
     /// A call with the mailbox's token.
     pub(super) async fn call(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         method: Method,
         address: &str,
-        content: Content,
+        content: GraphContent,
         patience: Patience,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GraphResponse, CallError> {
         let has_content = method == Method::POST;
         let request = self.request(account, method, address);
         let request = match content {
             // RFC 9110 §8.6: a method that has a content says so when there is none; message-send requires it,
             // and the HTTP client leaves it out.
-            Content::Nothing if has_content => request.header(CONTENT_LENGTH, 0),
-            Content::Nothing => request,
-            Content::Mime(base64) => request.header(CONTENT_TYPE, MIME).body(base64),
-            Content::Json(value) => request.json(&value),
+            GraphContent::Nothing if has_content => request.header(CONTENT_LENGTH, 0),
+            GraphContent::Nothing => request,
+            GraphContent::Mime(base64) => request.header(CONTENT_TYPE, MIME).body(base64),
+            GraphContent::Json(value) => request.json(&value),
         };
         finish(request, patience).await
     }
@@ -157,18 +157,21 @@ impl Api {
     /// Sends a MIME message in base64, whose last piece leaves once `leave` has been asked.
     pub(super) async fn send_mime(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         address: &str,
         base64: String,
         patience: Patience,
         leave: &dyn Leave,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GraphResponse, CallError> {
         let limit = patience.left();
         let request = self
             .request(account, Method::POST, address)
             .header(CONTENT_TYPE, MIME)
             .timeout(limit);
-        match withheld::Content::text(base64).send(request, leave).await {
+        match withheld::WithheldContent::text(base64)
+            .send(request, leave)
+            .await
+        {
             Ok(response) => Ok(answer_of(response).await),
             Err(Unanswered::Withheld(why)) => Err(CallError::Withheld(why)),
             Err(Unanswered::NotWhole(error)) => {
@@ -178,7 +181,7 @@ impl Api {
         }
     }
 
-    fn request(&self, account: &Account, method: Method, address: &str) -> RequestBuilder {
+    fn request(&self, account: &MailboxAccess, method: Method, address: &str) -> RequestBuilder {
         self.http
             .request(method, address)
             .bearer_auth(account.access_token.expose_secret())
@@ -189,11 +192,11 @@ impl Api {
     /// A look, with a header that says how many entries a page may have.
     pub(super) async fn page(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         address: &str,
         entries: usize,
         patience: Patience,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GraphResponse, CallError> {
         let request = self
             .http
             .get(address)
@@ -213,7 +216,7 @@ impl Api {
         range: String,
         piece: Bytes,
         patience: Patience,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GraphResponse, CallError> {
         let request = self
             .http
             .put(address)
@@ -224,7 +227,7 @@ impl Api {
     }
 }
 
-async fn finish(request: RequestBuilder, patience: Patience) -> Result<Answer, CallError> {
+async fn finish(request: RequestBuilder, patience: Patience) -> Result<GraphResponse, CallError> {
     let limit = patience.left();
     let response = request
         .timeout(limit)
@@ -234,8 +237,8 @@ async fn finish(request: RequestBuilder, patience: Patience) -> Result<Answer, C
     Ok(answer_of(response).await)
 }
 
-async fn answer_of(response: Response) -> Answer {
-    Answer {
+async fn answer_of(response: Response) -> GraphResponse {
+    GraphResponse {
         status: response.status().as_u16(),
         retry_after: retry_after(response.headers()),
         body: read(response).await,

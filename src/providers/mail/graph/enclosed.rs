@@ -52,7 +52,7 @@ struct Open {
 }
 
 /// Where the next line stands.
-enum Place {
+enum Within {
     /// Within a part's headers, which began here.
     Headers(usize),
     /// Within an enclosed message, whose part has these headers, and whose body began here.
@@ -177,13 +177,13 @@ fn kind_word(field: &[u8], words: &[&[u8]]) -> Option<Range<usize>> {
 /// The enclosed messages and the digests, in order. What is within a message is its own.
 fn find(mime: &[u8]) -> Vec<Found> {
     let (mut found, mut open) = (Vec::new(), Vec::<Open>::new());
-    let (mut place, mut position) = (Place::Headers(0), 0);
+    let (mut place, mut position) = (Within::Headers(0), 0);
     while position < mime.len() {
         let rest = &mime[position..];
         let length = memchr::memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
         let line = &rest[..length];
         if let Some((level, is_end)) = delimiter(line, &open) {
-            if let Place::Message { headers, body } = place {
+            if let Within::Message { headers, body } = place {
                 // The line end before the delimiter belongs to it.
                 let before = &mime[..position];
                 let end = before.strip_suffix(b"\r\n").map_or(position, <[u8]>::len);
@@ -192,11 +192,11 @@ fn find(mime: &[u8]) -> Vec<Found> {
             }
             open.truncate(if is_end { level } else { level + 1 });
             place = if is_end {
-                Place::Body
+                Within::Body
             } else {
-                Place::Headers(position + length)
+                Within::Headers(position + length)
             };
-        } else if let Place::Headers(start) = place
+        } else if let Within::Headers(start) = place
             && line.trim_ascii_end().is_empty()
         {
             let headers = start..position + length;
@@ -204,16 +204,16 @@ fn find(mime: &[u8]) -> Vec<Found> {
             let part = parsed(&mime[headers.clone()]);
             if is_message(&part, is_digest) {
                 let body = headers.end;
-                place = Place::Message { headers, body };
+                place = Within::Message { headers, body };
             } else {
                 open.extend(multipart(&part).filter(|_| open.len() < DEEPEST));
                 found.extend(digests(mime, headers).map(Found::Digest));
-                place = Place::Body;
+                place = Within::Body;
             }
         }
         position += length;
     }
-    if let Place::Message { headers, body } = place {
+    if let Within::Message { headers, body } = place {
         let body = body..mime.len();
         found.push(Found::Message { headers, body });
     }

@@ -6,10 +6,10 @@ use reqwest::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::api::{Answer, CallError, Content, Patience, encoded};
+use super::api::{CallError, GraphContent, GraphResponse, Patience, encoded};
 use super::verdict::is_unseen;
 use super::{Graph, Prepared};
-use crate::providers::mail::transport::{Account, Leave};
+use crate::providers::mail::transport::{Leave, MailboxAccess};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use mailgate_types::message::Message;
 
@@ -38,18 +38,24 @@ impl Graph {
     /// time.
     pub(super) async fn send_draft(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         id: &str,
         patience: Patience,
         leave: &dyn Leave,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GraphResponse, CallError> {
         let address = self.api.address(&format!("/messages/{}/send", encoded(id)));
         let mut pauses = UNSEEN.into_iter();
         loop {
             leave.ask().await.map_err(CallError::Withheld)?;
             let answer = self
                 .api
-                .call(account, Method::POST, &address, Content::Nothing, patience)
+                .call(
+                    account,
+                    Method::POST,
+                    &address,
+                    GraphContent::Nothing,
+                    patience,
+                )
                 .await?;
             let pause = if is_unseen(&answer) {
                 pauses.next()
@@ -67,7 +73,7 @@ impl Graph {
     }
 
     /// What lies under a draft's id, where that can be told: the id stays when it is sent.
-    async fn state(&self, account: &Account, id: &str, patience: Patience) -> Option<State> {
+    async fn state(&self, account: &MailboxAccess, id: &str, patience: Patience) -> Option<State> {
         let path = format!("/messages/{}?$select=isDraft", encoded(id));
         let looked = self.look(account, &self.api.address(&path), patience).await;
         let answer = looked.ok().filter(|answer| answer.status == 200)?;
@@ -81,7 +87,7 @@ impl Graph {
     /// Looks what has become of a draft whose sending had no clear answer.
     pub(super) async fn trace(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         prepared: &Prepared,
         message: &Message,
         failure: Failure,
@@ -109,7 +115,12 @@ impl Graph {
     }
 
     /// Whether sent mail has the draft's Message-ID, for a mailbox whose ids did change.
-    async fn is_there(&self, account: &Account, prepared: &Prepared, patience: Patience) -> bool {
+    async fn is_there(
+        &self,
+        account: &MailboxAccess,
+        prepared: &Prepared,
+        patience: Patience,
+    ) -> bool {
         let Some(id) = &prepared.message_id else {
             return false;
         };

@@ -11,12 +11,12 @@ use reqwest::Method;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::api::{Answer, CallError, Content, Patience, encoded};
+use super::api::{CallError, GraphContent, GraphResponse, Patience, encoded};
 use super::verdict::Words;
 use super::{Graph, grants};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::{self, Received};
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 
 /// Messages of one page, and pages of one look.
 const PAGE: usize = 50;
@@ -87,7 +87,7 @@ impl Graph {
     /// Whether a message with this Message-ID, angle brackets included, is among the sent ones.
     pub(super) async fn is_among_sent(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         message_id: &str,
         patience: Patience,
     ) -> Result<bool, ReadError> {
@@ -108,18 +108,24 @@ impl Graph {
     /// A plain GET.
     pub(super) async fn look(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         address: &str,
         patience: Patience,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<GraphResponse, CallError> {
         self.api
-            .call(account, Method::GET, address, Content::Nothing, patience)
+            .call(
+                account,
+                Method::GET,
+                address,
+                GraphContent::Nothing,
+                patience,
+            )
             .await
     }
 
     async fn look_for_new(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         cursor: Option<&str>,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
@@ -187,7 +193,7 @@ impl Graph {
     /// worthless in ways that other addresses can't.
     async fn page(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         address: &str,
         from_cursor: bool,
     ) -> Result<Asked, ReadError> {
@@ -207,7 +213,7 @@ impl Graph {
     /// A change names the headers at times only; those of a message that is gone again are nobody's.
     async fn with_headers(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         entry: Entry,
     ) -> Result<Option<Entry>, ReadError> {
         if entry.internet_message_headers.is_some() || entry.id.is_empty() {
@@ -248,7 +254,7 @@ impl MailReader for Graph {
 
     fn find_sent<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         message_id: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReadError>> {
         self.is_among_sent(account, message_id, self.one_call())
@@ -257,7 +263,7 @@ impl MailReader for Graph {
 
     fn new_mail<'a>(
         &'a self,
-        account: &'a Account,
+        account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
@@ -273,7 +279,7 @@ fn nonsense() -> ReadError {
     ReadError::unavailable("Microsoft Graph's answer can't be understood")
 }
 
-fn refused(answer: &Answer) -> ReadError {
+fn refused(answer: &GraphResponse) -> ReadError {
     let words = Words::read(&answer.body);
     let text = words.tell(answer.status);
     match answer.status {

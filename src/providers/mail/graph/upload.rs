@@ -6,10 +6,10 @@ use reqwest::Method;
 use serde_json::{Map, Value, json};
 
 use super::Graph;
-use super::api::{Content, Patience, encoded};
+use super::api::{GraphContent, Patience, encoded};
 use super::draft::Attachment;
 use super::verdict::{Stage, of_answer, of_broken_call};
-use crate::providers::mail::transport::Account;
+use crate::providers::mail::transport::MailboxAccess;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
 /// Files from this size on go by an upload session.
@@ -22,7 +22,7 @@ impl Graph {
     /// Puts a file into a draft.
     pub(super) async fn attach(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         draft: &str,
         attachment: Attachment,
         patience: Patience,
@@ -38,7 +38,7 @@ impl Graph {
 
     async fn attach_small(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         draft: &str,
         attachment: Attachment,
         patience: Patience,
@@ -54,7 +54,7 @@ impl Graph {
         );
         drop(attachment);
         let path = format!("/messages/{}/attachments", encoded(draft));
-        let content = Content::Json(Value::Object(fields));
+        let content = GraphContent::Json(Value::Object(fields));
         let address = self.api.address(&path);
         let answer = self
             .api
@@ -69,7 +69,7 @@ impl Graph {
 
     async fn attach_large(
         &self,
-        account: &Account,
+        account: &MailboxAccess,
         draft: &str,
         attachment: Attachment,
         patience: Patience,
@@ -81,7 +81,7 @@ impl Graph {
             "/messages/{}/attachments/createUploadSession",
             encoded(draft)
         );
-        let content = Content::Json(json!({ "AttachmentItem": fields }));
+        let content = GraphContent::Json(json!({ "AttachmentItem": fields }));
         let address = self.api.address(&path);
         let answer = self
             .api

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::api::{Answer, CallError};
+use super::api::{CallError, GraphResponse};
 use crate::providers::answer::one_line;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
@@ -75,12 +75,12 @@ impl Words {
 }
 
 /// Whether a draft was not found that was to be sent.
-pub(super) fn is_unseen(answer: &Answer) -> bool {
+pub(super) fn is_unseen(answer: &GraphResponse) -> bool {
     answer.status == 404 && Words::read(&answer.body).says(&["ErrorItemNotFound"])
 }
 
 /// What an answer means that isn't the success of its stage.
-pub(super) fn of_answer(stage: Stage, answer: &Answer) -> Verdict {
+pub(super) fn of_answer(stage: Stage, answer: &GraphResponse) -> Verdict {
     let (status, words) = (answer.status, Words::read(&answer.body));
     let failure = Failure::own(words.tell(status));
     let later = |retry_after| Verdict::Temporary {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn answer(status: u16, code: &str) -> Answer {
+    fn answer(status: u16, code: &str) -> GraphResponse {
         let body = if code.is_empty() {
             Vec::new()
         } else {
@@ -151,7 +151,7 @@ mod tests {
             });
             json!({ "error": error }).to_string().into_bytes()
         };
-        Answer {
+        GraphResponse {
             status,
             retry_after: None,
             body,

@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::{Look, amount, button, customer_name, go_to, missing, moment, page};
 use crate::payprov::PaymentProvider;
 use crate::payprov::ledger::Ledger;
-use crate::payprov::lifecycle::Outcome;
+use crate::payprov::lifecycle::PaymentOutcome;
 use crate::payprov::objects::InvoiceStatus;
 use mailgate_server::page::escaped;
 
@@ -51,7 +51,7 @@ pub(in crate::payprov) async fn pay(
         .change(|ledger, now| {
             let status = ledger.invoices.get(&id)?.status;
             if status == InvoiceStatus::Open {
-                ledger.attempt(&id, None, Some(Outcome::Paid), now);
+                ledger.attempt(&id, None, Some(PaymentOutcome::Paid), now);
             }
             Some(())
         })

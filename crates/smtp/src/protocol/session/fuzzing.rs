@@ -1,5 +1,10 @@
 //! The fuzz target of a session: a client of any kind, whose bytes the network cuts anywhere.
 
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "targets panic where an invariant breaks"
+)]
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::send_as::accepted;
 use super::{HistoryPage, MessagePage, Metadata, Profile, header_block, is_searchable, verdict};
-use crate::providers::answer::Answer;
+use crate::providers::answer::ProviderResponse;
 use crate::providers::answer::fuzzing::{answer, is_told, moment};
 use crate::providers::mail::aliases::fuzzing::check_kept;
 use crate::providers::mail::reader::ReadError;
@@ -54,6 +54,6 @@ pub(crate) fn gmail_answers(data: &[u8]) {
     }
 }
 
-fn read<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+fn read<T: DeserializeOwned>(answer: &ProviderResponse) -> Option<T> {
     serde_json::from_value(answer.body.clone()).ok()
 }

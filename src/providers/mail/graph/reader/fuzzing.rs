@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Entry, Found, Page, header_block, refused};
 use crate::providers::answer::fuzzing::{client, is_told};
-use crate::providers::mail::graph::api::{Answer, Api};
+use crate::providers::mail::graph::api::{Api, GraphResponse};
 use crate::providers::mail::graph::verdict::{Stage, Words, of_answer};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::received::fuzzing::check_block;
@@ -19,7 +19,7 @@ pub(crate) fn graph_answers(data: &[u8]) {
         0 => None,
         seconds => Some(Duration::from_secs(seconds.into())),
     };
-    let answer = Answer {
+    let answer = GraphResponse {
         status,
         retry_after,
         body: input.rest().to_vec(),

@@ -1,0 +1,49 @@
+//! What waits in the database, for the metrics.
+
+use sqlx::PgPool;
+
+use crate::storage::spool::usage::{self, Usage};
+use crate::storage::waiting::Waiting;
+use crate::storage::{
+    billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
+};
+
+/// What waits in the database.
+#[derive(Debug)]
+pub struct Queues {
+    /// Messages.
+    pub spool: spool::backlog::Backlog,
+    /// Of the apps that have most in it.
+    pub fullest: Usage,
+    /// Deliveries.
+    pub webhooks: webhook_queue::backlog::Backlog,
+    /// Notices to subscribers.
+    pub notices: Waiting,
+    /// Events and jobs; `None` where nobody is billed, and what may lie there waits for nobody.
+    pub billing: Option<[Waiting; 2]>,
+    /// Changes of the reports' counters that are still to be added up.
+    pub report_changes: u32,
+}
+
+impl Queues {
+    /// Measures all of them at one moment.
+    pub async fn measure(pool: &PgPool, is_billed: bool) -> Result<Self, sqlx::Error> {
+        let mut connection = pool.begin().await?;
+        pool::force_index_scans(&mut connection).await?;
+        let queues = Self {
+            spool: spool::backlog::measure(&mut connection).await?,
+            fullest: usage::fullest(&mut connection).await?,
+            webhooks: webhook_queue::backlog::measure(&mut connection).await?,
+            notices: billing_notices::waiting(&mut connection).await?,
+            billing: if is_billed {
+                let events = payprov_events::waiting(&mut connection).await?;
+                Some([events, billing_jobs::waiting(&mut connection).await?])
+            } else {
+                None
+            },
+            report_changes: email_counters::changes(&mut connection).await?,
+        };
+        connection.rollback().await?;
+        Ok(queues)
+    }
+}
