@@ -1,36 +1,38 @@
 //! Floor 2: who is calling. Subscribers, apps and their keys.
 
+mod apps;
 pub mod audit;
 mod authenticate;
 mod caller;
 mod create;
 mod hold_back;
-mod own;
 mod rate;
 mod renew;
+pub mod reseal;
 mod sessions;
 mod show;
 mod slow_down;
+mod subscribers;
 
 use std::sync::Arc;
 
 use sqlx::PgPool;
 
 use crate::config::{Limits, PayprovSettings};
-use crate::storage::apps;
+use crate::storage;
 use crate::storage::batch_loader::BatchLoader;
 use crate::storage::known::Known;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 use mailgate_types::subscription::SubscriptionStatus;
 
+pub use self::apps::ChangeError;
 pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::{Subscriber, SubscriberChange};
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
 use hold_back::HeldBack;
-pub use own::ChangeError;
 pub use rate::RateDecision;
 use rate::Rates;
 pub use renew::RenewError;
@@ -92,7 +94,7 @@ impl Accounts {
         payprov: Option<&PayprovSettings>,
     ) -> Self {
         let by_send_key = BatchLoader::new(pool.clone(), |connection, keys| {
-            Box::pin(apps::find_by_send_keys(connection, keys))
+            Box::pin(storage::apps::find_by_send_keys(connection, keys))
         });
         Self {
             by_send_key: Arc::new(Known::new(by_send_key, KNOWN)),

@@ -34,7 +34,7 @@ use crate::rest::{AppState, Visits, router};
 use crate::sending::budget::in_flight;
 use crate::sending::quota::Quota;
 use crate::sending::{self, Sending};
-use crate::smtp::submission::{Submission, session_settings};
+use crate::smtp::backend::{SubmissionBackend, session_settings};
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::webhooks::Webhooks;
@@ -217,7 +217,7 @@ pub async fn start_on(
     let routes = router(state, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
-    let submission = Submission {
+    let submission = SubmissionBackend {
         accounts: accounts.clone(),
         sending: sending.clone(),
         refusals,
@@ -308,7 +308,7 @@ fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor,
 /// What both SMTP listeners share.
 struct SmtpDoor {
     session: Arc<SessionSettings>,
-    submission: Submission,
+    submission: SubmissionBackend,
     tls: TlsAcceptor,
     balancers: TrustedPeers,
     places: ConnectionLimits,
@@ -317,7 +317,7 @@ struct SmtpDoor {
 
 impl SmtpDoor {
     fn new(
-        submission: Submission,
+        submission: SubmissionBackend,
         tls: TlsAcceptor,
         settings: SmtpSettings,
         limits: Arc<Limits>,

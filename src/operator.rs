@@ -9,6 +9,7 @@ use clap::Subcommand;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
+use crate::accounts::reseal::ResealError;
 use crate::accounts::{Accounts, CreateError, RenewError, Subscriber};
 use crate::config::{self, ConfigError};
 use crate::mailboxes::Mailboxes;
@@ -19,7 +20,6 @@ use mailgate_types::audit::Author;
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::SubscriberId;
-use mailgate_types::seal::SealError;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// What to do.
@@ -69,9 +69,9 @@ pub enum OperatorError {
     /// What the database said.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
-    /// A value that can't be sealed.
+    /// Secrets could not be sealed anew.
     #[error(transparent)]
-    Seal(#[from] SealError),
+    Reseal(#[from] ResealError),
     /// Values that stay as they were.
     #[error(
         "{0} sealed values can't be opened with any of seal.keys: give the key that sealed them too"

@@ -10,7 +10,8 @@ mod calendar;
 mod counters;
 mod email_stats;
 mod log_detail;
-mod log_list;
+mod logs;
+mod page_range;
 pub mod queues;
 mod refusals;
 mod stats;
@@ -35,7 +36,7 @@ pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
 pub use log_detail::LogDetail;
-pub use log_list::{Filter, LogPage};
+pub use logs::{Filter, LogPage};
 pub use refusals::{LAST, RefusalReport, Refusals};
 pub use stats::{PluginStats, Stats};
 

@@ -3,6 +3,8 @@
 
 mod attempt;
 pub mod budget;
+pub mod draft;
+mod ending;
 mod facts;
 mod gate;
 mod hand_over;
@@ -18,11 +20,12 @@ mod persist;
 mod pipeline;
 pub mod prepared;
 pub mod quota;
+pub mod raw_message;
+mod recover;
 mod retry;
 mod settle;
 mod spooled;
 mod submit;
-pub mod submitted;
 mod verify;
 
 use std::collections::HashSet;

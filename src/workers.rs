@@ -14,8 +14,8 @@ mod notices;
 mod partitions;
 mod places;
 mod refusals;
-mod retry;
 mod sessions;
+mod spool;
 mod used_links;
 mod webhooks;
 
@@ -32,8 +32,8 @@ pub use mailboxes::{refresh_idle, replies};
 pub use notices::run as send_notices;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use refusals::run as write_refusals;
-pub use retry::run as retry;
 pub use sessions::run as end_sessions;
+pub use spool::run as keep_spool_moving;
 pub use used_links::run as forget_lapsed_links;
 pub use webhooks::run as wake_webhooks;
 

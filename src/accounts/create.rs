@@ -3,9 +3,9 @@
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::Accounts;
 use super::audit::commit_change;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
+use super::{Accounts, AppCredentials};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::{apps, subscribers, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
@@ -148,6 +148,31 @@ impl Accounts {
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberCreated, created.id);
         commit_change(transaction, author, self.clock.now(), entry).await?;
         Ok(created)
+    }
+
+    /// Creates a subscriber with one app, both or neither.
+    pub async fn create_subscriber_with_app(
+        &self,
+        label: &str,
+        email: &str,
+        fields: &AppFields,
+    ) -> Result<AppCredentials, CreateError> {
+        let mut transaction = self.pool.begin().await?;
+        let subscriber = self
+            .create_subscriber(&mut transaction, label, email)
+            .await?;
+        let app = self
+            .create_app(&mut transaction, subscriber.id, fields)
+            .await?;
+        transaction.commit().await?;
+        Ok(AppCredentials {
+            subscriber: subscriber.id,
+            api_secret: subscriber.api_secret,
+            app: app.id,
+            slug: app.slug,
+            pushable_key: app.pushable_key,
+            send_key: app.send_key,
+        })
     }
 
     /// Creates an app of a subscriber.

@@ -103,8 +103,8 @@ pub(super) fn keep_sending(
     };
     let keeping = workers::keep_lease(sending.lease_keeper(), living, shutdown.clone());
     shutdown.spawn_vital("the keeper of the lease", keeping);
-    let retrying = workers::retry(sending, providers, shutdown.soft.clone());
-    shutdown.spawn_vital("the queue", retrying);
+    let moving = workers::keep_spool_moving(sending, providers, shutdown.soft.clone());
+    shutdown.spawn_vital("the queue", moving);
 }
 
 /// Collects what the doors refuse, and writes it.

@@ -11,7 +11,7 @@ use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
 use mailgate_sandbox::authorize::AuthorizeError;
 use mailgate_sandbox::provider::SandboxProvider;
 use mailgate_server::http::connectable;
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 
 /// Where the demo's ids lie in the folder of the state.
@@ -35,12 +35,12 @@ pub enum DemoError {
     /// Its mailbox.
     #[error("the demo's mailbox can't be connected: {0}")]
     Connect(#[from] ConnectError),
+    /// What the database said.
+    #[error("the demo can't be read: {0}")]
+    Database(#[from] sqlx::Error),
     /// The way through the provider's pages.
     #[error("the demo's mailbox can't be connected: {0}")]
     Authorize(#[from] AuthorizeError),
-    /// What the database said.
-    #[error("the demo can't be stored: {0}")]
-    Database(#[from] sqlx::Error),
 }
 
 /// All that a newcomer needs.
@@ -97,28 +97,16 @@ pub(super) async fn ensure(
 }
 
 async fn create(home: &Home, daemon: &Daemon) -> Result<AppCredentials, DemoError> {
-    let mut transaction = daemon.pool.begin().await?;
-    let accounts = &daemon.accounts;
-    let subscriber = accounts
-        .create_subscriber(&mut transaction, "Demo", "demo@sandbox.example")
-        .await?;
-    let app = accounts
-        .create_app(&mut transaction, subscriber.id, &AppFields::named("Demo"))
+    let created = daemon
+        .accounts
+        .create_subscriber_with_app("Demo", "demo@sandbox.example", &AppFields::named("Demo"))
         .await?;
     let ids = Ids {
-        subscriber: subscriber.id.0,
-        app: app.id.0,
+        subscriber: created.subscriber.0,
+        app: created.app.0,
     };
-    transaction.commit().await?;
     home.write(FILE, &serde_json::to_string(&ids).unwrap_or_default())?;
-    Ok(AppCredentials {
-        subscriber: SubscriberId(ids.subscriber),
-        api_secret: subscriber.api_secret,
-        app: app.id,
-        slug: app.slug,
-        pushable_key: app.pushable_key,
-        send_key: app.send_key,
-    })
+    Ok(created)
 }
 
 async fn connect(

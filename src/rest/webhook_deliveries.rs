@@ -13,7 +13,7 @@ use super::query::{Described, whole_number};
 use super::webhook_fields::not_in_the_catalogue;
 use super::webhook_views::{DeliveryList, RetriedDelivery};
 use super::webhooks::{OfWebhook, no_such_webhook};
-use crate::webhooks::{DeliveryFilter, RetryError};
+use crate::webhooks::{DeliveryFilter, RedeliverError};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId, WebhookDeliveryId};
 
@@ -169,12 +169,12 @@ pub(super) async fn retry(
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_webhook)?;
     let delivery: WebhookDeliveryId = path.delivery_id.parse().map_err(|_| no_such_delivery())?;
-    let retried = state.webhooks.retry(app.id, config, delivery).await;
-    let retried = retried.map_err(not_retried)?;
+    let redelivered = state.webhooks.redeliver(app.id, config, delivery).await;
+    let redelivered = redelivered.map_err(not_redelivered)?;
     let answer = RetriedDelivery {
-        message_id: retried.message.to_string(),
+        message_id: redelivered.message.to_string(),
         webhook_config_id: config.to_string(),
-        attempt_number: retried.attempt_number,
+        attempt_number: redelivered.attempt_number,
     };
     Ok((StatusCode::ACCEPTED, Json(answer)))
 }
@@ -188,19 +188,19 @@ fn no_such_delivery() -> Problem {
     )
 }
 
-fn not_retried(error: RetryError) -> Problem {
+fn not_redelivered(error: RedeliverError) -> Problem {
     match error {
-        RetryError::NotFound => no_such_delivery(),
-        RetryError::InFlight => Problem::new(
+        RedeliverError::NotFound => no_such_delivery(),
+        RedeliverError::InFlight => Problem::new(
             StatusCode::CONFLICT,
             "delivery_in_flight",
             "The event is being delivered at this moment; its outcome is listed soon.",
         ),
-        RetryError::Gone => Problem::new(
+        RedeliverError::Gone => Problem::new(
             StatusCode::GONE,
             "delivery_expired",
             "The event's body is no longer kept.",
         ),
-        RetryError::Database(error) => Problem::database(&error),
+        RedeliverError::Database(error) => Problem::database(&error),
     }
 }

@@ -21,7 +21,7 @@ const LOOKS: [Duration; 3] = [
 
 /// A message, and where it goes out from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Submission<'a> {
+pub(super) struct Outgoing<'a> {
     /// In the log.
     pub(super) id: LogId,
     pub(super) mailbox: &'a Mailbox,
@@ -46,7 +46,7 @@ pub(super) enum Attempted {
 impl Sending {
     /// Submits a message once. A token that the provider refuses is refreshed, and the submission
     /// tried once more: nothing has gone out before.
-    pub(super) async fn attempt(&self, submission: Submission<'_>) -> Attempted {
+    pub(super) async fn attempt(&self, submission: Outgoing<'_>) -> Attempted {
         let verdict = self.submit_once(submission).await;
         if let Verdict::Sent { .. } = verdict {
             self.mailboxes.note_sent(submission.mailbox);
@@ -88,8 +88,8 @@ impl Sending {
         }
     }
 
-    async fn submit_once(&self, submission: Submission<'_>) -> Verdict {
-        let Submission {
+    async fn submit_once(&self, submission: Outgoing<'_>) -> Verdict {
+        let Outgoing {
             mailbox,
             recipients,
             message,

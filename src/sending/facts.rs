@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::journal::Ending;
+use super::ending::Ending;
 use super::settle::Settled;
 use crate::storage::spool::{Attempt, Claimed, Closing, Deferral};
 use mailgate_types::event::{EmailEvent, Emission, Event};

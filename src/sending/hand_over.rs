@@ -11,8 +11,8 @@ use serde_json::Value;
 use sqlx::PgConnection;
 
 use super::Sending;
+use super::ending::Ending;
 use super::facts::Facts;
-use super::journal::Ending;
 use super::persist::{StoreError, WRITE_ATTEMPTS, pause_before};
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::outage::trouble;

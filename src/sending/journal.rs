@@ -15,6 +15,7 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::ending::Ending;
 use super::minimal;
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
@@ -25,7 +26,6 @@ use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
 use listened::Listened;
 use mailgate_types::clock::SharedClock;
-use mailgate_types::event::Emission;
 use mailgate_types::ids::{AppId, GatewayId, LogId};
 use mailgate_types::lease::Lease;
 
@@ -72,19 +72,6 @@ pub enum Opened {
     Twin,
     /// Its app has changed since its mailbox was chosen; nothing was written.
     Stale,
-}
-
-/// How a message ended, and who is told.
-#[derive(Debug, Clone)]
-pub struct Ending {
-    /// What the log says.
-    pub closing: Closing,
-    /// What the app's endpoints are told.
-    pub emission: Emission,
-    /// What its caller is told: the idempotency key, and the answer under it.
-    pub answer: Option<(String, Value)>,
-    /// Nothing was sent, and its caller was told nothing: the idempotency key is free again.
-    pub freed_key: Option<String>,
 }
 
 enum Entry {

@@ -1,8 +1,8 @@
 //! What is left of a message's words where the database refuses to store them: its ids, its outcome, and
 //! nothing that a stranger wrote. So a message is logged, counted and told of whatever stands in it.
 
+use super::ending::Ending;
 use super::facts::Facts;
-use super::journal::Ending;
 use crate::storage::spool::{Closing, Deferral, Opening};
 use mailgate_types::event::{EmailEvent, Emission, Event};
 

@@ -9,9 +9,10 @@ use sqlx::PgConnection;
 use tracing::Instrument as _;
 
 use super::Sending;
+use super::ending::Ending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
-use super::journal::{Ending, NotWritten};
+use super::journal::NotWritten;
 use super::minimal;
 use crate::storage::email_counters;
 use crate::storage::email_logs;

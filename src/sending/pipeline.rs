@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::attempt::{Attempted, Submission};
+use super::attempt::{Attempted, Outgoing};
 use super::facts::{Facts, report};
 use super::hand_over::{HandOverError, LeftOver};
 use super::idempotency::{self, IdempotencyKey};
@@ -116,7 +116,7 @@ impl Sending {
         };
         let outcome = match self.pace(mailbox).await {
             Pace::Go => {
-                let submission = Submission {
+                let submission = Outgoing {
                     id,
                     mailbox,
                     recipients: &recipients,
@@ -137,7 +137,7 @@ impl Sending {
     async fn try_first(
         &self,
         first: First<'_>,
-        submission: Submission<'_>,
+        submission: Outgoing<'_>,
     ) -> Result<Outcome, SendError> {
         let (started, at) = (std::time::Instant::now(), self.clock.now());
         let attempted = self.attempt(submission).await;

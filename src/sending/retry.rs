@@ -1,39 +1,30 @@
-//! Later attempts: messages that are due, and messages whose process died.
+//! Later attempts of messages that are due.
 
-use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
-use super::attempt::{Attempted, Submission};
+use super::attempt::{Attempted, Outgoing};
 use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
-use super::journal::Ending;
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::pace::Pace;
-use super::settle::{Settled, UNVERIFIABLE};
+use super::settle::Settled;
 use super::verify::Presence;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Claimed, Deferral};
-use crate::storage::{apps, gateways, spool};
-use mailgate_types::ids::LogId;
+use crate::storage::{apps, spool};
 use mailgate_types::message::Message;
 
 /// Stored messages that one process tries at once.
 pub(super) const PLACES: usize = 32;
-
-/// Abandoned messages that are looked at together.
-const ROUND: i64 = 64;
-
-/// How long a message rests whose mailbox can't be looked into at the moment.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How long a message waits again whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -45,19 +36,12 @@ const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// How long a message waits again that the database did not give out.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 
-/// How long a message that nobody has an answer for is looked up, before it counts as failed.
-const LOOKED_UP: TimeDelta = TimeDelta::days(1);
-
 /// What is told of a message whose submission was cut off.
-const CUT_OFF: &str =
+pub(super) const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
 /// What is told of a message that was never sent because of what it waited for.
 const TOO_OLD: &str = "The message has waited for the maximum time";
-
-/// What is told of a message that died with its process, and is not among the sent ones.
-const NOT_SENT: &str =
-    "The gateway stopped before the message was sent, and before its sender got an answer";
 
 /// What came of taking up a stored message.
 enum Tried {
@@ -118,131 +102,6 @@ impl Sending {
         spool::release_waiting(&mut connection, self.clock.now()).await
     }
 
-    /// Takes up messages whose process has ended: brings them to an end, or back into the queue. Answers how
-    /// many there were.
-    pub async fn take_over(&self) -> Result<usize, sqlx::Error> {
-        let gateway = self.lease.id();
-        let claimed = {
-            let mut connection = self.pool.acquire().await?;
-            let ended = gateways::ended(&mut connection).await?;
-            if ended.is_empty() {
-                return Ok(0);
-            }
-            let claimed = spool::claim_of_ended(&mut connection, gateway, &ended, ROUND).await?;
-            if claimed.is_empty() {
-                gateways::forget(&mut connection, &ended).await?;
-            }
-            claimed
-        };
-        self.take_up_left(claimed).await
-    }
-
-    /// As [`Sending::take_over`], with messages that nobody has in hand.
-    pub async fn recover_lapsed(&self) -> Result<usize, sqlx::Error> {
-        let claimed = {
-            let mut connection = self.pool.acquire().await?;
-            spool::claim_lapsed(&mut connection, self.lease.id(), ROUND).await?
-        };
-        self.take_up_left(claimed).await
-    }
-
-    /// As [`Sending::take_over`], with messages that this process has in hand and twice was seen not to work
-    /// on: the task that did has panicked.
-    pub async fn recover_forgotten(&self) -> Result<usize, sqlx::Error> {
-        let before = self.held.ids();
-        let mut claimed = {
-            let mut connection = self.pool.acquire().await?;
-            spool::in_hand_beside(&mut connection, self.lease.id(), &before).await?
-        };
-        let held: HashSet<LogId> = self.held.ids().into_iter().collect();
-        claimed.retain(|claimed| !held.contains(&claimed.id));
-        let seen = claimed.iter().map(|claimed| claimed.id).collect();
-        let seen_before = {
-            let mut forgotten = self
-                .forgotten
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *forgotten, seen)
-        };
-        claimed.retain(|claimed| seen_before.contains(&claimed.id));
-        self.take_up_left(claimed).await
-    }
-
-    async fn take_up_left(&self, abandoned: Vec<Claimed>) -> Result<usize, sqlx::Error> {
-        let count = abandoned.len();
-        // All of them from now on, since some wait long for a place.
-        let holds: Vec<_> = (abandoned.iter())
-            .map(|claimed| self.held.hold(claimed.id))
-            .collect();
-        for (claimed, hold) in abandoned.into_iter().zip(holds) {
-            let stored = {
-                let mut connection = self.pool.acquire().await?;
-                let stored = spool::has_chunks(&mut connection, claimed.id).await?;
-                if stored {
-                    let (gateway, now) = (self.lease.id(), self.clock.now());
-                    spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now)
-                        .await?;
-                }
-                stored
-            };
-            tracing::warn!(log_id = %claimed.id, stored, "a message was left behind by a process that died");
-            if !stored {
-                // Only closing fails, and that is when no place is needed any more.
-                let place = Arc::clone(&self.retries).acquire_owned().await.ok();
-                let sending = self.clone();
-                self.tracker.spawn(async move {
-                    let (_place, _hold) = (place, hold);
-                    sending.end_unanswered(claimed).await;
-                });
-            }
-        }
-        Ok(count)
-    }
-
-    /// Ends a message whose bytes died with their process: its sender has had no answer, and it can't
-    /// be sent again.
-    async fn end_unanswered(&self, claimed: Claimed) {
-        let presence = match self.mailboxes.active(claimed.credential).await {
-            Ok(Some(mailbox)) => {
-                let message_id = claimed.message_id.as_deref();
-                self.look_up(&mailbox, claimed.id, message_id).await
-            }
-            Ok(None) => Presence::Unknowable,
-            Err(error) => {
-                trouble!(error, error, log_id = %claimed.id, "a mailbox can't be read");
-                Presence::NotNow
-            }
-        };
-        let facts = Facts::of(&claimed);
-        let ending = match presence {
-            Presence::Sent => facts.sent(None, None),
-            Presence::ConfirmedMissing => Ending {
-                freed_key: claimed.key,
-                ..facts.failed(NOT_SENT.to_owned(), None)
-            },
-            Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => {
-                self.look_again(claimed.id).await;
-                return;
-            }
-            Presence::NotNow | Presence::NotFound | Presence::Unknowable => {
-                facts.failed(format!("{UNVERIFIABLE} ({CUT_OFF})"), None)
-            }
-        };
-        self.close(ending).await;
-    }
-
-    /// Lets go of a message that is to be looked at again.
-    async fn look_again(&self, id: LogId) {
-        let let_go = async {
-            let mut connection = self.pool.acquire().await?;
-            spool::look_again(&mut connection, self.lease.id(), id, LOOK_AGAIN).await
-        };
-        if let Err(error) = let_go.await {
-            // It is found among what this process has in hand and does not work on.
-            trouble!(warn, error, log_id = %id, "a message can't be released");
-        }
-    }
-
     async fn retry(&self, claimed: Claimed) {
         let _hold = self.held.hold(claimed.id);
         let (started, at) = (std::time::Instant::now(), self.clock.now());
@@ -292,7 +151,7 @@ impl Sending {
             withheld: AtomicBool::new(false),
         };
         let attempted = self
-            .attempt(Submission {
+            .attempt(Outgoing {
                 id: claimed.id,
                 mailbox: &mailbox,
                 recipients: &recipients,

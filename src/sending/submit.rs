@@ -7,11 +7,11 @@
 use tracing::Instrument as _;
 
 use super::budget::Share;
+use super::draft::{Draft, PrepareError};
 use super::gate::{Blocked, admit};
 use super::idempotency::IdempotencyKey;
 use super::outcome::Answer;
 use super::pipeline::Taken;
-use super::prepared::{Draft, PrepareError};
 use super::{SendError, Sending};
 use crate::accounts::{AuthenticateError, Caller, SendingApp};
 use crate::mailboxes::Wanted;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Attempt;
+use super::attempt::Attempt;
 
 /// The time to wait after a failed attempt; `None`: it was the last one. `attempt_number` counts from 1,
 /// `retry` holds the wait after each, and `random` (0 to 1) spreads what failed together.

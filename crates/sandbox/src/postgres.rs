@@ -7,6 +7,7 @@
 mod home;
 mod programs;
 mod server;
+mod server_user;
 #[cfg(test)]
 mod tests;
 
@@ -189,7 +190,7 @@ impl PrivatePostgres {
     pub fn url(&self, database: &str) -> String {
         format!(
             "postgres://postgres@localhost:{}/{}?host={}",
-            server::PORT,
+            home::PORT,
             percent_encoded(database.as_bytes()),
             percent_encoded(self.socket.as_os_str().as_bytes()),
         )

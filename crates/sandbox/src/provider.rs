@@ -15,7 +15,7 @@ use super::oauth::{self, Authorization, AuthorizationError};
 use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
 use super::slow::SlowMail;
-use super::smtp::SandboxMail;
+use super::smtp::{RELAY_ACCOUNT, RELAY_PASSWORD, SandboxMail};
 use mailgate_server::http::{self, HttpLimits, connectable};
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::{ListenError, bind};
@@ -32,11 +32,6 @@ use mailgate_types::trusted_peers::TrustedPeers;
 /// Its one OAuth client. It is reached from this machine only, so its secret need not be one.
 pub(super) const CLIENT_ID: &str = "mailgate-sandbox";
 const CLIENT_SECRET: &str = "sandbox";
-
-/// The account with which the gateway sends its own mail: the one that has a password, which need not be a
-/// secret either. The name is also the one address that it may send from.
-pub(super) const RELAY_ACCOUNT: &str = "mailgate@sandbox.example";
-pub(super) const RELAY_PASSWORD: &str = "sandbox";
 
 /// What a mailbox is connected with. Only the last one is more than a name.
 const SCOPES: [&str; 4] = ["openid", "email", "offline_access", "mail.send"];

@@ -10,7 +10,6 @@ use subtle::ConstantTimeEq;
 
 use super::inbox::{ArrivedMessage, Arriving, Inbox};
 use super::oauth::Authorization;
-use super::provider::{RELAY_ACCOUNT, RELAY_PASSWORD};
 use super::slow::SlowMail;
 use mailgate_smtp::connection::{Backend, Delivered};
 use mailgate_smtp::protocol::authentication::Credentials;
@@ -18,6 +17,11 @@ use mailgate_smtp::protocol::reply::Reply;
 use mailgate_smtp::protocol::session::Envelope;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
+
+/// The account with which the gateway sends its own mail: the one that has a password, which need not be a
+/// secret either. The name is also the one address that it may send from.
+pub(super) const RELAY_ACCOUNT: &str = "mailgate@sandbox.example";
+pub(super) const RELAY_PASSWORD: &str = "sandbox";
 
 /// The sandbox behind its SMTP sessions.
 #[derive(Debug, Clone)]

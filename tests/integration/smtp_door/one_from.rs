@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::DateTime;
-use mailgate::sending::submitted::Submitted;
+use mailgate::sending::raw_message::RawMessage;
 use mailgate_types::email_address::EmailAddress;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
@@ -81,7 +81,7 @@ fn sender(field: &str) -> Option<String> {
     let recipients = [EmailAddress::parse(RECIPIENT).unwrap()];
     let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
     let pieces = vec![Bytes::from(message)];
-    let submitted = Submitted::read(pieces, &recipients, false, "gateway.example", at);
+    let submitted = RawMessage::read(pieces, &recipients, false, "gateway.example", at);
     submitted.ok().map(|submitted| submitted.from.to_string())
 }
 

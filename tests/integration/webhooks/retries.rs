@@ -1,7 +1,7 @@
 //! What becomes of a delivery that fails: when it is tried again, and when not.
 
 use chrono::TimeDelta;
-use mailgate::webhooks::RetryError;
+use mailgate::webhooks::RedeliverError;
 use mailgate_types::clock::Clock;
 use mailgate_types::ids::{WebhookConfigId, WebhookDeliveryId, WebhookMessageId};
 
@@ -255,7 +255,7 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
 
     // Ended: it is queued anew, under the next number.
     webhooks
-        .retry(app, config, delivery(&first[0]))
+        .redeliver(app, config, delivery(&first[0]))
         .await
         .unwrap();
     let second = attempted(&gateway, 2).await;
@@ -271,17 +271,17 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     happen(&gateway, &[connected(app)]).await;
     let third = attempted(&gateway, 3).await;
     webhooks
-        .retry(app, config, delivery(&third[2]))
+        .redeliver(app, config, delivery(&third[2]))
         .await
         .unwrap();
     let fourth = attempted(&gateway, 4).await;
     assert_eq!((fourth[3].attempt_number, fourth[3].success), (2, true));
     assert!(queued(&gateway).await.is_empty());
     // By many at once: each message goes out once more.
-    let asked = (0..8).map(|_| webhooks.retry(app, config, delivery(&first[0])));
+    let asked = (0..8).map(|_| webhooks.redeliver(app, config, delivery(&first[0])));
     for asked in futures_util::future::join_all(asked).await {
         assert!(
-            matches!(asked, Ok(_) | Err(RetryError::InFlight)),
+            matches!(asked, Ok(_) | Err(RedeliverError::InFlight)),
             "{asked:?}"
         );
     }
@@ -305,14 +305,14 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     receiver.then([Reply::Hang]);
     let count = receiver.count();
     webhooks
-        .retry(app, config, delivery(&first[0]))
+        .redeliver(app, config, delivery(&first[0]))
         .await
         .unwrap();
     gateway
         .eventually("it is under way", async |_| receiver.count() == count + 1)
         .await;
-    let asked = webhooks.retry(app, config, delivery(&first[0])).await;
-    assert!(matches!(asked, Err(RetryError::InFlight)), "{asked:?}");
+    let asked = webhooks.redeliver(app, config, delivery(&first[0])).await;
+    assert!(matches!(asked, Err(RedeliverError::InFlight)), "{asked:?}");
     let (_, other) = crate::support::gateway::create_app(&gateway.daemon, "Other").await;
     let others = configure(&gateway, other.id, &receiver.url("/"), &[], SECRET).await;
     for (app, config, delivery) in [
@@ -325,16 +325,16 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
             delivery(&first[0]),
         ),
     ] {
-        let asked = webhooks.retry(app, config, delivery).await;
-        assert!(matches!(asked, Err(RetryError::NotFound)), "{asked:?}");
+        let asked = webhooks.redeliver(app, config, delivery).await;
+        assert!(matches!(asked, Err(RedeliverError::NotFound)), "{asked:?}");
     }
     sqlx::query("DELETE FROM webhook_messages WHERE id = $1")
         .bind(third[2].message_id)
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
-    let asked = webhooks.retry(app, config, delivery(&third[2])).await;
-    assert!(matches!(asked, Err(RetryError::Gone)), "{asked:?}");
+    let asked = webhooks.redeliver(app, config, delivery(&third[2])).await;
+    assert!(matches!(asked, Err(RedeliverError::Gone)), "{asked:?}");
     drop(receiver);
     gateway.stop().await;
 }

@@ -8,19 +8,15 @@
 //!                      server.log
 //! ```
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown, symlink,
-};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use sha2::{Digest as _, Sha256};
 
+use super::server_user::ServerUser;
 use super::{Durability, PostgresError};
 
 /// Where clusters go whose own folder the server's account can't enter.
@@ -32,115 +28,8 @@ const ORIGIN: &str = "origin";
 /// `sun_path` holds 104 bytes on macOS and 108 on Linux, the closing NUL included.
 const SOCKET_PATH_MAX: usize = 103;
 
-/// The account that runs the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ServerUser {
-    /// This process's own; it isn't root.
-    Own,
-    /// We are root, whom Postgres refuses: another user's ids.
-    Other {
-        /// The user's name, or its number.
-        name: String,
-        uid: u32,
-        gid: u32,
-    },
-}
-
-impl fmt::Display for ServerUser {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Own => formatter.write_str("this user"),
-            Self::Other { name, .. } => write!(formatter, "the user {name}"),
-        }
-    }
-}
-
-impl ServerUser {
-    /// Our own account, or as root `postgres`, else `nobody`.
-    pub(super) fn choose() -> Result<Self, PostgresError> {
-        let id = Path::new("id");
-        let output = Command::new(id)
-            .arg("-u")
-            .stdin(Stdio::null())
-            .output()
-            .map_err(PostgresError::io("run", id))?;
-        if output.stdout.trim_ascii() != b"0" {
-            return Ok(Self::Own);
-        }
-        let passwd = Path::new("/etc/passwd");
-        let users = fs::read_to_string(passwd).map_err(PostgresError::io("read", passwd))?;
-        ["postgres", "nobody"]
-            .iter()
-            .find_map(|name| user(&users, name))
-            .ok_or(PostgresError::NoAccount)
-    }
-
-    /// Keeps to the owner of a cluster that is there already, as Postgres insists on it.
-    fn owning(self, cluster: &Path) -> Self {
-        match (&self, fs::metadata(cluster)) {
-            (Self::Other { uid, .. }, Ok(found)) if found.uid() != *uid && found.uid() != 0 => {
-                Self::Other {
-                    name: found.uid().to_string(),
-                    uid: found.uid(),
-                    gid: found.gid(),
-                }
-            }
-            _ => self,
-        }
-    }
-
-    /// Runs `command` as this account.
-    pub(super) fn apply(&self, command: &mut Command) {
-        if let Self::Other { uid, gid, .. } = self {
-            command.uid(*uid).gid(*gid);
-        }
-    }
-
-    /// Makes `path` this account's.
-    fn give(&self, path: &Path) -> Result<(), PostgresError> {
-        match self {
-            Self::Own => Ok(()),
-            Self::Other { uid, gid, .. } => {
-                chown(path, Some(*uid), Some(*gid)).map_err(PostgresError::io("chown", path))
-            }
-        }
-    }
-
-    /// Whether this account can enter `directory`.
-    fn reaches(&self, directory: &Path) -> bool {
-        if *self == Self::Own {
-            return true;
-        }
-        let mut command = Command::new("sh");
-        self.apply(&mut command);
-        command
-            .args(["-c", "cd -- \"$1\"", "sh"])
-            .arg(directory)
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success())
-    }
-}
-
-/// The ids of `name` in the text of a passwd(5) file.
-fn user(users: &str, name: &str) -> Option<ServerUser> {
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        if fields.next() != Some(name) {
-            return None;
-        }
-        let uid = fields.nth(1)?.parse().ok()?;
-        let gid = fields.next()?.parse().ok()?;
-        (uid != 0).then(|| ServerUser::Other {
-            name: name.to_owned(),
-            uid,
-            gid,
-        })
-    })
-}
+/// The port is only a part of the socket's name.
+pub(super) const PORT: u16 = 5432;
 
 /// An opened home, locked for this process until it is dropped.
 #[derive(Debug)]
@@ -243,7 +132,7 @@ impl Home {
 
 fn socket_fits(folder: &Path) -> bool {
     folder
-        .join(format!(".s.PGSQL.{}", super::server::PORT))
+        .join(format!(".s.PGSQL.{}", PORT))
         .as_os_str()
         .as_bytes()
         .len()
@@ -339,23 +228,6 @@ fn sweep(elsewhere: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn users_of_passwd() {
-        let users =
-            "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65533:nobody:/:/bin/false\nbroken:x\n";
-        assert_eq!(
-            user(users, "nobody"),
-            Some(ServerUser::Other {
-                name: "nobody".to_owned(),
-                uid: 65534,
-                gid: 65533
-            })
-        );
-        assert_eq!(user(users, "root"), None, "Postgres refuses root");
-        assert_eq!(user(users, "broken"), None);
-        assert_eq!(user(users, "postgres"), None);
-    }
 
     #[test]
     fn a_long_folder_is_too_long_for_a_socket() {

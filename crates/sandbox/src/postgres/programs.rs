@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::PostgresError;
-use super::home::ServerUser;
+use super::server_user::ServerUser;
 
 /// Where Debian and its family put each major version.
 const VERSIONED: &str = "/usr/lib/postgresql";

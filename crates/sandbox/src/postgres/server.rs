@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{oneshot, watch};
 
-use super::home::{Home, ServerUser};
+use super::home::{Home, PORT};
 use super::programs::Programs;
+use super::server_user::ServerUser;
 use super::{Durability, PostgresError};
-
-/// The port is only a part of the socket's name.
-pub(super) const PORT: u16 = 5432;
 
 const MAX_CONNECTIONS: &str = "max_connections=200";
 

@@ -42,7 +42,7 @@ const SUBJECT_LENGTH: usize = 998;
 
 /// A submitted message whose sender is known, and is still to be held against the app's mailboxes.
 #[derive(Debug)]
-pub struct Submitted {
+pub struct RawMessage {
     /// The one address of its one From header.
     pub from: EmailAddress,
     /// What the client calls the submission, from a header that is taken off.
@@ -52,7 +52,7 @@ pub struct Submitted {
 
 /// The message can't be sent by anybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SubmittedError {
+pub enum RawMessageError {
     /// Not exactly one From header with exactly one address, or one that readers may take for another.
     #[error("the message has not exactly one From header with exactly one address")]
     From,
@@ -76,7 +76,7 @@ pub enum SubmittedError {
     TooManyHeaders,
 }
 
-impl Submitted {
+impl RawMessage {
     /// Reads a message's headers. The message comes in `pieces`, `recipients` is the envelope; `gateway` the name in the Received
     /// header, which tells nothing of the client.
     pub fn read(
@@ -85,16 +85,16 @@ impl Submitted {
         smtputf8: bool,
         gateway: &str,
         at: DateTime<Utc>,
-    ) -> Result<Self, SubmittedError> {
+    ) -> Result<Self, RawMessageError> {
         let (content, others) = with_whole_headers(pieces)?;
-        let fields = fields(&content).map_err(|NoField| SubmittedError::Malformed)?;
+        let fields = fields(&content).map_err(|NoField| RawMessageError::Malformed)?;
         let from = sole_sender(&fields)?;
         let parsed = MessageParser::new()
             .parse_headers(content.as_ref())
-            .ok_or(SubmittedError::From)?;
+            .ok_or(RawMessageError::From)?;
         let headers = parsed.headers();
         if headers.len() != fields.len() {
-            return Err(SubmittedError::Malformed);
+            return Err(RawMessageError::Malformed);
         }
         let idempotency_key = idempotency_key(headers, recipients, &content, &others)?;
         let to = addresses(headers, &HeaderName::To);
@@ -182,7 +182,7 @@ impl Submitted {
 }
 
 /// The first piece, joined with as many more as it takes to hold all headers, and the others.
-fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), SubmittedError> {
+fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), RawMessageError> {
     let mut others = pieces.split_off(pieces.len().min(1));
     let first = pieces.pop().unwrap_or_default();
     if has_header_end(&first) || others.is_empty() {
@@ -192,7 +192,7 @@ fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), Sub
     let mut taken = 0;
     while taken < others.len() && !has_header_end(&joined) {
         if joined.len() > HEADER_BYTES {
-            return Err(SubmittedError::TooManyHeaders);
+            return Err(RawMessageError::TooManyHeaders);
         }
         joined.extend_from_slice(&others[taken]);
         taken += 1;
@@ -209,17 +209,17 @@ fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
 }
 
 /// Every From header counts: which of two a receiver shows is anybody's guess.
-fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, SubmittedError> {
+fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, RawMessageError> {
     let mut from = (fields.iter()).filter(|field| field.is_named("from"));
     match (from.next(), from.next()) {
-        (Some(only), None) => sole_address(only.value).ok_or(SubmittedError::From),
-        _ => Err(SubmittedError::From),
+        (Some(only), None) => sole_address(only.value).ok_or(RawMessageError::From),
+        _ => Err(RawMessageError::From),
     }
 }
 
 /// The Message-ID as it stands there; several stand one behind the other, since nobody knows which of them a
 /// provider goes by. `None` where there is none: the message gets one (RFC 6409 §8.3).
-fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, SubmittedError> {
+fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, RawMessageError> {
     let all: Vec<String> = (fields.iter())
         .filter(|field| field.is_named("message-id"))
         .map(|field| {
@@ -235,7 +235,7 @@ fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, SubmittedError
     let id = all.join(" ");
     // It couldn't be looked up by what is stored of it.
     if id.len() > message_id::LONGEST {
-        return Err(SubmittedError::MessageId);
+        return Err(RawMessageError::MessageId);
     }
     Ok(Some(message_id::bounded(&id)))
 }
@@ -275,7 +275,7 @@ fn idempotency_key(
     recipients: &[EmailAddress],
     content: &Bytes,
     others: &[Bytes],
-) -> Result<Option<IdempotencyKey>, SubmittedError> {
+) -> Result<Option<IdempotencyKey>, RawMessageError> {
     let mut named = (headers.iter()).filter(|header| is_named(header, &IDEMPOTENCY_KEY));
     let Some(only) = named.next() else {
         return Ok(None);
@@ -285,7 +285,7 @@ fn idempotency_key(
         .and_then(|value| std::str::from_utf8(value).ok())
         .and_then(read_key)
         .filter(|_| named.next().is_none())
-        .ok_or(SubmittedError::IdempotencyKey)?;
+        .ok_or(RawMessageError::IdempotencyKey)?;
     let envelope = recipients
         .iter()
         .flat_map(|recipient| [recipient.as_str().as_bytes(), b"\n"]);

@@ -9,7 +9,7 @@ use mailgate_types::ids::{
 
 /// A delivery can't be made again.
 #[derive(Debug, thiserror::Error)]
-pub enum RetryError {
+pub enum RedeliverError {
     /// The configuration has no such delivery.
     #[error("there is no such delivery")]
     NotFound,
@@ -26,7 +26,7 @@ pub enum RetryError {
 
 /// A message that is delivered again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retried {
+pub struct Redelivered {
     /// The webhook-id, as before.
     pub message: WebhookMessageId,
     /// The number that the attempt will have.
@@ -36,28 +36,28 @@ pub struct Retried {
 impl Webhooks {
     /// Delivers the message of an earlier delivery to its configuration again, at once: under the same
     /// webhook-id, as its next attempt, with the schedule's attempts that are left behind it.
-    pub async fn retry(
+    pub async fn redeliver(
         &self,
         app: AppId,
         config: WebhookConfigId,
         delivery: WebhookDeliveryId,
-    ) -> Result<Retried, RetryError> {
+    ) -> Result<Redelivered, RedeliverError> {
         let endpoint = EndpointId::from(config);
         let mut transaction = self.pool.begin().await?;
         let message = webhook_deliveries::message_of(&mut transaction, app, endpoint, delivery)
             .await?
-            .ok_or(RetryError::NotFound)?;
+            .ok_or(RedeliverError::NotFound)?;
         let now = self.clock.now();
         match webhook_queue::requeue(&mut transaction, app, endpoint, message, now).await? {
             Requeued::Due(attempt_number) => {
                 transaction.commit().await?;
-                Ok(Retried {
+                Ok(Redelivered {
                     message,
                     attempt_number,
                 })
             }
-            Requeued::InFlight => Err(RetryError::InFlight),
-            Requeued::Gone => Err(RetryError::Gone),
+            Requeued::InFlight => Err(RedeliverError::InFlight),
+            Requeued::Gone => Err(RedeliverError::Gone),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tries stored messages again when they are due, picks up what a dead process left, and closes
+//! Keeps the spool moving: tries stored messages again when they are due, picks up what a dead process left, and closes
 //! connections that nobody uses.
 
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::*;
 
-fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError> {
+fn read(content: &str, recipients: &[&str]) -> Result<RawMessage, RawMessageError> {
     let recipients: Vec<EmailAddress> = recipients
         .iter()
         .map(|recipient| EmailAddress::parse(recipient).unwrap())
         .collect();
-    Submitted::read(
+    RawMessage::read(
         vec![Bytes::from(content.to_owned())],
         &recipients,
         false,
@@ -16,7 +16,7 @@ fn read(content: &str, recipients: &[&str]) -> Result<Submitted, SubmittedError>
     )
 }
 
-fn sent(submitted: &Submitted) -> String {
+fn sent(submitted: &RawMessage) -> String {
     let bytes = submitted
         .prepared("")
         .message
@@ -83,7 +83,7 @@ fn only_one_sender_is_one() {
     ] {
         assert_eq!(
             read(content, &["x@example.org"]).map(|_| ()),
-            Err(SubmittedError::From),
+            Err(RawMessageError::From),
             "{content:?}"
         );
     }
@@ -191,7 +191,7 @@ fn pieces_cut_anywhere_read_like_the_whole() {
         let pieces = pieces.map(|piece| Bytes::from(piece.to_owned())).to_vec();
         let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let submitted =
-            Submitted::read(pieces, &recipients, false, "mail.example.net", at).unwrap();
+            RawMessage::read(pieces, &recipients, false, "mail.example.net", at).unwrap();
         assert!(submitted.prepared.summary.has_attachments, "cut at {cut}");
         let sent = sent(&submitted);
         assert_eq!(
@@ -206,6 +206,6 @@ fn endless_headers_are_refused() {
     let line = Bytes::from(format!("X: {}\r\n", "x".repeat(60_000)));
     let pieces = vec![line; 30];
     let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
-    let refused = Submitted::read(pieces, &[], false, "mail.example.net", at);
-    assert_eq!(refused.map(|_| ()), Err(SubmittedError::TooManyHeaders));
+    let refused = RawMessage::read(pieces, &[], false, "mail.example.net", at);
+    assert_eq!(refused.map(|_| ()), Err(RawMessageError::TooManyHeaders));
 }

@@ -16,8 +16,8 @@ use crate::mailboxes::Wanted;
 use crate::providers::mail::verdict::Failure;
 use crate::reports::Refusals;
 use crate::sending::budget::{Budget, Holder, Share};
-use crate::sending::prepared::{Draft, PrepareError};
-use crate::sending::submitted::{Submitted, SubmittedError};
+use crate::sending::draft::{Draft, PrepareError};
+use crate::sending::raw_message::{RawMessage, RawMessageError};
 use crate::sending::{Blocked, Outcome, Refusal, Request, SendError, Sending};
 use crate::storage::outage::trouble;
 use mailgate_smtp::connection::{Backend, Delivered};
@@ -35,7 +35,7 @@ const OVERLOADED: &str = "The gateway is sending too many messages already, try 
 
 /// The gateway behind its SMTP sessions.
 #[derive(Debug, Clone)]
-pub struct Submission {
+pub struct SubmissionBackend {
     /// Who is calling.
     pub accounts: Accounts,
     /// The way of a message.
@@ -117,7 +117,7 @@ impl Incoming {
     }
 }
 
-impl Backend for Submission {
+impl Backend for SubmissionBackend {
     type Identity = AuthenticatedApp;
     type Incoming = Incoming;
 
@@ -213,7 +213,7 @@ impl Backend for Submission {
     }
 }
 
-impl Submission {
+impl SubmissionBackend {
     fn authenticated(&self, app: &SendingApp, key: PresentedKey) -> AuthenticatedApp {
         self.accounts.remember(&key);
         AuthenticatedApp {
@@ -239,12 +239,12 @@ impl Submission {
         caller: &Caller,
         envelope: &Envelope,
         pieces: Vec<Bytes>,
-    ) -> Result<Submitted, (Reply, Option<RefusalReason>)> {
+    ) -> Result<RawMessage, (Reply, Option<RefusalReason>)> {
         if let Some(wait) = self.accounts.count_call(caller.app().id.0).retry_after {
             let text = format!("Too many messages, please wait {} s", wait.as_secs() + 1);
             return Err((Reply::new(451, "4.7.0", &text), None));
         }
-        Submitted::read(
+        RawMessage::read(
             pieces,
             &envelope.recipients,
             envelope.smtputf8,
@@ -254,14 +254,14 @@ impl Submission {
         .map_err(|error| {
             let text = error.to_string();
             let (reply, reason) = match error {
-                SubmittedError::From => (not_authorized(), RefusalReason::FromNotAuthorized),
-                SubmittedError::TooManyHeaders => (
+                RawMessageError::From => (not_authorized(), RefusalReason::FromNotAuthorized),
+                RawMessageError::TooManyHeaders => (
                     Reply::new(552, "5.3.4", &text),
                     RefusalReason::MessageTooLarge,
                 ),
-                SubmittedError::Malformed
-                | SubmittedError::IdempotencyKey
-                | SubmittedError::MessageId => (
+                RawMessageError::Malformed
+                | RawMessageError::IdempotencyKey
+                | RawMessageError::MessageId => (
                     Reply::new(550, "5.6.0", &text),
                     RefusalReason::MalformedMessage,
                 ),
@@ -273,7 +273,7 @@ impl Submission {
     async fn submit(
         &self,
         caller: Caller,
-        submitted: Submitted,
+        submitted: RawMessage,
         share: Share,
         to: Option<&str>,
     ) -> Delivered {
@@ -289,7 +289,7 @@ impl Submission {
             still_means: |before, now| before.slug == now.slug,
             wanted,
             key: submitted.idempotency_key.clone(),
-            draft: Draft::of_submitted(submitted),
+            draft: Draft::of_raw(submitted),
             share,
         };
         match self.sending.submit(request).await {

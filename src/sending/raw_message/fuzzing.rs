@@ -4,7 +4,7 @@ use bytes::Bytes;
 use chrono::DateTime;
 use mail_parser::{HeaderName, MessageParser};
 
-use super::{IDEMPOTENCY_KEY, SUBJECT_LENGTH, Submitted, SubmittedError, is_named};
+use super::{IDEMPOTENCY_KEY, RawMessage, RawMessageError, SUBJECT_LENGTH, is_named};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, is_printable, pieces, with_line_ends};
 
@@ -55,11 +55,11 @@ pub(crate) fn submitted_message(data: &[u8]) {
     check_outgoing(&content, &octets, &submitted.from);
 }
 
-fn read(pieces: Vec<Bytes>, smtputf8: bool) -> Result<Submitted, SubmittedError> {
+fn read(pieces: Vec<Bytes>, smtputf8: bool) -> Result<RawMessage, RawMessageError> {
     let recipients = ["a@x.org", "b@x.org"].map(EmailAddress::parse);
     let recipients: Vec<EmailAddress> = recipients.into_iter().flatten().collect();
     let at = DateTime::UNIX_EPOCH;
-    Submitted::read(pieces, &recipients, smtputf8, "gate.example", at)
+    RawMessage::read(pieces, &recipients, smtputf8, "gate.example", at)
 }
 
 /// Whether a Message-ID is one that the gateway gives, which holds a random id.
@@ -68,7 +68,7 @@ fn is_ours(id: &str) -> bool {
 }
 
 /// The message behind the gateway's own headers, which hold a random id.
-fn without_received(submitted: &Submitted) -> Vec<u8> {
+fn without_received(submitted: &RawMessage) -> Vec<u8> {
     let octets = submitted
         .prepared
         .message

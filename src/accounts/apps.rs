@@ -1,0 +1,87 @@
+//! A subscriber's apps: listed, found, changed.
+
+use super::Accounts;
+use super::audit::Trail;
+use crate::storage::apps::{self, App, Change};
+use crate::storage::mailboxes;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
+use mailgate_types::ids::{AppId, SubscriberId};
+
+/// A change that was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The app is gone.
+    #[error("the app is gone")]
+    Gone,
+    /// Mailboxes would belong to nobody any more.
+    #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
+    WouldOrphan(&'static str),
+    /// What the database said.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+impl Accounts {
+    /// The subscriber's apps, the oldest first.
+    pub async fn apps(
+        &self,
+        subscriber: SubscriberId,
+        limit: Option<i64>,
+        offset: i64,
+    ) -> Result<Vec<App>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        apps::list(&mut connection, subscriber, limit, offset).await
+    }
+
+    /// The subscriber's app with this pushable key; another's is not found.
+    pub async fn own_app(
+        &self,
+        subscriber: SubscriberId,
+        pushable_key: &str,
+    ) -> Result<Option<App>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        apps::find_owned(&mut connection, subscriber, pushable_key).await
+    }
+
+    /// Changes an app, unless that would orphan mailboxes.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangeError`]; nothing is changed then.
+    pub async fn change_app(
+        &self,
+        app: AppId,
+        change: &Change,
+        author: Author,
+    ) -> Result<(), ChangeError> {
+        let mut transaction = self.pool.begin().await?;
+        let before = apps::lock_fields(&mut transaction, app)
+            .await?
+            .ok_or(ChangeError::Gone)?;
+        if change.multiuser == Some(false)
+            && mailboxes::has_named_users(&mut transaction, app).await?
+        {
+            return Err(ChangeError::WouldOrphan("multiuser"));
+        }
+        if change.multilink == Some(false)
+            && mailboxes::has_several_links(&mut transaction, app).await?
+        {
+            return Err(ChangeError::WouldOrphan("multilink"));
+        }
+        // What an app with several users begins with holds for one that becomes such an app.
+        let becomes_multiuser = change.multiuser == Some(true) && before.multiuser == Some(false);
+        let change = &Change {
+            require_connect_session: change
+                .require_connect_session
+                .or(becomes_multiuser.then_some(true)),
+            ..change.clone()
+        };
+        apps::update(&mut transaction, app, change).await?;
+        let mut trail = Trail::new(author, self.clock.now());
+        if let Some(changed) = changed(&before, change) {
+            let entry = AuditEntry::of_app(AuditAction::AppChanged, app).with(changed);
+            trail.record(&mut transaction, entry).await?;
+        }
+        Ok(trail.commit(transaction).await?)
+    }
+}

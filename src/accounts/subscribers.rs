@@ -1,0 +1,79 @@
+//! Subscribers: listed, changed, deleted.
+
+use super::Accounts;
+use super::audit::{Trail, commit_change};
+use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
+use crate::storage::{audit_entries, deleted_apps, email_counters};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
+use mailgate_types::ids::{Owner, SubscriberId};
+
+/// Entries of the audit trail that are removed together.
+const BATCH: i64 = 1_000;
+
+impl Accounts {
+    /// All subscribers, the oldest first.
+    pub async fn subscribers(&self) -> Result<Vec<Subscriber>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        subscribers::list(&mut connection).await
+    }
+
+    /// Changes a subscriber, also as the payment provider knows it; `false` when it is gone.
+    ///
+    /// # Errors
+    ///
+    /// What the database said; nothing is changed then.
+    pub async fn change_subscriber(
+        &self,
+        id: SubscriberId,
+        change: &SubscriberChange,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
+        let now = self.clock.now();
+        let mut transaction = self.pool.begin().await?;
+        let Some(before) = subscribers::lock_fields(&mut transaction, id).await? else {
+            return Ok(false);
+        };
+        let mut trail = Trail::new(author, now);
+        if let Some(changed) = changed(&before, change) {
+            subscribers::update(&mut transaction, id, change).await?;
+            if self.beginning.is_billed {
+                let kind = JobKind::Provision;
+                billing_jobs::enqueue(&mut transaction, id, kind, None, now).await?;
+            }
+            let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, id);
+            trail.record(&mut transaction, entry.with(changed)).await?;
+        }
+        trail.commit(transaction).await?;
+        Ok(true)
+    }
+
+    /// Removes a subscriber with its apps and its audit trail; `false` when there was none. What they left
+    /// in the log is removed later, and where it is billed, a worker ends its subscription.
+    pub async fn delete_subscriber(
+        &self,
+        id: SubscriberId,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        let account = billing::find(&mut transaction, id).await?;
+        let now = self.clock.now();
+        deleted_apps::insert_all_of(&mut transaction, id, now).await?;
+        email_counters::lock(&mut transaction).await?;
+        email_counters::remove(&mut transaction, Owner::Subscriber(id)).await?;
+        if !subscribers::delete(&mut transaction, id).await? {
+            return Ok(false);
+        }
+        // After the subscriber: whoever connects a mailbox holds an app while it waits for these.
+        billing_jobs::forget(&mut transaction, id).await?;
+        if let Some(customer) = account.and_then(|account| account.customer_id) {
+            let kind = JobKind::End;
+            billing_jobs::enqueue(&mut transaction, id, kind, Some(&customer), now).await?;
+        }
+        let entry = AuditEntry::of_subscriber(AuditAction::SubscriberDeleted, id);
+        commit_change(transaction, author, now, entry).await?;
+        let mut connection = self.pool.acquire().await?;
+        while audit_entries::remove_of(&mut connection, id, BATCH).await? > 0 {}
+        Ok(true)
+    }
+}

@@ -1,0 +1,132 @@
+//! Where a page of the log lies: found by the counters, to the hour, and then narrowed by counting.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::logs::Filter;
+use super::tally::{Counted, Tally};
+use crate::storage::email_counters::{Counts, Unit};
+use crate::storage::email_logs::Kind;
+use mailgate_types::log_status::LogStatus;
+use mailgate_types::plugin::Plugin;
+
+/// Rows that are sorted to be skipped without a further look, and how often a better place is guessed.
+const NEAR: i64 = 200;
+const GUESSES: usize = 4;
+
+/// Where a page lies.
+pub(super) struct PageRange {
+    /// The first moment that rows are looked for.
+    pub(super) from: DateTime<Utc>,
+    /// The moment after the last.
+    pub(super) to: DateTime<Utc>,
+    /// Newer rows in there that belong to pages before.
+    pub(super) skip: i64,
+    /// What kinds of rows there are.
+    pub(super) kinds: Vec<Kind>,
+}
+
+/// Which piece the row is in that has `nth` newer ones, and how many rows the pieces before it have.
+fn piece_of(counted: &[Counted], filter: &Filter, nth: i64) -> Option<(usize, i64)> {
+    let mut before = 0;
+    for (index, piece) in counted.iter().enumerate() {
+        let here = filter.count(&piece.counts);
+        if nth < before + here {
+            return Some((index, before));
+        }
+        before += here;
+    }
+    None
+}
+
+impl PageRange {
+    /// Finds the page by counters alone, to the hour in which it begins. `None` behind the last row.
+    pub(super) async fn locate(
+        tally: &mut Tally<'_>,
+        mut counted: Vec<Counted>,
+        filter: &Filter,
+        limit: i64,
+        offset: i64,
+    ) -> Result<Option<Self>, sqlx::Error> {
+        let (first, before) = loop {
+            let Some((index, before)) = piece_of(&counted, filter, offset) else {
+                return Ok(None);
+            };
+            match tally.split(&counted[index]).await? {
+                Some(smaller) => drop(counted.splice(index..=index, smaller)),
+                None => break (index, before),
+            }
+        };
+        // Its end matters less, since a page is read from its beginning: to the day, so that no more
+        // partitions are opened than have to be.
+        let last = loop {
+            let end = piece_of(&counted, filter, offset.saturating_add(limit - 1));
+            let last = end.map_or(counted.len() - 1, |(index, _)| index);
+            if counted[last].unit != Some(Unit::Month) {
+                break last;
+            }
+            if let Some(smaller) = tally.split(&counted[last]).await? {
+                counted.splice(last..=last, smaller);
+            }
+        };
+        let mut counts = Counts::default();
+        for piece in &counted[first..=last] {
+            counts.add_all(&piece.counts);
+        }
+        let kinds = Plugin::ALL
+            .into_iter()
+            .filter(|plugin| filter.plugin.is_none_or(|it| it == *plugin))
+            .flat_map(|plugin| LogStatus::ALL.map(|status| (plugin, status)))
+            .filter(|(_, status)| filter.status.is_none_or(|it| it == *status))
+            .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
+            .collect();
+        let range = Self {
+            from: counted[last].from,
+            to: counted[first].to,
+            skip: offset - before,
+            kinds,
+        };
+        let piece = counted[first];
+        let rows = filter.count(&piece.counts);
+        range.narrowed(tally, &piece, rows).await.map(Some)
+    }
+
+    /// Moves the end of the range close to its page: rows that are only counted cost a fraction of those that
+    /// are sorted to be skipped. Guesses as though the rows of the hour lay evenly, and counts on the side
+    /// that has fewer.
+    async fn narrowed(
+        self,
+        tally: &mut Tally<'_>,
+        piece: &Counted,
+        rows: i64,
+    ) -> Result<Self, sqlx::Error> {
+        // Moments, and how many rows of the piece are at or behind them.
+        let (mut newer, mut older) = ((piece.to, 0), (piece.from, rows));
+        for _ in 0..GUESSES {
+            if self.skip - newer.1 <= NEAR {
+                break;
+            }
+            let (aim, between) = (self.skip - newer.1 - NEAR / 2, older.1 - newer.1);
+            let length = (newer.0 - older.0).num_milliseconds();
+            let back = length.saturating_mul(aim) / between.max(1);
+            if back <= 0 || back >= length {
+                break;
+            }
+            let at = newer.0 - TimeDelta::milliseconds(back);
+            let counted = if aim * 2 <= between {
+                newer.1 + tally.count(at, newer.0, &self.kinds).await?
+            } else {
+                older.1 - tally.count(older.0, at, &self.kinds).await?
+            };
+            if counted <= self.skip {
+                newer = (at, counted);
+            } else {
+                older = (at, counted);
+            }
+        }
+        Ok(Self {
+            to: newer.0,
+            skip: self.skip - newer.1,
+            ..self
+        })
+    }
+}

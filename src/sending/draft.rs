@@ -1,0 +1,134 @@
+//! A message whose sender isn't known yet.
+
+use chrono::{DateTime, Utc};
+
+use super::prepared::Prepared;
+use super::raw_message::RawMessage;
+use crate::compose::Fields;
+use mailgate_types::email_address::EmailAddress;
+
+/// Messages from this size on are composed off the threads that serve connections.
+const LARGE: usize = 256 * 1024;
+
+/// Fields up to this size are kept until the message made of them is opened.
+const CHEAP: usize = 16 * 1024;
+
+/// What an app has handed in, of which a message is made once its sender is known.
+#[derive(Debug)]
+pub struct Draft {
+    content: Source,
+    /// What was made last, and as whom.
+    made: Option<(String, Prepared)>,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// Fields, `None` once a message was made of them; `limit` is the most bytes that it may have.
+    Fields {
+        fields: Option<Fields>,
+        limit: usize,
+    },
+    /// A message as an SMTP client submitted it.
+    Raw(RawMessage),
+}
+
+/// No message can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PrepareError {
+    /// It would be too large.
+    #[error("the message may have {0} bytes at most")]
+    TooLarge(usize),
+    /// The mailbox's address is none.
+    #[error("the mailbox has no address that can stand in a header")]
+    Address,
+    /// It was made for another sender, and can't be made anew.
+    #[error("the mailbox has changed while the message was taken")]
+    Changed,
+    /// The work was cut off.
+    #[error("the message could not be put together")]
+    CutOff,
+}
+
+impl Draft {
+    /// Of fields; the message may have `limit` bytes.
+    #[must_use]
+    pub fn of_fields(fields: Fields, limit: usize) -> Self {
+        Self {
+            content: Source::Fields {
+                fields: Some(fields),
+                limit,
+            },
+            made: None,
+        }
+    }
+
+    /// Of a message that was submitted.
+    #[must_use]
+    pub fn of_raw(raw: RawMessage) -> Self {
+        Self {
+            content: Source::Raw(raw),
+            made: None,
+        }
+    }
+
+    /// Whether it costs little to make the message a second time.
+    pub(super) fn is_cheap(&self) -> bool {
+        match &self.content {
+            Source::Fields { fields, .. } => {
+                (fields.as_ref()).is_some_and(|fields| fields.least_size() < CHEAP)
+            }
+            Source::Raw(_) => true,
+        }
+    }
+
+    /// The message as `address` sends it, at the moment `at`.
+    pub(super) async fn prepare(
+        &mut self,
+        address: &str,
+        at: DateTime<Utc>,
+    ) -> Result<Prepared, PrepareError> {
+        if let Some((sender, prepared)) = &self.made
+            && sender == address
+        {
+            return Ok(prepared.clone());
+        }
+        let is_cheap = self.is_cheap();
+        let prepared = match &mut self.content {
+            Source::Raw(raw) => return Ok(raw.prepared(address)),
+            Source::Fields { fields, limit } => {
+                let from = EmailAddress::parse(address).map_err(|_| PrepareError::Address)?;
+                let kept = if is_cheap { fields.clone() } else { None };
+                let used = std::mem::replace(fields, kept).ok_or(PrepareError::Changed)?;
+                compose_within(used, from, *limit, at).await?
+            }
+        };
+        if !is_cheap {
+            self.made = Some((address.to_owned(), prepared.clone()));
+        }
+        Ok(prepared)
+    }
+}
+
+async fn compose_within(
+    fields: Fields,
+    from: EmailAddress,
+    limit: usize,
+    at: DateTime<Utc>,
+) -> Result<Prepared, PrepareError> {
+    let size = fields.least_size();
+    if size > limit {
+        return Err(PrepareError::TooLarge(limit));
+    }
+    let make = move || Prepared::composed(fields, &from, at);
+    let prepared = if size < LARGE {
+        make()
+    } else {
+        tokio::task::spawn_blocking(make)
+            .await
+            .map_err(|_| PrepareError::CutOff)?
+    };
+    if prepared.message.size() > limit {
+        return Err(PrepareError::TooLarge(limit));
+    }
+    Ok(prepared)
+}

@@ -1,0 +1,158 @@
+//! Recovery: messages whose process died, or whose task did, are brought to an end or back into the queue.
+
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use super::Sending;
+use super::ending::Ending;
+use super::facts::Facts;
+use super::retry::CUT_OFF;
+use super::settle::UNVERIFIABLE;
+use super::verify::Presence;
+use crate::storage::outage::trouble;
+use crate::storage::spool::Claimed;
+use crate::storage::{gateways, spool};
+use mailgate_types::ids::LogId;
+
+/// Abandoned messages that are looked at together.
+const ROUND: i64 = 64;
+
+/// How long a message rests whose mailbox can't be looked into at the moment.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// How long a message that nobody has an answer for is looked up, before it counts as failed.
+const LOOKED_UP: TimeDelta = TimeDelta::days(1);
+
+/// What is told of a message that died with its process, and is not among the sent ones.
+const NOT_SENT: &str =
+    "The gateway stopped before the message was sent, and before its sender got an answer";
+
+impl Sending {
+    /// Takes up messages whose process has ended: brings them to an end, or back into the queue. Answers how
+    /// many there were.
+    pub async fn take_over(&self) -> Result<usize, sqlx::Error> {
+        let gateway = self.lease.id();
+        let claimed = {
+            let mut connection = self.pool.acquire().await?;
+            let ended = gateways::ended(&mut connection).await?;
+            if ended.is_empty() {
+                return Ok(0);
+            }
+            let claimed = spool::claim_of_ended(&mut connection, gateway, &ended, ROUND).await?;
+            if claimed.is_empty() {
+                gateways::forget(&mut connection, &ended).await?;
+            }
+            claimed
+        };
+        self.take_up_left(claimed).await
+    }
+
+    /// As [`Sending::take_over`], with messages that nobody has in hand.
+    pub async fn recover_lapsed(&self) -> Result<usize, sqlx::Error> {
+        let claimed = {
+            let mut connection = self.pool.acquire().await?;
+            spool::claim_lapsed(&mut connection, self.lease.id(), ROUND).await?
+        };
+        self.take_up_left(claimed).await
+    }
+
+    /// As [`Sending::take_over`], with messages that this process has in hand and twice was seen not to work
+    /// on: the task that did has panicked.
+    pub async fn recover_forgotten(&self) -> Result<usize, sqlx::Error> {
+        let before = self.held.ids();
+        let mut claimed = {
+            let mut connection = self.pool.acquire().await?;
+            spool::in_hand_beside(&mut connection, self.lease.id(), &before).await?
+        };
+        let held: HashSet<LogId> = self.held.ids().into_iter().collect();
+        claimed.retain(|claimed| !held.contains(&claimed.id));
+        let seen = claimed.iter().map(|claimed| claimed.id).collect();
+        let seen_before = {
+            let mut forgotten = self
+                .forgotten
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *forgotten, seen)
+        };
+        claimed.retain(|claimed| seen_before.contains(&claimed.id));
+        self.take_up_left(claimed).await
+    }
+
+    async fn take_up_left(&self, abandoned: Vec<Claimed>) -> Result<usize, sqlx::Error> {
+        let count = abandoned.len();
+        // All of them from now on, since some wait long for a place.
+        let holds: Vec<_> = (abandoned.iter())
+            .map(|claimed| self.held.hold(claimed.id))
+            .collect();
+        for (claimed, hold) in abandoned.into_iter().zip(holds) {
+            let stored = {
+                let mut connection = self.pool.acquire().await?;
+                let stored = spool::has_chunks(&mut connection, claimed.id).await?;
+                if stored {
+                    let (gateway, now) = (self.lease.id(), self.clock.now());
+                    spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now)
+                        .await?;
+                }
+                stored
+            };
+            tracing::warn!(log_id = %claimed.id, stored, "a message was left behind by a process that died");
+            if !stored {
+                // Only closing fails, and that is when no place is needed any more.
+                let place = Arc::clone(&self.retries).acquire_owned().await.ok();
+                let sending = self.clone();
+                self.tracker.spawn(async move {
+                    let (_place, _hold) = (place, hold);
+                    sending.end_unanswered(claimed).await;
+                });
+            }
+        }
+        Ok(count)
+    }
+
+    /// Ends a message whose bytes died with their process: its sender has had no answer, and it can't
+    /// be sent again.
+    async fn end_unanswered(&self, claimed: Claimed) {
+        let presence = match self.mailboxes.active(claimed.credential).await {
+            Ok(Some(mailbox)) => {
+                let message_id = claimed.message_id.as_deref();
+                self.look_up(&mailbox, claimed.id, message_id).await
+            }
+            Ok(None) => Presence::Unknowable,
+            Err(error) => {
+                trouble!(error, error, log_id = %claimed.id, "a mailbox can't be read");
+                Presence::NotNow
+            }
+        };
+        let facts = Facts::of(&claimed);
+        let ending = match presence {
+            Presence::Sent => facts.sent(None, None),
+            Presence::ConfirmedMissing => Ending {
+                freed_key: claimed.key,
+                ..facts.failed(NOT_SENT.to_owned(), None)
+            },
+            Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => {
+                self.look_again(claimed.id).await;
+                return;
+            }
+            Presence::NotNow | Presence::NotFound | Presence::Unknowable => {
+                facts.failed(format!("{UNVERIFIABLE} ({CUT_OFF})"), None)
+            }
+        };
+        self.close(ending).await;
+    }
+
+    /// Lets go of a message that is to be looked at again.
+    async fn look_again(&self, id: LogId) {
+        let let_go = async {
+            let mut connection = self.pool.acquire().await?;
+            spool::look_again(&mut connection, self.lease.id(), id, LOOK_AGAIN).await
+        };
+        if let Err(error) = let_go.await {
+            // It is found among what this process has in hand and does not work on.
+            trouble!(warn, error, log_id = %id, "a message can't be released");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One attempt to deliver: signed, posted, and what the receiver's answer means for later attempts.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use secrecy::SecretString;
+
+use super::Webhooks;
+use super::sign::SigningKey;
+use crate::providers::egress::EgressError;
+use mailgate_types::ids::WebhookMessageId;
+
+/// What came of one attempt to deliver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// What the receiver answered; `None`: no answer came.
+    pub http_status: Option<u16>,
+    /// The beginning of its answer, 16 KiB at most.
+    pub response_body: String,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// Whether the receiver took it: 2xx.
+    pub success: bool,
+    /// Why it failed, in a sentence for the subscriber.
+    pub error_message: Option<String>,
+    /// The wait that the receiver asks for, where it failed.
+    pub retry_after: Option<std::time::Duration>,
+    /// Whether no further attempt can change it: the URL is refused, or the receiver says 410 Gone.
+    pub is_final: bool,
+}
+
+impl Webhooks {
+    /// Signs and posts a body once. Nothing is recorded.
+    pub async fn attempt(
+        &self,
+        url: &str,
+        secret: &SecretString,
+        id: WebhookMessageId,
+        body: Bytes,
+    ) -> Attempt {
+        match SigningKey::new(secret) {
+            Some(key) => self.attempt_with(url, &key, id, body).await,
+            None => Attempt::failed("the secret can't sign".to_owned(), 0, true),
+        }
+    }
+
+    pub(super) async fn attempt_with(
+        &self,
+        url: &str,
+        key: &SigningKey,
+        id: WebhookMessageId,
+        body: Bytes,
+    ) -> Attempt {
+        let now = self.clock.now();
+        let headers = key.headers(id, now.timestamp(), &body);
+        let began = Instant::now();
+        let outcome = self.egress.post(url, headers, body, now).await;
+        let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        match outcome {
+            Ok(answer) => {
+                let success = (200..300).contains(&answer.status);
+                Attempt {
+                    http_status: Some(answer.status),
+                    response_body: answer.body,
+                    duration_ms,
+                    success,
+                    error_message: (!success).then(|| refused_by_status(answer.status)),
+                    retry_after: answer.retry_after.filter(|_| !success),
+                    is_final: answer.status == 410,
+                }
+            }
+            Err(error) => Attempt::failed(
+                error.to_string(),
+                duration_ms,
+                matches!(error, EgressError::Refused(_)),
+            ),
+        }
+    }
+}
+
+impl Attempt {
+    /// One that got no answer.
+    pub(super) fn failed(error: String, duration_ms: i64, is_final: bool) -> Self {
+        Self {
+            http_status: None,
+            response_body: String::new(),
+            duration_ms,
+            success: false,
+            error_message: Some(error),
+            retry_after: None,
+            is_final,
+        }
+    }
+}
+
+fn refused_by_status(status: u16) -> String {
+    match status {
+        300..=399 => {
+            format!("the receiver answered with HTTP status {status}: redirects are not followed")
+        }
+        410 => "the receiver answered with HTTP status 410, so there are no further attempts"
+            .to_owned(),
+        _ => format!("the receiver answered with HTTP status {status}"),
+    }
+}
