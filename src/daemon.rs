@@ -30,7 +30,7 @@ use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
 use crate::reports::Reports;
-use crate::rest::{AppState, Visits, router};
+use crate::rest::{AppState, Shared, Visits, router};
 use crate::sending::budget::in_flight;
 use crate::sending::quota::Quota;
 use crate::sending::{self, Sending};
@@ -191,7 +191,7 @@ pub async fn start_on(
     let base_url = base_url(settings.http_base_url, http_address);
     let strangers = strangers(limits.unauthenticated_bytes);
     let refusals = keep_refusals(&pool, &clock, shutdown);
-    let state = AppState {
+    let state = AppState::new(Shared {
         readiness: watch_database(&pool, shutdown),
         accounts: accounts.clone(),
         billing: billing.clone(),
@@ -212,7 +212,7 @@ pub async fn start_on(
         operator_token: settings.operator_token,
         allow_private: settings.webhooks.allow_private,
         webhooks: webhooks.clone(),
-    };
+    });
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
     let routes = router(state, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);

@@ -9,6 +9,7 @@ mod audit;
 mod calendar;
 mod counters;
 mod email_stats;
+mod filter;
 mod log_detail;
 mod logs;
 mod page_range;
@@ -35,8 +36,9 @@ pub use crate::storage::email_logs::{Details, LogRow};
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
+pub use filter::Filter;
 pub use log_detail::LogDetail;
-pub use logs::{Filter, LogPage};
+pub use logs::LogPage;
 pub use refusals::{LAST, RefusalReport, Refusals};
 pub use stats::{PluginStats, Stats};
 

@@ -43,6 +43,7 @@ mod response_headers;
 mod router;
 mod send;
 mod shared;
+mod state;
 mod stats;
 mod subscribers;
 mod visits;
@@ -58,6 +59,7 @@ mod whole_body;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use send::fuzzing::send_request;
 
-pub use router::{AppState, openapi_json, router};
+pub use router::{openapi_json, router};
+pub use state::{AppState, Shared};
 
 pub use visits::Visits;

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 use uuid::Uuid;
 
 use super::Outcome;
-use super::place::{DAYS, Log};
+use super::log::{DAYS, Log};
 
 /// One in so many rows has another status, or another plugin, than the rest; and one in so many is of
 /// the first app.

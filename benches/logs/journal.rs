@@ -12,8 +12,8 @@ use mailgate_types::plugin::Plugin;
 use sqlx::PgPool;
 
 use super::Outcome;
+use super::log::Log;
 use super::measure::target;
-use super::place::Log;
 
 /// Messages of a commit.
 const BATCH: usize = 64;

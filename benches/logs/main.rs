@@ -6,6 +6,7 @@
 
 mod fill;
 mod journal;
+mod log;
 mod measure;
 mod place;
 

@@ -11,7 +11,7 @@ use sqlx::postgres::PgPool;
 use uuid::Uuid;
 
 use super::Outcome;
-use super::place::Log;
+use super::log::Log;
 
 /// How often each report is asked for: to warm up, and measured.
 const WARM: usize = 30;

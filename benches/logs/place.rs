@@ -18,10 +18,8 @@ use sqlx::PgPool;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::log::{DAYS, Log};
 use super::{Outcome, fill};
-
-/// Days that the logs cover.
-pub const DAYS: u64 = 90;
 
 /// Days of partitions made ahead, as the gateway does it.
 const AHEAD: u64 = 14;
@@ -34,16 +32,6 @@ pub struct Server {
     postgres: PrivatePostgres,
     folder: PathBuf,
     _temporary: Option<TempDir>,
-}
-
-/// A database with a subscriber and its apps.
-pub struct Log {
-    pub pool: PgPool,
-    pub reports: Reports,
-    pub subscriber: SubscriberId,
-    /// By their creation.
-    pub apps: Vec<AppId>,
-    pub rows: u64,
 }
 
 impl Server {

@@ -150,3 +150,13 @@ impl Mode {
         }
     }
 }
+
+/// Waits for a line that a child must say.
+pub async fn expect(load: &mut Mode, line: &str) -> Outcome<()> {
+    let said = load.line().await?;
+    if said == line {
+        Ok(())
+    } else {
+        Err(format!("the clients should have said {line:?}, and said {said:?}").into())
+    }
+}

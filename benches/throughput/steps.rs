@@ -11,13 +11,13 @@ use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
 
-use super::child::{LOAD, Mode, SINK};
+use super::child::{LOAD, Mode, SINK, expect};
 use super::gateway::{self, Gateway};
 use super::load::{Door, Job, MEASURED, MEASURING, Report};
 use super::postfix::Postfix;
 use super::sink::{self, Counts, Ports};
-use super::summary::{self, Idle, Measured, Who};
-use super::webhooks::{self, Setup, WebhookResults};
+use super::summary::{self, Idle, Measured, ONE_AT_A_TIME, WebhookResults, Who};
+use super::webhooks::{self, Setup};
 use super::{Outcome, usage};
 
 /// Clients at once, from step to step.
@@ -294,7 +294,7 @@ impl Bench {
         };
         let mut results = WebhookResults::default();
         for endpoints in webhooks::ENDPOINTS {
-            let name = webhooks::step(endpoints);
+            let name = summary::step(endpoints);
             if wanted(&name) {
                 eprintln!("bench: {name}");
                 let delivered = place.deliver(endpoints).await;
@@ -302,8 +302,8 @@ impl Bench {
                 results.delivered.push(delivered);
             }
         }
-        if wanted(webhooks::ONE_AT_A_TIME) {
-            eprintln!("bench: {}", webhooks::ONE_AT_A_TIME);
+        if wanted(ONE_AT_A_TIME) {
+            eprintln!("bench: {}", ONE_AT_A_TIME);
             results.first_byte = Some(place.one_at_a_time().await?);
         }
         Ok(results)
@@ -334,14 +334,5 @@ impl Bench {
     async fn arrived(&self) -> Outcome<Counts> {
         let url = format!("http://127.0.0.1:{}{}", self.ports.http, sink::COUNTS);
         Ok(self.http.get(url).send().await?.json().await?)
-    }
-}
-
-pub async fn expect(load: &mut Mode, line: &str) -> Outcome<()> {
-    let said = load.line().await?;
-    if said == line {
-        Ok(())
-    } else {
-        Err(format!("the clients should have said {line:?}, and said {said:?}").into())
     }
 }

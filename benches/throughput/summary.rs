@@ -2,8 +2,6 @@
 
 use std::fmt::{Display, Formatter};
 
-use super::webhooks::{ONE_AT_A_TIME, WebhookResults, step};
-
 /// Whom a step measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
@@ -99,6 +97,47 @@ const DELAYED: f64 = 35.0;
 
 /// MiB that 5,000 idle connections may take.
 const IDLE: f64 = 200.0;
+
+/// What came of a step.
+pub struct Delivered {
+    pub endpoints: u16,
+    /// Deliveries a second.
+    pub rate: f64,
+    /// Of the bare loop.
+    pub bare: f64,
+    /// CPU milliseconds of the gateway, of Postgres and of the bare loop for one.
+    pub gateway: f64,
+    pub database: f64,
+    pub bare_cpu: f64,
+}
+
+/// Milliseconds from a commit to the first byte.
+pub struct FirstByte {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+/// What came of all of them.
+#[derive(Default)]
+pub struct WebhookResults {
+    pub delivered: Vec<Delivered>,
+    pub first_byte: Option<FirstByte>,
+}
+
+impl WebhookResults {
+    pub fn is_empty(&self) -> bool {
+        self.delivered.is_empty() && self.first_byte.is_none()
+    }
+}
+
+/// The name of a step.
+pub fn step(endpoints: u16) -> String {
+    let plural = if endpoints == 1 { "" } else { "s" };
+    format!("webhooks, {endpoints} endpoint{plural}")
+}
+
+/// The name of the step with little to do.
+pub const ONE_AT_A_TIME: &str = "webhooks, one at a time";
 
 /// A count as a number to reckon with; none here comes near what an `f64` can't hold.
 #[expect(clippy::cast_precision_loss, reason = "a count of messages or KiB")]

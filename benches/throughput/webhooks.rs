@@ -22,12 +22,12 @@ use mailgate_types::ids::AppId;
 use sqlx::{Connection, PgConnection};
 use tokio::net::TcpListener;
 
-use super::child::{LOAD, Mode, RECEIVER};
+use super::child::{LOAD, Mode, RECEIVER, expect};
 use super::gateway::{self, Gateway};
 use super::load::{Door, Emitting, Job, MEASURED, MEASURING, Report, event};
 use super::receiver;
-use super::steps::expect;
-use super::{Outcome, summary, usage};
+use super::summary::{Delivered, FirstByte, float};
+use super::{Outcome, usage};
 
 /// Endpoints, from step to step.
 pub const ENDPOINTS: [u16; 3] = [1, 10, 1_000];
@@ -39,38 +39,6 @@ const BARE_CLIENTS: usize = 64;
 const SINGLE: usize = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What came of a step.
-pub struct Delivered {
-    pub endpoints: u16,
-    /// Deliveries a second.
-    pub rate: f64,
-    /// Of the bare loop.
-    pub bare: f64,
-    /// CPU milliseconds of the gateway, of Postgres and of the bare loop for one.
-    pub gateway: f64,
-    pub database: f64,
-    pub bare_cpu: f64,
-}
-
-/// Milliseconds from a commit to the first byte.
-pub struct FirstByte {
-    pub p50: f64,
-    pub p99: f64,
-}
-
-/// What came of all of them.
-#[derive(Default)]
-pub struct WebhookResults {
-    pub delivered: Vec<Delivered>,
-    pub first_byte: Option<FirstByte>,
-}
-
-impl WebhookResults {
-    pub fn is_empty(&self) -> bool {
-        self.delivered.is_empty() && self.first_byte.is_none()
-    }
-}
-
 /// Where the steps run.
 pub struct Setup<'a> {
     pub folder: &'a Path,
@@ -80,15 +48,6 @@ pub struct Setup<'a> {
     pub postgres: &'a PrivatePostgres,
     pub measured: Duration,
 }
-
-/// The name of a step.
-pub fn step(endpoints: u16) -> String {
-    let plural = if endpoints == 1 { "" } else { "s" };
-    format!("webhooks, {endpoints} endpoint{plural}")
-}
-
-/// The name of the step with little to do.
-pub const ONE_AT_A_TIME: &str = "webhooks, one at a time";
 
 impl Setup<'_> {
     /// Delivers to so many endpoints, one of each app.
@@ -136,14 +95,14 @@ impl Setup<'_> {
             let total = report.total;
             return Err(format!("{total} webhooks arrived, and {recorded} were recorded").into());
         }
-        let each = |used: Duration| used.as_secs_f64() * 1_000.0 / summary::float(report.messages);
+        let each = |used: Duration| used.as_secs_f64() * 1_000.0 / float(report.messages);
         Ok(Delivered {
             endpoints,
-            rate: summary::float(report.messages) / report.seconds,
-            bare: summary::float(bare.messages) / bare.seconds,
+            rate: float(report.messages) / report.seconds,
+            bare: float(bare.messages) / bare.seconds,
             gateway: each(after.0.saturating_sub(before.0)),
             database: each(after.1.saturating_sub(before.1)),
-            bare_cpu: bare_used.as_secs_f64() * 1_000.0 / summary::float(bare.messages),
+            bare_cpu: bare_used.as_secs_f64() * 1_000.0 / float(bare.messages),
         })
     }
 

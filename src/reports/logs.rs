@@ -3,36 +3,14 @@
 use chrono::{DateTime, Months, Utc};
 
 use super::calendar::{after, floor};
+use super::filter::Filter;
 use super::page_range::PageRange;
 use super::tally::Tally;
-use super::{AppReference, LogRow, Reports, scope};
-use crate::storage::email_counters::{Counts, Unit};
+use super::{LogRow, Reports, scope};
+use crate::storage::email_counters::Unit;
 use crate::storage::email_logs;
 use crate::storage::log_retention;
 use mailgate_types::ids::SubscriberId;
-use mailgate_types::log_status::LogStatus;
-use mailgate_types::plugin::Plugin;
-
-/// Which rows are wanted. Moments are whole milliseconds, as those of rows are.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    /// Of one app.
-    pub app: Option<AppReference>,
-    /// Of one status.
-    pub status: Option<LogStatus>,
-    /// Of one provider.
-    pub plugin: Option<Plugin>,
-    /// From this moment on.
-    pub from: Option<DateTime<Utc>>,
-    /// Before this moment.
-    pub before: Option<DateTime<Utc>>,
-}
-
-impl Filter {
-    pub(super) fn count(&self, counts: &Counts) -> i64 {
-        counts.sum(self.plugin, self.status)
-    }
-}
 
 /// A page of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::logs::Filter;
+use super::filter::Filter;
 use super::tally::{Counted, Tally};
 use crate::storage::email_counters::{Counts, Unit};
 use crate::storage::email_logs::Kind;

@@ -1,6 +1,5 @@
 //! All paths of the REST interface.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -8,8 +7,6 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use secrecy::SecretString;
-use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -20,71 +17,14 @@ use super::document::{Document, add_common_parts};
 use super::examples::add_examples;
 use super::failures::Failures;
 use super::problem::Problem;
-use super::visits::Visits;
+use super::state::AppState;
 use super::webhook_document::add_webhook_events;
 use super::{
     apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, logs, me,
     oauth_callback, payprov, payprov_actions, payprov_webhook, refusals, request, send, stats,
     subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
 };
-use crate::accounts::Accounts;
-use crate::billing::Billing;
-use crate::config::{Limits, PortalSettings};
-use crate::mailboxes::Mailboxes;
-use crate::reports::{Refusals, Reports};
-use crate::sending::Sending;
-use crate::storage::readiness::Readiness;
-use crate::telemetry::throttle::Throttle;
-use crate::webhooks::Webhooks;
 use mailgate_server::page::Page;
-use mailgate_server::stranger::Strangers;
-use mailgate_types::clock::SharedClock;
-use mailgate_types::seal::SealKeys;
-
-/// What handlers work with.
-#[derive(Debug, Clone)]
-pub struct AppState {
-    /// Whether the database is there.
-    pub readiness: Readiness,
-    /// Who is calling.
-    pub accounts: Accounts,
-    /// Who is billed for what.
-    pub billing: Billing,
-    /// Which mailbox.
-    pub mailboxes: Mailboxes,
-    /// The way of a message.
-    pub sending: Sending,
-    /// Logs and statistics.
-    pub reports: Reports,
-    /// What was refused.
-    pub refusals: Refusals,
-    /// Who is told.
-    pub webhooks: Webhooks,
-    /// Where users reach all of this, without a slash at its end.
-    pub base_url: Arc<str>,
-    /// Bounds.
-    pub limits: Arc<Limits>,
-    /// The time.
-    pub clock: SharedClock,
-    /// Cancelled when the process is about to end.
-    pub stopping: CancellationToken,
-    /// Cancelled when nothing new is taken any more.
-    pub finishing: CancellationToken,
-    /// What is held for callers that have not authenticated.
-    pub strangers: Strangers,
-    /// How often connect links are opened.
-    pub visits: Arc<Visits>,
-    /// Seal what comes back in addresses.
-    pub seal_keys: Arc<SealKeys>,
-    /// Who runs the gateway.
-    pub portal: Arc<PortalSettings>,
-    /// The line on events that are not the payment provider's.
-    pub refused_events: Arc<Throttle>,
-    /// Opens sign-up; `None`: off.
-    pub operator_token: Option<SecretString>,
-    /// Whether customers' addresses may be this machine's.
-    pub allow_private: bool,
-}
 
 /// The operations, each with its description.
 fn operations() -> OpenApiRouter<AppState> {

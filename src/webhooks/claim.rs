@@ -9,7 +9,8 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::Webhooks;
-use super::dispatch::{Ready, Seen};
+use super::lanes::Leased;
+use super::sign::SigningKey;
 use crate::storage::outage::trouble;
 use crate::storage::pool::DedicatedConnection;
 use crate::storage::webhook_messages;
@@ -27,6 +28,28 @@ const READY: u64 = 1_000;
 
 /// How long a step may take.
 const STEP: Duration = Duration::from_secs(15);
+
+/// A leased delivery with all that it needs.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) claimed: Claimed,
+    pub(super) body: Option<Bytes>,
+    pub(super) key: Option<SigningKey>,
+}
+
+impl Leased for Ready {
+    fn until(&self) -> Instant {
+        self.claimed.until
+    }
+}
+
+/// What a look at the queue brought.
+pub(super) enum Seen {
+    /// Endpoints that have something ready, and whether there may be others.
+    Endpoints(Vec<EndpointId>),
+    /// Deliveries that are this process's now, and those endpoints that may have more.
+    Leased(Vec<Claimed>, HashMap<WebhookMessageId, Bytes>),
+}
 
 /// Leases deliveries, over a connection of its own: one step at a time.
 pub(super) struct Claimer {

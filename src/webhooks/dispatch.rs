@@ -13,8 +13,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::claim::Claimer;
-use super::lanes::{Lanes, Leased};
+use super::claim::{Claimer, Ready, Seen};
+use super::lanes::Lanes;
 use super::recorder::recorder;
 use super::schedule::wait_after;
 use super::sign::SigningKey;
@@ -42,28 +42,6 @@ const KEYS: usize = 10_000;
 /// How much longer than an exchange a lease must last when it begins: the recorder needs time too, and
 /// clocks differ.
 const MARGIN: Duration = Duration::from_secs(15);
-
-/// A leased delivery with all that it needs.
-#[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) claimed: Claimed,
-    body: Option<Bytes>,
-    key: Option<SigningKey>,
-}
-
-impl Leased for Ready {
-    fn until(&self) -> Instant {
-        self.claimed.until
-    }
-}
-
-/// What a look at the queue brought.
-pub(super) enum Seen {
-    /// Endpoints that have something ready, and whether there may be others.
-    Endpoints(Vec<EndpointId>),
-    /// Deliveries that are this process's now, and those endpoints that may have more.
-    Leased(Vec<Claimed>, HashMap<WebhookMessageId, Bytes>),
-}
 
 type Looking = Pin<Box<dyn Future<Output = (Claimer, Result<Seen, sqlx::Error>)> + Send>>;
 

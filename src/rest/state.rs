@@ -1,0 +1,86 @@
+//! What handlers work with.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+use super::visits::Visits;
+use crate::accounts::Accounts;
+use crate::billing::Billing;
+use crate::config::{Limits, PortalSettings};
+use crate::mailboxes::Mailboxes;
+use crate::reports::{Refusals, Reports};
+use crate::sending::Sending;
+use crate::storage::readiness::Readiness;
+use crate::telemetry::throttle::Throttle;
+use crate::webhooks::Webhooks;
+use mailgate_server::stranger::Strangers;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::seal::SealKeys;
+
+/// What all requests share; a copy costs one count.
+#[derive(Debug, Clone)]
+pub struct AppState(Arc<Shared>);
+
+impl AppState {
+    /// Shares it.
+    #[must_use]
+    pub fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+}
+
+impl Deref for AppState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// The parts of the gateway that requests use.
+#[derive(Debug)]
+pub struct Shared {
+    /// Whether the database is there.
+    pub readiness: Readiness,
+    /// Who is calling.
+    pub accounts: Accounts,
+    /// Who is billed for what.
+    pub billing: Billing,
+    /// Which mailbox.
+    pub mailboxes: Mailboxes,
+    /// The way of a message.
+    pub sending: Sending,
+    /// Logs and statistics.
+    pub reports: Reports,
+    /// What was refused.
+    pub refusals: Refusals,
+    /// Who is told.
+    pub webhooks: Webhooks,
+    /// Where users reach all of this, without a slash at its end.
+    pub base_url: Arc<str>,
+    /// Bounds.
+    pub limits: Arc<Limits>,
+    /// The time.
+    pub clock: SharedClock,
+    /// Cancelled when the process is about to end.
+    pub stopping: CancellationToken,
+    /// Cancelled when nothing new is taken any more.
+    pub finishing: CancellationToken,
+    /// What is held for callers that have not authenticated.
+    pub strangers: Strangers,
+    /// How often connect links are opened.
+    pub visits: Arc<Visits>,
+    /// Seal what comes back in addresses.
+    pub seal_keys: Arc<SealKeys>,
+    /// Who runs the gateway.
+    pub portal: Arc<PortalSettings>,
+    /// The line on events that are not the payment provider's.
+    pub refused_events: Arc<Throttle>,
+    /// Opens sign-up; `None`: off.
+    pub operator_token: Option<SecretString>,
+    /// Whether customers' addresses may be this machine's.
+    pub allow_private: bool,
+}
