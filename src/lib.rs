@@ -1,19 +1,28 @@
 //! Mailgate: an email gateway that sends through the end users' own connected OAuth mailboxes.
 //!
-//! Imports run downward only (`tests/layers.rs` keeps it so):
+//! Imports run downward only, between these rooms and between the files of each (`tests/layers` keeps it so):
 //!
 //! | floor | rooms | |
 //! |---|---|---|
-//! | 6 | `fuzzing` | what `make fuzz` runs; not in any release |
-//! | 5 | `sandbox` | what `mailgate dev` adds |
-//! | 4 | `daemon` `operator` | builds and spawns all of it; the operator's commands |
-//! | 3 | `rest` `smtp` `workers` | the doors, and the loops that claim due work |
-//! | 2 | `sending` → `mailboxes` → `billing` → `webhooks` → `accounts` | the domain, in this order |
+//! | 5 | `dev` | `mailgate dev`: the gateway with its sandbox; a default feature, not in the image |
+//! | 4 | `daemon` | builds and spawns all of it |
+//! | 3 | `rest` `smtp` `workers` `operator` | what callers, loops and the operator's commands ask for |
+//! | 2 | `sending` → `mailboxes` → `billing` → `webhooks` → `accounts` | the domain, in this order; all transactions begin here |
 //! | 2 | `reports` | logs and statistics, on its own beside `sending` |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
-//! | 0 | `compose` `telemetry` `shutdown` → `config` → `types` | no domain |
+//! | 0 | `compose` `telemetry` → `config` | no domain |
 //!
-//! Rooms of one floor don't know each other, but for the orders shown by arrows.
+//! Rooms of one floor don't know each other, but for the orders shown by arrows. What knows nothing of the product is
+//! a crate of its own, and an edit up here doesn't build it again:
+//!
+//! | crate | |
+//! |---|---|
+//! | `mailgate_types` | ids, secrets, addresses, limits, events: the words that all of it speaks |
+//! | `mailgate_smtp` | the server's side of SMTP submission, behind a backend trait |
+//! | `mailgate_server` | HTTP's accept loop, TLS that follows its files, the frame of all pages, an orderly end |
+//! | `mailgate_sandbox` | stand-ins for the providers, certificates, a private Postgres: for `dev`, tests and benchmarks |
+//!
+//! `fuzzing` lists what `make fuzz` runs, and is in no release.
 
 pub mod accounts;
 pub mod billing;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -234,4 +236,9 @@ impl IntoResponse for Problem {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// So many seconds that nobody comes back too early.
+pub(super) fn whole_seconds(wait: Duration) -> u128 {
+    wait.as_millis().div_ceil(1_000).max(1)
 }

@@ -16,7 +16,7 @@ use super::authority::{RateSlot, client_address};
 use super::body::{BodyLimits, BoundedBody};
 use super::failures::{Answered, Failure, Failures};
 use super::host;
-use super::problem::Problem;
+use super::problem::{Problem, whole_seconds};
 use super::shared::SharedBody;
 use crate::accounts::RateDecision;
 use mailgate_server::stranger::{Crowded, Stranger, Strangers, header_bytes};
@@ -198,11 +198,6 @@ fn rate_headers(headers: &mut HeaderMap, decision: &RateDecision) {
     if let Some(wait) = decision.retry_after {
         insert("retry-after", whole_seconds(wait).to_string());
     }
-}
-
-/// So many seconds that nobody comes back too early.
-pub(super) fn whole_seconds(wait: Duration) -> u128 {
-    wait.as_millis().div_ceil(1_000).max(1)
 }
 
 /// Reads a JSON object.

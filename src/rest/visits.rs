@@ -9,7 +9,7 @@ use governor::Quota;
 use governor::clock::DefaultClock;
 
 use super::connect_pages::PageProblem;
-use super::request::whole_seconds;
+use super::problem::whole_seconds;
 use crate::config::Limits;
 use mailgate_types::ids::AppId;
 use mailgate_types::limiter::KeyedLimiter;

@@ -1,0 +1,212 @@
+//! Imports run downward only, files form no circles, and each kind of work stays in the room that it belongs to.
+
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod sources;
+
+use std::path::Path;
+
+use sources::{Module, Sources};
+
+/// The rooms, from the lowest floor up, as the table in `lib.rs` has them. A room may use those of lower rows, and
+/// itself. What is written in one row doesn't know each other.
+const ROWS: &[&[&str]] = &[
+    &["config", "compose"],
+    &["telemetry"],
+    &["storage", "providers"],
+    &["accounts"],
+    &["webhooks"],
+    &["billing"],
+    &["mailboxes"],
+    &["sending", "reports"],
+    &["rest", "smtp", "workers", "operator"],
+    &["daemon"],
+    &["dev"],
+];
+
+/// The rooms where transactions begin: the domain.
+const DOMAIN: [&str; 6] = [
+    "accounts",
+    "webhooks",
+    "billing",
+    "mailboxes",
+    "sending",
+    "reports",
+];
+
+const CRATES: [&str; 5] = [
+    ".",
+    "crates/sandbox",
+    "crates/server",
+    "crates/smtp",
+    "crates/types",
+];
+
+fn sources(of: &str) -> Sources {
+    Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(of).join("src"))
+}
+
+fn row(room: &str) -> Option<usize> {
+    ROWS.iter().position(|row| row.contains(&room))
+}
+
+fn violations(sources: &Sources) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (module, _) in sources.modules().filter(|(module, _)| !module.is_empty()) {
+        let Some(own) = row(&module[0]) else {
+            wrong.push(format!(
+                "{}: the room {} has no floor",
+                module.join("/"),
+                module[0]
+            ));
+            continue;
+        };
+        let others = sources.imports(module).into_iter();
+        for to in others.filter(|to| !to.is_empty() && to[0] != module[0]) {
+            if row(&to[0]).is_none_or(|other| other >= own) {
+                let (from, to) = (module.join("/"), to.join("/"));
+                wrong.push(format!("{from} must not know {to}"));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn imports_run_downward_only() {
+    let sources = sources(".");
+    assert!(
+        sources.len() > 200,
+        "the walk found only {} files",
+        sources.len()
+    );
+    let wrong = violations(&sources);
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn files_form_no_circles() {
+    for of in CRATES {
+        let circles = sources(of).circles();
+        let shown: Vec<String> = circles
+            .iter()
+            .map(|circle| {
+                circle
+                    .iter()
+                    .map(|it| it.join("/"))
+                    .collect::<Vec<_>>()
+                    .join(" ⇄ ")
+            })
+            .collect();
+        assert!(circles.is_empty(), "{of}:\n{}", shown.join("\n"));
+    }
+}
+
+/// The modules outside of these rooms in which one of the words stands.
+fn outside(rooms: &[&str], words: &[&str]) -> Vec<Module> {
+    let sources = sources(".");
+    let found = sources.modules().filter(|(module, code)| {
+        let is_in = module
+            .first()
+            .is_some_and(|room| rooms.contains(&room.as_str()));
+        !is_in && words.iter().any(|word| code.contains(word))
+    });
+    found.map(|(module, _)| module.clone()).collect()
+}
+
+#[test]
+fn sql_stays_in_storage() {
+    let words = [
+        "sqlx::query",
+        "sqlx::raw_sql",
+        "query!(",
+        "query_as!(",
+        "query_scalar!(",
+        ".execute(\"",
+    ];
+    let found = outside(&["storage"], &words);
+    assert!(found.is_empty(), "SQL outside of storage: {found:?}");
+}
+
+#[test]
+fn transactions_begin_in_the_domain() {
+    let found = outside(&DOMAIN, &[".begin()"]);
+    assert!(
+        found.is_empty(),
+        "transactions begun outside of the domain: {found:?}"
+    );
+}
+
+#[test]
+fn the_table_of_the_crate_lists_every_room() {
+    let library = include_str!("../../src/lib.rs");
+    for room in ROWS.iter().copied().flatten() {
+        assert!(
+            library.contains(&format!("`{room}`")),
+            "lib.rs says nothing of {room}"
+        );
+    }
+}
+
+#[test]
+fn the_reader_sees_what_runs_up_or_in_circles() {
+    let wrong = |files: &[(&str, &str)]| violations(&Sources::of(files)).len();
+    let (apps, pool) = (("storage/apps.rs", ""), ("storage/pool.rs", ""));
+    let uses = |source| {
+        [
+            ("storage/apps.rs", source),
+            pool,
+            ("providers/tls.rs", ""),
+            ("rest/send.rs", ""),
+        ]
+    };
+    assert_eq!(wrong(&uses("use super::pool;")), 0);
+    assert_eq!(wrong(&uses("use crate::providers::tls;")), 1);
+    assert_eq!(
+        wrong(&uses("use crate::{storage::pool::{A, B}, rest::send};")),
+        1
+    );
+    assert_eq!(
+        wrong(&uses(
+            "fn f() { crate::rest::send::f() } // crate::providers::tls"
+        )),
+        1
+    );
+    assert_eq!(
+        wrong(&[("rest/send.rs", "use crate::storage::apps::App;"), apps]),
+        0
+    );
+    assert_eq!(wrong(&[("attic/x.rs", "")]), 1);
+    let circles = |files: &[(&str, &str)]| Sources::of(files).circles().len();
+    let root = (
+        "a.rs",
+        "mod b;\nmod c;\npub use self::c::{C, D};\npub struct A;",
+    );
+    assert_eq!(
+        circles(&[
+            root,
+            ("a/b.rs", "use super::A;"),
+            ("a/c.rs", "use super::A;")
+        ]),
+        0
+    );
+    assert_eq!(
+        circles(&[root, ("a/b.rs", "use super::c::C;"), ("a/c.rs", "")]),
+        0
+    );
+    let back = ("a/c.rs", "use super::b::{self, B as Other};");
+    assert_eq!(circles(&[root, ("a/b.rs", "use super::c::C;"), back]), 1);
+    assert_eq!(
+        circles(&[root, ("a/b.rs", "use super::{A, D};"), back]),
+        1,
+        "by a re-export"
+    );
+    let in_tests = (
+        "a/c.rs",
+        "#[cfg(test)]\nmod tests {\n use super::super::b::B;\n}",
+    );
+    assert_eq!(
+        circles(&[root, ("a/b.rs", "use super::c::C;"), in_tests]),
+        0
+    );
+}
