@@ -1,4 +1,4 @@
-<?php // receive.php, behind your web server; to try it: php -S 127.0.0.1:9000 receive.php
+<?php // behind your web server; to try it: php -S 127.0.0.1:9000 receive-webhooks.php
 declare(strict_types=1);
 
 /** The event, or null when it isn't Mailgate that called. */
