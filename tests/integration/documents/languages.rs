@@ -32,7 +32,6 @@ impl Language {
         Self::Ruby,
         Self::Go,
     ];
-
 }
 
 /// Variables of a program.

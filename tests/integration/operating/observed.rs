@@ -107,16 +107,20 @@ async fn traffic(gateway: &Gateway, addresses: &Addresses) -> SmtpClient {
 
 /// What is there is named in the documents and shown on the dashboard, and nothing else is.
 fn same_names_everywhere(there: &BTreeSet<String>) {
-    let table = PAGE
-        .lines()
-        .filter(|line| line.starts_with("| `mailgate_"));
+    let table = PAGE.lines().filter(|line| line.starts_with("| `mailgate_"));
     let table: String = table.collect();
     assert_eq!(named(&table), *there, "the operators' table");
-    let pages = pages().into_iter().map(|page| page.text);
-    for text in pages.chain([DASHBOARD.to_owned(), RULES.to_owned()]) {
-        let named = named(&text);
+    let mut texts = vec![("dashboard", DASHBOARD), ("rules", RULES)];
+    let pages = pages();
+    texts.extend(
+        pages
+            .iter()
+            .map(|page| (page.path.as_str(), page.text.as_str())),
+    );
+    for (place, text) in texts {
+        let named = named(text);
         let unknown: Vec<_> = named.difference(there).collect();
-        assert!(unknown.is_empty(), "{unknown:?} in\n{text}");
+        assert!(unknown.is_empty(), "{place} names {unknown:?}");
     }
     let panels = named(DASHBOARD);
     let unseen: Vec<_> = there.difference(&panels).collect();
