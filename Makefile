@@ -63,7 +63,7 @@ advisories:
 	"$$(tools/cargo-deny)" check advisories
 
 compiler:
-	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup (see the README)" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup (see docs/quick-start.md)" >&2; exit 1; }
 	@command -v cc >/dev/null || tools/debian-packages gcc libc6-dev
 
 # Whoever has Postgres's programs elsewhere than Debian puts them names the folder in PG_BINDIR.

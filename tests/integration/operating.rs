@@ -8,5 +8,6 @@ mod observed;
 mod observed_work;
 mod proxy_protocol;
 mod request_log;
+mod runbook;
 mod systemd;
 mod warnings;

@@ -1,11 +1,11 @@
-//! The README's table of settings, the defaults and what is read of them name the same settings.
+//! The documents' table of settings, the defaults and what is read of them name the same settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use toml::Value;
 
-const README: &str = include_str!("../../../README.md");
+const PAGE: &str = include_str!("../../../docs/settings.md");
 
 /// The plugin that the table has no rows for, and the one whose rows stand for it.
 const OTHER: (&str, &str) = ("plugins.plugin_b.", "plugins.plugin_a.");
@@ -54,10 +54,7 @@ fn shown(value: &Value) -> String {
 
 /// The rows of the table: name, default, and whether anything is said.
 fn rows() -> Vec<(String, String, bool)> {
-    let section = README.split("\n## Settings\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    section
-        .lines()
+    PAGE.lines()
         .filter_map(|line| {
             let cells = line.strip_prefix("| `")?.strip_suffix('|')?;
             let mut cells = cells.split('|').map(str::trim);
@@ -73,7 +70,7 @@ fn rows() -> Vec<(String, String, bool)> {
 }
 
 #[test]
-fn the_readme_lists_every_setting_with_its_default() {
+fn the_table_lists_every_setting_with_its_default() {
     let mut defaults = flat_defaults();
     for (name, default, says) in rows() {
         assert!(says, "{name} says nothing");
@@ -88,7 +85,7 @@ fn the_readme_lists_every_setting_with_its_default() {
             assert_eq!(others, shown(&value), "{other}");
         }
     }
-    assert!(defaults.is_empty(), "not in the README: {defaults:?}");
+    assert!(defaults.is_empty(), "not in the table: {defaults:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Holds the description against the code that counts, and the README's table against the description.
+//! Holds the description against the code that counts, and the operators' table against the description.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-const README: &str = include_str!("../../../README.md");
+const PAGE: &str = include_str!("../../../docs/operating.md");
 
 /// Where the values of a label stand that its uses don't spell out: metric, label, file, and the texts that
 /// stand before and behind them.
@@ -213,8 +213,8 @@ fn what_is_described_is_counted_with_each_of_its_values() {
 }
 
 #[test]
-fn the_readme_has_the_same_table() {
-    let there: Vec<&str> = README
+fn the_operators_page_has_the_same_table() {
+    let there: Vec<&str> = PAGE
         .lines()
         .filter(|line| line.starts_with("| `mailgate_"))
         .collect();

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use crate::command_line::process::{Addresses, http_client, run};
 use crate::command_line::serve::{authenticated, replica};
+use crate::documents::blocks::pages;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 use crate::support::ports;
 use crate::support::smtp_client::SmtpClient;
 
-const README: &str = include_str!("../../../README.md");
+const PAGE: &str = include_str!("../../../docs/operating.md");
 const DASHBOARD: &str = include_str!("../../../config/grafana/mailgate.json");
 const RULES: &str = include_str!("../../../config/prometheus/mailgate.rules.yml");
 
@@ -104,19 +105,23 @@ async fn traffic(gateway: &Gateway, addresses: &Addresses) -> SmtpClient {
     client
 }
 
-/// What is there is named in the README and shown on the dashboard, and nothing else is.
+/// What is there is named in the documents and shown on the dashboard, and nothing else is.
 fn same_names_everywhere(there: &BTreeSet<String>) {
-    let table = README
-        .lines()
-        .filter(|line| line.starts_with("| `mailgate_"));
+    let table = PAGE.lines().filter(|line| line.starts_with("| `mailgate_"));
     let table: String = table.collect();
-    assert_eq!(named(&table), *there, "the README's table");
-    let shown = named(&[DASHBOARD, RULES].concat());
-    let unknown: Vec<_> = shown.difference(there).collect();
-    assert!(
-        unknown.is_empty(),
-        "the dashboard or the rules name {unknown:?}"
+    assert_eq!(named(&table), *there, "the operators' table");
+    let mut texts = vec![("dashboard", DASHBOARD), ("rules", RULES)];
+    let pages = pages();
+    texts.extend(
+        pages
+            .iter()
+            .map(|page| (page.path.as_str(), page.text.as_str())),
     );
+    for (place, text) in texts {
+        let named = named(text);
+        let unknown: Vec<_> = named.difference(there).collect();
+        assert!(unknown.is_empty(), "{place} names {unknown:?}");
+    }
     let panels = named(DASHBOARD);
     let unseen: Vec<_> = there.difference(&panels).collect();
     assert!(unseen.is_empty(), "the dashboard doesn't show {unseen:?}");

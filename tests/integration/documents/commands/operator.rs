@@ -1,11 +1,11 @@
-//! What the README lets an operator type.
+//! What the documents let an operator type.
 
 use std::fs;
 
 use tempfile::TempDir;
 
 use super::super::languages::Environment;
-use super::super::{Use, configurations, used};
+use super::super::{Use, configurations, the_block, used};
 use super::{filled, type_in};
 use crate::command_line::process::{Invocation, http_client};
 use crate::support::database;
@@ -16,12 +16,7 @@ async fn what_an_operator_types_works() {
 
     let folder = TempDir::new().unwrap();
     let database_url = database::create().await;
-    let operator = |start: &str| {
-        let mut found = used(|use_| use_ == Use::Operator);
-        found.retain(|block| block.text.starts_with(start));
-        assert_eq!(found.len(), 1, "{start}");
-        found.remove(0).text
-    };
+    let operator = |start: &str| the_block(Use::Operator, start);
 
     let script = operator("mkdir tls ").replace("gateway.example", "localhost");
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
@@ -93,11 +88,11 @@ async fn what_an_operator_types_works() {
         "cargo build ",
         "export MAILGATE_CONFIG=",
     ];
-    for block in used(|use_| use_ == Use::Operator) {
+    for block in used(Use::Operator) {
         assert!(
             typed.iter().any(|start| block.text.starts_with(start)),
-            "line {}: a block that isn't typed here",
-            block.line
+            "{}: a block that isn't typed here",
+            block.place()
         );
     }
 }

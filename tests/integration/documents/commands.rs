@@ -1,4 +1,4 @@
-//! The commands that the README shows, typed into a shell.
+//! The commands that the documents show, typed into a shell.
 
 mod beside_dev;
 mod operator;
@@ -12,8 +12,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::languages::{Environment, Language};
-use super::{Use, sample, used};
+use super::examples;
+use super::languages::Environment;
+use super::{Use, the_block, used};
 use crate::payprov_sandbox::walk::api_secret;
 use crate::peers::process;
 use crate::support::gateway::{Gateway, MAILBOX};
@@ -21,7 +22,7 @@ use crate::support::gateway::{Gateway, MAILBOX};
 const LIMIT: Duration = Duration::from_mins(5);
 
 /// Types a script into a shell that stops at the first failure, in a folder; answers what it printed.
-async fn type_in(folder: &Path, script: &str, environment: &Environment) -> String {
+pub async fn type_in(folder: &Path, script: &str, environment: &Environment) -> String {
     // Where curl looks for its settings: an answer of 400 or more is a failure here.
     fs::write(
         folder.join(".curlrc"),
@@ -58,6 +59,11 @@ fn filled(text: &str, with: &[(&str, &str)]) -> String {
     text
 }
 
+/// The names of an answer's fields.
+fn names(answer: &Value) -> BTreeSet<&String> {
+    answer.as_object().unwrap().keys().collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_subscriber_types_works() {
     let gateway = Gateway::start().await;
@@ -65,7 +71,8 @@ async fn what_a_subscriber_types_works() {
     let secret = api_secret(&gateway).await;
     let port = gateway.starttls_address().port();
     let server = format!("--server 127.0.0.1 --port {port}");
-    let blocks = used(|use_| use_ == Use::Gateway);
+    let blocks = used(Use::Gateway);
+    let shown: Value = serde_json::from_str(&the_block(Use::Answer, "{")).unwrap();
     for block in &blocks {
         let script = filled(
             &block.text,
@@ -91,6 +98,7 @@ async fn what_a_subscriber_types_works() {
         let answer: Value = serde_json::from_str(&printed).expect(&script);
         if command.contains("/send") {
             assert_eq!(answer["status"], "sent", "{answer}");
+            assert_eq!(names(&answer), names(&shown), "{answer}");
         } else if command.contains("/connect-sessions") {
             let link = format!("/connect/{}?session=", gateway.app.pushable_key.expose());
             assert!(answer["url"].as_str().unwrap().contains(&link), "{answer}");
@@ -104,9 +112,9 @@ async fn what_a_subscriber_types_works() {
             }
         }
     }
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 6);
     let arrived = gateway.arrived().await;
-    assert_eq!(arrived.len(), 2);
+    assert_eq!(arrived.len(), 3);
     for message in arrived {
         let message = String::from_utf8(message).unwrap();
         assert!(message.contains("Subject: Hello") && message.contains("It works."));
@@ -114,25 +122,18 @@ async fn what_a_subscriber_types_works() {
     gateway.stop().await;
 }
 
-/// All variables that the samples read, but for those that they can do without.
+/// All variables that the examples read, but for those that they can do without.
 #[tokio::test]
-async fn the_samples_find_the_variables_that_are_exported() {
+async fn the_examples_find_the_variables_that_are_exported() {
     let mut read = BTreeSet::new();
-    for language in Language::ALL {
-        for wanted in [
-            Use::SendByRest(language),
-            Use::SendBySmtp(language),
-            Use::Receive(language),
-        ] {
-            let text = sample(wanted);
-            let names = text.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
-            let names = names.filter(|name| name.starts_with("MAILGATE_"));
-            read.extend(names.map(str::to_owned));
-        }
+    for text in examples::texts() {
+        let names = text.split(|letter: char| !letter.is_ascii_uppercase() && letter != '_');
+        let names = names.filter(|name| name.starts_with("MAILGATE_"));
+        read.extend(names.map(str::to_owned));
     }
     read.remove("MAILGATE_SMTP_PORT");
     let folder = TempDir::new().unwrap();
-    let script = format!("{}\nenv", sample(Use::Environment));
+    let script = format!("{}\nenv", the_block(Use::Environment, "export "));
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
     let exported = printed
         .lines()

@@ -1,4 +1,4 @@
-//! The samples that send, against a gateway: the message arrives, and once only when its answer was lost; what
+//! The examples that send, against a gateway: the message arrives, and once only when its answer was lost; what
 //! may be asked again is, and what is refused is not.
 
 use std::net::SocketAddr;
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::examples::Task;
 use super::languages::{Environment, Language, Outcome, Program};
 use super::line::{Line, set_status};
-use super::{Use, sample};
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::receiver::{Receiver, Reply};
 
-/// Longer than the first two pauses together that a sample makes by itself.
+/// Longer than the first two pauses together that an example makes by itself.
 const RETRY_AFTER: u64 = 5;
 
-async fn programs(of: impl Fn(Language) -> Use) -> Vec<Program> {
+async fn programs(task: Task) -> Vec<Program> {
     let mut programs = Vec::new();
     for language in Language::ALL {
-        programs.push(Program::of(language, &sample(of(language))).await);
+        programs.push(Program::of(language, task).await);
     }
     programs
 }
@@ -68,7 +68,7 @@ fn refuses(language: Language, outcome: &Outcome, code: &str) {
     assert!(!text.contains("Unanswered"), "{language:?}: {text}");
 }
 
-/// The newest message is the sample's, and nothing in it tells of the key.
+/// The newest message is the example's, and nothing in it tells of the key.
 async fn arrived(gateway: &Gateway, language: Language, count: usize) {
     let arrived = gateway.arrived().await;
     assert_eq!(arrived.len(), count, "{language:?}");
@@ -85,7 +85,7 @@ async fn arrived(gateway: &Gateway, language: Language, count: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn by_rest_a_message_goes_out_once_though_its_answer_was_lost() {
     let gateway = Gateway::start().await;
-    for (program, count) in programs(Use::SendByRest).await.iter().zip(1..) {
+    for (program, count) in programs(Task::SendByRest).await.iter().zip(1..) {
         let to = gateway.daemon.http_address;
         let line = Line::that_loses_the_answer(to, &gateway.sandbox).await;
         let environment = by_rest(&gateway, format!("http://{}", line.address));
@@ -102,7 +102,7 @@ async fn by_rest_a_message_goes_out_once_though_its_answer_was_lost() {
 async fn by_rest_what_may_be_asked_again_is_and_what_is_refused_is_not() {
     let gateway = Gateway::start().await;
     let sent = r#"{"status":"failed_temp","log_id":"log_1"}"#;
-    for program in programs(Use::SendByRest).await {
+    for program in programs(Task::SendByRest).await {
         let language = program.language;
         let mut environment = by_rest(&gateway, gateway.daemon.base_url.clone());
         environment.insert("MAILGATE_SEND_KEY", "sek_of_nobody".to_owned());
@@ -155,7 +155,7 @@ async fn by_rest_what_may_be_asked_again_is_and_what_is_refused_is_not() {
 #[tokio::test(flavor = "multi_thread")]
 async fn by_smtp_a_message_goes_out_once_though_its_answer_was_lost() {
     let gateway = Gateway::start().await;
-    for (program, count) in programs(Use::SendBySmtp).await.iter().zip(1..) {
+    for (program, count) in programs(Task::SendBySmtp).await.iter().zip(1..) {
         let to = gateway.starttls_address();
         let line = Line::that_loses_the_answer(to, &gateway.sandbox).await;
         let outcome = program.run(&by_smtp(&gateway, line.address)).await;
@@ -169,7 +169,7 @@ async fn by_smtp_a_message_goes_out_once_though_its_answer_was_lost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn by_smtp_what_may_be_submitted_again_is_and_what_is_refused_is_not() {
     let gateway = Gateway::start().await;
-    for (program, count) in programs(Use::SendBySmtp).await.iter().zip(1..) {
+    for (program, count) in programs(Task::SendBySmtp).await.iter().zip(1..) {
         let language = program.language;
         let door = gateway.starttls_address();
         let mut environment = by_smtp(&gateway, door);

@@ -1,13 +1,15 @@
-//! What the README lets somebody type beside `make dev`.
+//! What the documents let somebody type beside `make dev`.
 
 use std::fs;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::super::blocks::root;
+use super::super::examples::Task;
 use super::super::languages::{Environment, Language, Program};
 use super::super::receiving::Running;
-use super::super::{Use, sample, used};
+use super::super::{Use, used};
 use super::type_in;
 use crate::command_line::dev::Dev;
 use crate::command_line::process::Invocation;
@@ -23,9 +25,12 @@ async fn what_is_typed_beside_make_dev_works() {
     let invocation = Invocation::dev(&state).argument("--ephemeral");
     let mut dev = Dev::start(invocation, &state).await;
     let subscription = dev.trial().await;
-    let mut blocks = used(|use_| use_ == Use::Dev).into_iter();
-    let mut next = || {
-        let block = blocks.next().expect("a block");
+    let mut blocks = used(Use::Dev);
+    let mut take = |start: &str| {
+        let place = blocks
+            .iter()
+            .position(|block| block.text.starts_with(start));
+        let block = blocks.remove(place.expect(start));
         block
             .text
             .replace("http://127.0.0.1:8080", dev.text("/base_url"))
@@ -41,18 +46,18 @@ async fn what_is_typed_beside_make_dev_works() {
         .json(&json!({ "action": "payment_fails" }));
     assert!(pressed.send().await.unwrap().status().is_success());
     status_is(&dev, "past_due").await;
-    let ask = next();
+    let ask = take("KEY=");
     let printed = type_in(folder.path(), &ask, &Environment::new()).await;
     let page: Value = serde_json::from_str(&printed).unwrap();
     let back = choose_card(page["url"].as_str().unwrap(), "works").await;
     assert!(back.contains("payment=updated"), "{back}");
-    let script = format!("{}\n{}", ask.lines().next().unwrap(), next());
+    let script = format!("{}\n{}", ask.lines().next().unwrap(), take("curl "));
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
     let paid: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(paid, json!({ "reactivated": true, "status": "active" }));
 
-    // The samples find all that they need.
-    let script = format!("{}\nenv -0", next());
+    // The examples find all that they need.
+    let script = format!("{}\nenv -0", take("eval "));
     let printed = type_in(folder.path(), &script, &Environment::new()).await;
     let wanted = [
         "MAILGATE_URL",
@@ -73,31 +78,30 @@ async fn what_is_typed_beside_make_dev_works() {
         (name, value.unwrap_or_else(|| panic!("{name}")).to_owned())
     });
     let environment = Environment::from(environment);
-    for wanted in [
-        Use::SendByRest(Language::Python),
-        Use::SendBySmtp(Language::Python),
-        Use::SendBySmtp(Language::JavaScript),
+    for (language, task) in [
+        (Language::Python, Task::SendBySmtp),
+        (Language::JavaScript, Task::SendBySmtp),
     ] {
-        let (Use::SendByRest(language) | Use::SendBySmtp(language)) = wanted else {
-            continue;
-        };
-        let program = Program::of(language, &sample(wanted)).await;
+        let program = Program::of(language, task).await;
         let outcome = program.run(&environment).await;
-        assert!(outcome.succeeded, "{wanted:?}: {}", outcome.output);
+        assert!(outcome.succeeded, "{language:?}: {}", outcome.output);
     }
+    let script = take("python3 ").replace("examples/", &format!("{}/examples/", root().display()));
+    let printed = type_in(folder.path(), &script, &environment).await;
+    assert!(printed.starts_with("sent log_"), "{printed}");
     assert_eq!(to_bob(&dev).await, 3);
 
-    // A receiver hears of the next message.
+    // A receiver gets the next message's event.
     let [port] = ports::reserve();
-    let hook = next().replace("127.0.0.1:9000", &format!("127.0.0.1:{port}"));
+    let hook = take("export ").replace("127.0.0.1:9000", &format!("127.0.0.1:{port}"));
     let script = format!("{hook}\necho\nprintf %s \"$MAILGATE_WEBHOOK_SECRET\"");
     let printed = type_in(folder.path(), &script, &environment).await;
     let (_, secret) = printed.rsplit_once('\n').unwrap();
-    let receiver = Program::of(Language::Python, &sample(Use::Receive(Language::Python))).await;
+    let receiver = Program::of(Language::Python, Task::Receive).await;
     let receiver = Running::start_at(&receiver, secret, port).await;
     assert_eq!(dev.send("bob@example.com").await.0, 200);
     patience::until("event", async || receiver.said().contains("email.sent")).await;
-    assert!(blocks.next().is_none(), "a block that isn't typed here");
+    assert!(blocks.is_empty(), "not typed here: {blocks:?}");
     dev.child.terminate().await;
 }
 

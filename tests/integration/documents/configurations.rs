@@ -1,4 +1,4 @@
-//! The settings that the README shows, as the gateway reads them.
+//! The settings that the documents show, as the gateway reads them.
 
 use std::io::Write as _;
 
@@ -7,7 +7,7 @@ use tempfile::NamedTempFile;
 use toml::Table;
 
 use super::blocks::Block;
-use super::{Use, used};
+use super::{Use, the_block, used};
 use crate::support::gateway::SEAL_KEY;
 
 /// What a reader has besides, and what stands in for the keys that a page can't show.
@@ -20,10 +20,7 @@ const NEEDED: [(&str, &str); 4] = [
 
 /// The whole file that "Run it" shows.
 pub fn of_run_it() -> String {
-    let mut found = used(|use_| use_ == Use::Configuration);
-    found.retain(|block| block.text.contains("[database]"));
-    assert_eq!(found.len(), 1);
-    found.remove(0).text
+    the_block(Use::Configuration, "[database]")
 }
 
 fn load(block: &Block) -> Settings {
@@ -32,21 +29,21 @@ fn load(block: &Block) -> Settings {
     let text = block.text.replace('…', "x");
     file.write_all(text.as_bytes()).unwrap();
     config::load(Table::new(), Some(file.path()), NEEDED.into_iter())
-        .unwrap_or_else(|error| panic!("line {}: {error}\n{}", block.line, block.text))
+        .unwrap_or_else(|error| panic!("{}: {error}\n{}", block.place(), block.text))
 }
 
 #[test]
 fn every_configuration_is_one_that_the_gateway_takes() {
-    let configurations = used(|use_| use_ == Use::Configuration);
-    assert!(configurations.len() >= 6, "{}", configurations.len());
+    let configurations = used(Use::Configuration);
+    assert!(configurations.len() >= 7, "{}", configurations.len());
     for block in &configurations {
         let settings = load(block);
         let sections: Table = block.text.parse().unwrap();
         for (name, section) in &sections {
             assert!(
                 section.as_table().is_none_or(|section| !section.is_empty()),
-                "line {}: [{name}] is empty",
-                block.line
+                "{}: [{name}] is empty",
+                block.place()
             );
         }
         // What is shown is on.
@@ -54,20 +51,20 @@ fn every_configuration_is_one_that_the_gateway_takes() {
         assert_eq!(
             settings.plugins.len(),
             plugins.map_or(0, Table::len),
-            "line {}",
-            block.line
+            "{}",
+            block.place()
         );
         assert_eq!(
             settings.relay.is_some(),
             sections.contains_key("relay"),
-            "line {}",
-            block.line
+            "{}",
+            block.place()
         );
         assert_eq!(
             settings.payprov.is_some(),
             sections.contains_key("payprov"),
-            "line {}",
-            block.line
+            "{}",
+            block.place()
         );
     }
 }

@@ -1,53 +1,69 @@
-//! The README as its readers use it: every sample and command that stands in it is run as it stands, every
-//! configuration is read by the gateway's own reader, and its tables are held against what they list.
+//! The documents as their readers use them: every program in `examples/` and every command in README.md and
+//! `docs/` is run as it stands, every configuration is read by the gateway's own reader, every link leads
+//! somewhere, and the tables are held against what they list.
 
-mod blocks;
-mod commands;
+mod architecture;
+pub mod blocks;
+pub mod commands;
 mod configurations;
-mod languages;
+mod examples;
+pub mod languages;
 mod line;
+pub mod links;
 mod receiving;
 mod sending;
 mod tables;
 
 use blocks::{Block, blocks};
-use languages::Language;
 
 /// What a test does with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// A program that sends by REST.
-    SendByRest(Language),
-    /// A program that sends by SMTP.
-    SendBySmtp(Language),
-    /// A program that receives webhooks.
-    Receive(Language),
+pub enum Use {
     /// Settings.
     Configuration,
     /// Variables for the programs.
     Environment,
     /// Commands for a subscriber's shell.
     Gateway,
+    /// What a command of the README's answers.
+    Answer,
     /// Commands for the shell of somebody who runs `make dev`.
     Dev,
     /// Commands for an operator's shell.
     Operator,
+    /// Commands of the runbook; tests/integration/operating/runbook.rs runs these and the next two.
+    Asking,
+    /// Queries of the runbook.
+    Query,
+    /// Expressions of the runbook.
+    Expression,
+    /// The files that something passes.
+    Way,
     /// Nothing here, for this reason.
     Elsewhere(&'static str),
 }
 
-/// The blocks without a mark, by how they begin.
-const UNMARKED: [(&str, Use); 18] = [
+/// What the word behind a fence says already.
+const LANGUAGES: [(&str, Use); 5] = [
+    ("toml", Use::Configuration),
+    ("json", Use::Answer),
+    ("sql", Use::Query),
+    ("promql", Use::Expression),
+    ("text", Use::Way),
+];
+
+/// The other blocks, by how they begin.
+const STARTS: [(&str, Use); 20] = [
     (
         "make ",
         Use::Elsewhere(
             "builds the product or runs these tests; tests/integration/command_line runs what `make dev` does",
         ),
     ),
-    (" REST  ", Use::Elsewhere("a drawing")),
     ("KEY=$(python3 ", Use::Dev),
     ("curl -w '\\n' -X POST http://127.0.0.1:8080/", Use::Dev),
     ("eval \"$(python3 ", Use::Dev),
+    ("python3 examples/", Use::Dev),
     ("export MAILGATE_WEBHOOK_SECRET=", Use::Dev),
     ("curl https://gateway.example/send ", Use::Gateway),
     ("curl https://gateway.example/apps \\", Use::Gateway),
@@ -65,6 +81,11 @@ const UNMARKED: [(&str, Use); 18] = [
     ("cargo build ", Use::Operator),
     ("mkdir tls ", Use::Operator),
     ("mkdir -p /etc/mailgate/tls", Use::Operator),
+    ("curl -s http://127.0.0.1:", Use::Asking),
+    (
+        "journalctl ",
+        Use::Elsewhere("wants systemd, or containers that run"),
+    ),
     (
         "deploy/prepare ",
         Use::Elsewhere("wants containers: tests/container runs it"),
@@ -76,38 +97,30 @@ const UNMARKED: [(&str, Use); 18] = [
 ];
 
 fn use_of(block: &Block) -> Option<Use> {
-    if let Some(mark) = &block.mark {
-        let (kind, language) = mark.split_once(' ')?;
-        assert_eq!(language, block.language, "line {}", block.line);
-        let language = Language::named(language)?;
-        return match kind {
-            "send-rest" => Some(Use::SendByRest(language)),
-            "send-smtp" => Some(Use::SendBySmtp(language)),
-            "receive" => Some(Use::Receive(language)),
-            _ => None,
-        };
-    }
-    if block.language == "toml" {
-        return Some(Use::Configuration);
-    }
-    let known = UNMARKED
+    let by_language = LANGUAGES
         .iter()
-        .find(|(start, _)| block.text.starts_with(start));
-    known.map(|(_, use_)| *use_)
+        .find(|(language, _)| block.language == *language);
+    let by_start = || {
+        STARTS
+            .iter()
+            .find(|(start, _)| block.text.starts_with(start))
+    };
+    by_language.or_else(by_start).map(|(_, use_)| *use_)
 }
 
 /// The blocks that are for this.
-fn used(wanted: impl Fn(Use) -> bool) -> Vec<Block> {
+pub fn used(wanted: Use) -> Vec<Block> {
     blocks()
         .into_iter()
-        .filter(|block| use_of(block).is_some_and(&wanted))
+        .filter(|block| use_of(block) == Some(wanted))
         .collect()
 }
 
-/// The one block that is for this.
-fn sample(wanted: Use) -> String {
-    let mut found = used(|use_| use_ == wanted);
-    assert_eq!(found.len(), 1, "{wanted:?}");
+/// The one block that is for this and begins so.
+fn the_block(wanted: Use, start: &str) -> String {
+    let mut found = used(wanted);
+    found.retain(|block| block.text.starts_with(start));
+    assert_eq!(found.len(), 1, "{wanted:?}, {start}");
     found.remove(0).text
 }
 
@@ -117,24 +130,21 @@ fn every_block_is_run_or_has_a_reason() {
     for block in &blocks {
         assert!(
             use_of(block).is_some(),
-            "README.md, line {}: nothing runs this block, and no reason is given:\n{}",
-            block.line,
+            "{}: nothing runs this block, and no reason is given:\n{}",
+            block.place(),
             block.text
         );
     }
-    for (start, _) in UNMARKED {
+    for (start, _) in STARTS {
         assert!(
             blocks.iter().any(|block| block.text.starts_with(start)),
             "no block begins with {start:?} any more"
         );
     }
-    for language in Language::ALL {
-        for wanted in [
-            Use::SendByRest(language),
-            Use::SendBySmtp(language),
-            Use::Receive(language),
-        ] {
-            assert!(!sample(wanted).is_empty());
-        }
+    for (language, _) in LANGUAGES {
+        assert!(
+            blocks.iter().any(|block| block.language == language),
+            "no block is {language} any more"
+        );
     }
 }

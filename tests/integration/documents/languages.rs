@@ -1,4 +1,4 @@
-//! The interpreters and compilers of the samples, as `tests/peers/install` brings them.
+//! The interpreters and compilers of the examples, as `tests/peers/install` brings them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::blocks::root;
+use super::examples::{Task, path};
 use crate::peers::process;
 
-/// Longest that a sample may take: its pauses between attempts, and a compiler on two busy cores.
+/// Longest that an example may take: its pauses between attempts, and a compiler on two busy cores.
 const LIMIT: Duration = Duration::from_mins(6);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,28 +32,6 @@ impl Language {
         Self::Ruby,
         Self::Go,
     ];
-
-    /// By the word behind a fence.
-    pub fn named(word: &str) -> Option<Self> {
-        Some(match word {
-            "python" => Self::Python,
-            "js" => Self::JavaScript,
-            "php" => Self::Php,
-            "ruby" => Self::Ruby,
-            "go" => Self::Go,
-            _ => return None,
-        })
-    }
-
-    const fn file(self) -> &'static str {
-        match self {
-            Self::Python => "sample.py",
-            Self::JavaScript => "sample.mjs",
-            Self::Php => "sample.php",
-            Self::Ruby => "sample.rb",
-            Self::Go => "sample.go",
-        }
-    }
 }
 
 /// Variables of a program.
@@ -65,7 +45,7 @@ pub struct Outcome {
     pub output: String,
 }
 
-/// A sample that can be run.
+/// An example that can be run.
 pub struct Program {
     pub language: Language,
     folder: TempDir,
@@ -74,10 +54,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// Writes it into a folder of its own, with its libraries beside it; Go is compiled.
-    pub async fn of(language: Language, text: &str) -> Self {
+    /// Copies it into a folder of its own, with its libraries beside it; Go is compiled.
+    pub async fn of(language: Language, task: Task) -> Self {
         let folder = TempDir::new().unwrap();
-        fs::write(folder.path().join(language.file()), text).unwrap();
+        let file = root().join(path(language, task));
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        fs::copy(&file, folder.path().join(&name)).unwrap();
         let mut executable = PathBuf::from(match language {
             Language::Python | Language::JavaScript | Language::Go => "",
             Language::Php => "php",
@@ -98,13 +80,13 @@ impl Program {
             }
             Language::Ruby => {}
             Language::Go => {
-                executable = folder.path().join("sample");
+                executable = folder.path().join("example");
                 compile(folder.path()).await;
             }
         }
         let arguments = match language {
             Language::Go => Vec::new(),
-            _ => vec![language.file().to_owned()],
+            _ => vec![name],
         };
         Self {
             language,
@@ -153,9 +135,7 @@ impl Program {
 }
 
 fn installed(path: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("target/peers")
-        .join(path);
+    let path = root().join("target/peers").join(path);
     assert!(
         path.exists(),
         "no {}: run tests/peers/install",
@@ -165,10 +145,10 @@ fn installed(path: &str) -> PathBuf {
 }
 
 async fn compile(folder: &Path) {
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/peers/go");
+    let cache = root().join("target/peers/go");
     let mut command = Command::new("go");
     command
-        .args(["build", "-o", "sample", "sample.go"])
+        .args(["build", "-o", "example", "main.go"])
         .current_dir(folder)
         .env("GOCACHE", cache)
         .env("GOFLAGS", "-p=1")

@@ -1,4 +1,4 @@
-//! The samples that receive webhooks: they take what the gateway delivers, and refuse what is tampered with,
+//! The examples that receive webhooks: they take what the gateway delivers, and refuse what is tampered with,
 //! stale or unsigned.
 
 use std::fs::OpenOptions;
@@ -13,8 +13,8 @@ use sha2::Sha256;
 use tempfile::NamedTempFile;
 use tokio::process::{Child, Command};
 
+use super::examples::Task;
 use super::languages::{Environment, Language, Program};
-use super::{Use, sample};
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 use crate::support::ports;
@@ -273,7 +273,7 @@ async fn receivers_take_what_is_genuine_and_nothing_else() {
         .start()
         .await;
     for language in Language::ALL {
-        let program = Program::of(language, &sample(Use::Receive(language))).await;
+        let program = Program::of(language, Task::Receive).await;
         for secret in [STANDARD_SECRET, OWN_SECRET] {
             let receiver = Running::start(&program, secret).await;
             takes_what_the_gateway_delivers(&gateway, &receiver, secret).await;
@@ -315,7 +315,7 @@ async fn a_recorded_delivery_is_genuine_until_it_is_changed() {
         .into_bytes();
     assert_ne!(changed.body, recorded.body);
     for language in Language::ALL {
-        let program = Program::of(language, &sample(Use::Receive(language))).await;
+        let program = Program::of(language, Task::Receive).await;
         let receiver = Running::start(&program, STANDARD_SECRET).await;
         assert_eq!(recorded.status(&receiver.url).await, 204, "{language:?}");
         assert_eq!(changed.status(&receiver.url).await, 400, "{language:?}");
