@@ -154,11 +154,14 @@ fn run(command: Command) -> Result<(), Failure> {
     let ended = runtime.block_on(async {
         match command {
             Command::Serve { config } => serve(config).await,
+            #[cfg(feature = "dev")]
             Command::Dev {
                 dir,
                 ephemeral,
                 config,
             } => dev(dir, ephemeral, config).await,
+            #[cfg(not(feature = "dev"))]
+            Command::Dev { .. } => Err(Failure::NoDev),
             Command::Migrate { config } => migrate(config).await,
             Command::Healthcheck { config } => healthcheck(config).await,
             Command::Subscriber {
@@ -224,11 +227,6 @@ async fn dev(directory: PathBuf, ephemeral: bool, config: Option<PathBuf>) -> Re
         config,
     };
     Ok(Box::pin(dev::run(options)).await?)
-}
-
-#[cfg(not(feature = "dev"))]
-async fn dev(_: PathBuf, _: bool, _: Option<PathBuf>) -> Result<(), Failure> {
-    Err(Failure::NoDev)
 }
 
 async fn migrate(file: Option<PathBuf>) -> Result<(), Failure> {

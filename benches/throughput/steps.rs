@@ -303,7 +303,7 @@ impl Bench {
             }
         }
         if wanted(ONE_AT_A_TIME) {
-            eprintln!("bench: {}", ONE_AT_A_TIME);
+            eprintln!("bench: {ONE_AT_A_TIME}");
             results.first_byte = Some(place.one_at_a_time().await?);
         }
         Ok(results)

@@ -87,11 +87,10 @@ fn every_action_stands_in_the_table_of_the_trail() {
     assert_eq!(distinct, BTreeSet::from(all));
 }
 
-/// The codes and enhanced codes of all replies that the sources of the SMTP door make.
+/// The codes and enhanced codes of all replies that the sources of SMTP submission make.
 fn replies() -> BTreeSet<(String, String)> {
-    let folder = root().join("src/smtp");
     let mut replies = BTreeSet::new();
-    let mut folders = vec![folder];
+    let mut folders = vec![root().join("crates/smtp/src"), root().join("src/smtp")];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

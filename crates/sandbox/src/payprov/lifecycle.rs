@@ -319,7 +319,7 @@ impl Ledger {
         match outcome {
             PaymentOutcome::Paid => self.settle(invoice, at),
             PaymentOutcome::Declined(_) => {
-                self.payment_failed(invoice, "invoice.payment_failed", at)
+                self.payment_failed(invoice, "invoice.payment_failed", at);
             }
             PaymentOutcome::ActionRequired => {
                 self.payment_failed(invoice, "invoice.payment_action_required", at);

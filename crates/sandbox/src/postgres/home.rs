@@ -132,7 +132,7 @@ impl Home {
 
 fn socket_fits(folder: &Path) -> bool {
     folder
-        .join(format!(".s.PGSQL.{}", PORT))
+        .join(format!(".s.PGSQL.{PORT}"))
         .as_os_str()
         .as_bytes()
         .len()
