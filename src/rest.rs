@@ -27,6 +27,7 @@ mod field;
 pub(crate) mod fuzzing;
 mod health;
 mod host;
+mod json_body;
 mod log_query;
 mod log_views;
 mod logs;

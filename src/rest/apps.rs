@@ -1,9 +1,8 @@
 //! A subscriber's apps.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -14,10 +13,9 @@ use super::app_views::{
     FormerUser, PushableKeyShown, SendKeyShown,
 };
 use super::authority::{AuthenticatedSubscriber, ClientAddress, OwnedApp, no_such_app};
+use super::json_body::JsonBody;
 use super::problem::{Problem, ProblemBody};
 use super::query::{Described, whole_number};
-use super::request::parse;
-use super::whole_body::json_body;
 use crate::accounts::{ChangeError, CreateError, RenewError};
 use mailgate_types::audit::Author;
 
@@ -93,11 +91,9 @@ pub(super) async fn create(
     State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(address): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<CreateAppRequest>,
 ) -> Result<(StatusCode, Json<CreatedApp>), Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let fields = parse::<CreateAppRequest>(&body)?.validate(state.allow_private)?;
+    let fields = request.validate(state.allow_private)?;
     let created = state
         .accounts
         .create_own_app(caller.subscriber.id, &fields, Author::subscriber(address))
@@ -180,11 +176,9 @@ pub(super) async fn change(
     State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<ChangeAppRequest>,
 ) -> Result<Json<ChangedApp>, Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let change = parse::<ChangeAppRequest>(&body)?.validate(state.allow_private)?;
+    let change = request.validate(state.allow_private)?;
     state
         .accounts
         .change_app(app.id, &change, Author::subscriber(address))

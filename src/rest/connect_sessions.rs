@@ -1,9 +1,8 @@
 //! Connect sessions: links for one user and one mailbox, which apps ask for.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -14,10 +13,9 @@ use super::app_fields::plain_text;
 use super::authority::OwnedApp;
 use super::connect_link::{LOGIN_HINT_LENGTH, USER_ID_LENGTH};
 use super::field::Field;
+use super::json_body::JsonBody;
 use super::problem::{FieldError, Problem};
 use super::query::take;
-use super::request::parse;
-use super::whole_body::json_body;
 use crate::accounts::App;
 use crate::mailboxes::SessionRequest;
 use mailgate_types::email_address::EmailAddress;
@@ -91,12 +89,9 @@ pub(super) struct ConnectSessionShown {
 pub(super) async fn create(
     State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<CreateConnectSessionRequest>,
 ) -> Result<(StatusCode, Json<ConnectSessionShown>), Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let request =
-        parse::<CreateConnectSessionRequest>(&body)?.validate(&app, state.allow_private)?;
+    let request = request.validate(&app, state.allow_private)?;
     let session = state
         .mailboxes
         .create_session(app.id, &app.pushable_key, request)

@@ -1,9 +1,8 @@
 //! The subscriber itself.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,9 +11,8 @@ use super::AppState;
 use super::app_fields::{checked_email, checked_text};
 use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::field::Field;
+use super::json_body::JsonBody;
 use super::problem::Problem;
-use super::request::parse;
-use super::whole_body::json_body;
 use crate::accounts::{RenewError, Subscriber, SubscriberChange};
 use mailgate_types::audit::Author;
 use mailgate_types::moment::iso8601;
@@ -113,11 +111,9 @@ pub(super) async fn change(
     State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(address): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<ChangeMeRequest>,
 ) -> Result<Json<Me>, Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let change = parse::<ChangeMeRequest>(&body)?.validate()?;
+    let change = request.validate()?;
     let mut subscriber = caller.subscriber;
     let author = Author::subscriber(address);
     let is_there = state

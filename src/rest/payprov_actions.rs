@@ -1,19 +1,16 @@
 //! What a subscriber does about its subscription.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
 use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::field::Field;
+use super::json_body::JsonBody;
 use super::payprov::problem;
 use super::problem::{FieldError, Problem, ProblemBody};
-use super::request::parse;
-use super::whole_body::json_body;
 use mailgate_types::audit::Author;
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
@@ -87,11 +84,8 @@ pub(super) async fn checkout_setup(
     State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(client): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<CheckoutSetupRequest>,
 ) -> Result<Json<HostedPage>, Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let request: CheckoutSetupRequest = parse(&body)?;
     let address = checked("portal_url", request.portal_url, state.allow_private)?;
     let author = Author::subscriber(client);
     let page = (state.billing).checkout_setup(caller.subscriber.id, &address, author);
@@ -180,11 +174,8 @@ pub(super) async fn portal(
     State(state): State<AppState>,
     caller: AuthenticatedSubscriber,
     ClientAddress(client): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<PortalRequest>,
 ) -> Result<Json<HostedPage>, Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let request: PortalRequest = parse(&body)?;
     let address = checked("return_url", request.return_url, state.allow_private)?;
     let author = Author::subscriber(client);
     let page = (state.billing).portal(caller.subscriber.id, &address, author);

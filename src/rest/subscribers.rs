@@ -1,10 +1,9 @@
 //! Sign-up, for a page of the operator's own.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
@@ -14,9 +13,8 @@ use super::AppState;
 use super::app_fields::{checked_email, checked_text};
 use super::authority::{ClientAddress, header, peer};
 use super::field::Field;
+use super::json_body::JsonBody;
 use super::problem::{Problem, ProblemBody};
-use super::request::parse;
-use super::whole_body::json_body;
 use crate::accounts::CreateError;
 use mailgate_server::stranger;
 use mailgate_types::audit::Author;
@@ -95,11 +93,8 @@ pub(super) async fn create(
     State(state): State<AppState>,
     _: Operator,
     ClientAddress(address): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<CreateSubscriberRequest>,
 ) -> Result<(StatusCode, Json<CreatedSubscriber>), Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let request: CreateSubscriberRequest = parse(&body)?;
     let mut errors = Vec::new();
     let label = request.label.required("label", &mut errors);
     let label = checked_text("label", label, &mut errors);

@@ -2,18 +2,16 @@
 //! `webhook_deliveries`.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::AppState;
 use super::authority::{ClientAddress, OwnedApp, no_such_app};
+use super::json_body::JsonBody;
 use super::problem::{Problem, ProblemBody};
-use super::request::parse;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
-use super::whole_body::json_body;
 use crate::webhooks::ConfigurationError;
 use mailgate_types::audit::Author;
 use mailgate_types::ids::WebhookConfigId;
@@ -73,11 +71,9 @@ pub(super) async fn create(
     State(state): State<AppState>,
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<CreateWebhookRequest>,
 ) -> Result<(StatusCode, Json<CreatedWebhook>), Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let new = parse::<CreateWebhookRequest>(&body)?.validate(state.allow_private)?;
+    let new = request.validate(state.allow_private)?;
     let (config, secret) = state
         .webhooks
         .create_configuration(app.id, new, Author::subscriber(address))
@@ -109,11 +105,9 @@ pub(super) async fn change(
     OwnedApp(app): OwnedApp,
     ClientAddress(address): ClientAddress,
     Path(path): Path<OfWebhook>,
-    headers: HeaderMap,
-    body: Body,
+    JsonBody(request): JsonBody<ChangeWebhookRequest>,
 ) -> Result<Json<ChangedWebhook>, Problem> {
-    let body = json_body(&headers, body, state.limits.body_bytes).await?;
-    let change = parse::<ChangeWebhookRequest>(&body)?.validate(state.allow_private)?;
+    let change = request.validate(state.allow_private)?;
     state
         .webhooks
         .change_configuration(app.id, path.id()?, &change, Author::subscriber(address))
