@@ -14,7 +14,7 @@ use super::app_views::{
 };
 use super::authority::{AuthenticatedSubscriber, ClientAddress, OwnedApp, no_such_app};
 use super::json_body::JsonBody;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::query::{Described, whole_number};
 use crate::accounts::{ChangeError, CreateError, RenewError};
 use mailgate_types::audit::Author;
@@ -41,7 +41,7 @@ pub(super) struct Page {
     params(Page),
     responses(
         (status = 200, body = Apps),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn list(
@@ -169,7 +169,7 @@ pub(super) async fn show(
     request_body = ChangeAppRequest,
     responses(
         (status = 200, body = ChangedApp),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`would_orphan_mailboxes`"),
+        (status = 409, description = "`would_orphan_mailboxes`"),
     )
 )]
 pub(super) async fn change(

@@ -9,7 +9,7 @@ use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::date::Date;
 use super::enums::written_out;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::query::{Described, take, whole_number};
 use crate::reports::{AppReference, AuditFilter, StoredEntry};
 use mailgate_types::audit::{Actor, AuditAction};
@@ -135,7 +135,7 @@ impl AuditItem {
     params(AuditQuery),
     responses(
         (status = 200, body = AuditShown),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn list(

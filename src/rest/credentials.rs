@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::AppState;
 use super::authority::{ClientAddress, OwnedApp};
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use mailgate_types::audit::Author;
 use mailgate_types::ids::CredentialId;
 
@@ -43,7 +43,7 @@ pub(super) struct OfCredential {
     ),
     responses(
         (status = 200, body = DisconnectedMailbox),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `credential_not_found`: the app has no such mailbox, or it is not connected"),
+        (status = 404, description = "`app_not_found`; `credential_not_found`: the app has no such mailbox, or it is not connected"),
     )
 )]
 pub(super) async fn disconnect(

@@ -2,11 +2,12 @@
 
 use axum::http::StatusCode;
 use utoipa::openapi::path::{Operation, PathItem};
-use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::response::ResponseBuilder;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, OpenApi as Description, Ref, RefOr};
 use utoipa::{Modify, OpenApi};
 
+use super::problem::ProblemBody;
 use super::response_headers::add_headers;
 
 /// What stands over the operations.
@@ -34,6 +35,7 @@ use super::response_headers::add_headers;
         (name = "Operator", description = "Sign-up, for a page of the operator's own"),
         (name = "Health", description = "For balancers"),
     ),
+    components(schemas(ProblemBody)),
     servers((url = "/", description = "The gateway that serves this document")),
     modifiers(&Credentials)
 )]
@@ -116,7 +118,8 @@ fn split_summary(operation: &mut Operation) {
     }
 }
 
-/// Failures that follow from what an operation takes. One that says more of a status has its own words.
+/// Failures that follow from what an operation takes. One that says more of a status has its own words. All of them are
+/// problems, unless the handler says what else they are.
 fn say_failures(operation: &mut Operation) {
     let mut failures = vec![
         (
@@ -168,12 +171,22 @@ fn say_failures(operation: &mut Operation) {
     ) {
         failures.push(("404", "`app_not_found`: none of your apps has this key"));
     }
+    let responses = &mut operation.responses.responses;
     for (status, description) in failures {
-        operation
-            .responses
-            .responses
+        responses
             .entry(status.to_owned())
-            .or_insert_with(|| RefOr::T(problem(description)));
+            .or_insert_with(|| RefOr::T(ResponseBuilder::new().description(description).build()));
+    }
+    for (status, response) in responses {
+        if let RefOr::T(response) = response
+            && status.as_str() >= "400"
+            && response.content.is_empty()
+        {
+            let body = ContentBuilder::new()
+                .schema(Some(Ref::from_schema_name("ProblemBody")))
+                .build();
+            (response.content).insert("application/problem+json".to_owned(), body.into());
+        }
     }
 }
 
@@ -189,14 +202,4 @@ fn say_successes(operation: &mut Operation) {
             response.description = String::from(reason.unwrap_or("Answered"));
         }
     }
-}
-
-fn problem(description: &str) -> Response {
-    let body = ContentBuilder::new()
-        .schema(Some(Ref::from_schema_name("ProblemBody")))
-        .build();
-    ResponseBuilder::new()
-        .description(description)
-        .content("application/problem+json", body)
-        .build()
 }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::AppState;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use crate::storage::readiness::Ready;
 
 /// The process answers.
@@ -26,7 +26,7 @@ pub(super) async fn healthz() -> &'static str {
     tag = "Health",
     responses(
         (status = 200, body = String, content_type = "text/plain"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`, `not_migrated` or `stopping`"),
+        (status = 503, description = "`unavailable`, `not_migrated` or `stopping`"),
     )
 )]
 pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {

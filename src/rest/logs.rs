@@ -9,7 +9,7 @@ use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::log_query::LogQuery;
 use super::log_views::{LogDetailShown, LogItem, LogsShown};
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::query::Described;
 
 /// Your messages, newest first. A message is listed from its first attempt on. `total` is exact.
@@ -22,7 +22,7 @@ use super::query::Described;
     params(LogQuery),
     responses(
         (status = 200, body = LogsShown),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn list(
@@ -58,7 +58,7 @@ pub(super) async fn list(
     params(("log_id" = String, Path, description = "The message's log row, `log_…`")),
     responses(
         (status = 200, body = LogDetailShown),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`log_not_found`"),
+        (status = 404, description = "`log_not_found`"),
     )
 )]
 pub(super) async fn show(

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::AppState;
 use super::authority::AuthenticatedSubscriber;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use crate::billing::{BillingError, LiveSubscription};
 use crate::providers::payprov::PayprovError;
 use mailgate_types::moment::iso8601;
@@ -101,8 +101,8 @@ pub(super) async fn status(
     security(("api_secret" = [])),
     responses(
         (status = 200, body = SubscriptionAnswer),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+        (status = 502, description = "`payprov_refused`"),
+        (status = 503, description = "`payprov_unavailable` or `unavailable`"),
     )
 )]
 pub(super) async fn subscription(

@@ -10,7 +10,7 @@ use super::authority::{AuthenticatedSubscriber, ClientAddress};
 use super::field::Field;
 use super::json_body::JsonBody;
 use super::payprov::problem;
-use super::problem::{FieldError, Problem, ProblemBody};
+use super::problem::{FieldError, Problem};
 use mailgate_types::audit::Author;
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
@@ -75,9 +75,9 @@ pub(super) struct CancelledAnswer {
     request_body = CheckoutSetupRequest,
     responses(
         (status = 200, body = HostedPage),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`billing_not_configured`"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+        (status = 409, description = "`billing_not_configured`"),
+        (status = 502, description = "`payprov_refused`"),
+        (status = 503, description = "`payprov_unavailable` or `unavailable`"),
     )
 )]
 pub(super) async fn checkout_setup(
@@ -104,10 +104,10 @@ pub(super) async fn checkout_setup(
     security(("api_secret" = [])),
     responses(
         (status = 200, body = ReactivatedAnswer),
-        (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`payment_declined`"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`payment_method_missing`, `reactivation_in_flight`, `no_subscription` or `billing_not_configured`"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+        (status = 402, description = "`payment_declined`"),
+        (status = 409, description = "`payment_method_missing`, `reactivation_in_flight`, `no_subscription` or `billing_not_configured`"),
+        (status = 502, description = "`payprov_refused`"),
+        (status = 503, description = "`payprov_unavailable` or `unavailable`"),
     )
 )]
 pub(super) async fn reactivate(
@@ -134,9 +134,9 @@ pub(super) async fn reactivate(
     security(("api_secret" = [])),
     responses(
         (status = 200, body = CancelledAnswer),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+        (status = 409, description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
+        (status = 502, description = "`payprov_refused`"),
+        (status = 503, description = "`payprov_unavailable` or `unavailable`"),
     )
 )]
 pub(super) async fn cancel_subscription(
@@ -165,9 +165,9 @@ pub(super) async fn cancel_subscription(
     request_body = PortalRequest,
     responses(
         (status = 200, body = HostedPage),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_refused`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`payprov_unavailable` or `unavailable`"),
+        (status = 409, description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
+        (status = 502, description = "`payprov_refused`"),
+        (status = 503, description = "`payprov_unavailable` or `unavailable`"),
     )
 )]
 pub(super) async fn portal(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::whole_body::whole_body;
 use crate::billing::ReceiveError;
 
@@ -72,9 +72,9 @@ pub(super) struct Received {
     params(("Stripe-Signature" = Option<String>, Header, description = "`t=…,v1=…`: the provider's signature over the body")),
     responses(
         (status = 200, body = Received),
-        (status = 400, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_signature`, `malformed_json`, `invalid_event` or `incomplete_body`"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`billing_not_configured`"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+        (status = 400, description = "`invalid_signature`, `malformed_json`, `invalid_event` or `incomplete_body`"),
+        (status = 409, description = "`billing_not_configured`"),
+        (status = 503, description = "`unavailable`"),
     )
 )]
 pub(super) async fn webhook(

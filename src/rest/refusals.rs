@@ -7,7 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
 use super::authority::OwnedApp;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::query::{Described, whole_number};
 use crate::reports::{LAST, RefusalReport};
 use mailgate_types::moment::iso8601;
@@ -103,7 +103,7 @@ impl From<RefusalReport> for RefusalList {
     ),
     responses(
         (status = 200, body = RefusalList),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn list(

@@ -14,7 +14,7 @@ use axum::response::Response;
 
 use super::AppState;
 use super::authority::{KeyedApp, unknown_send_key};
-use super::problem::{FieldError, Problem, ProblemBody};
+use super::problem::{FieldError, Problem};
 use super::request::{LARGE, parse};
 use super::whole_body::json_body_within;
 use crate::accounts::SendingApp;
@@ -57,17 +57,17 @@ const COPIES: usize = 2;
     responses(
         (status = 200, body = SentResponse, description = "The provider accepted the message"),
         (status = 202, body = QueuedResponse, description = "A temporary failure: the gateway stored the message and will retry"),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_send_key`: the send key is missing or wrong"),
-        (status = 402, body = ProblemBody, content_type = "application/problem+json", description = "`subscription_blocked`: the subscription doesn't allow sending"),
-        (status = 403, body = ProblemBody, content_type = "application/problem+json", description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
-        (status = 413, body = ProblemBody, content_type = "application/problem+json", description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
-        (status = 500, body = ProblemBody, content_type = "application/problem+json", description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
-        (status = 502, body = ProblemBody, content_type = "application/problem+json", description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable` or `overloaded`: nothing was sent"),
-        (status = 504, body = ProblemBody, content_type = "application/problem+json", description = "`timeout`: it may still go through"),
+        (status = 401, description = "`invalid_send_key`: the send key is missing or wrong"),
+        (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending"),
+        (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
+        (status = 409, description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
+        (status = 413, description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
+        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
+        (status = 429, description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
+        (status = 500, description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
+        (status = 502, description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),
+        (status = 503, description = "`unavailable` or `overloaded`: nothing was sent"),
+        (status = 504, description = "`timeout`: it may still go through"),
     )
 )]
 pub(super) async fn send(

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::AppState;
 use super::authority::AuthenticatedSubscriber;
 use super::enums::{StatsPeriod, written_out};
-use super::problem::{FieldError, Problem, ProblemBody};
+use super::problem::{FieldError, Problem};
 use super::query::Described;
 use crate::reports::{
     AppReference, EmailStats, MessageCounts, Period, PeriodCounts, PluginStats, Stats,
@@ -174,7 +174,7 @@ pub(super) async fn stats(
     params(EmailStatsQuery),
     responses(
         (status = 200, body = EmailStatsShown),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn email_stats(

@@ -14,7 +14,7 @@ use super::app_fields::{checked_email, checked_text};
 use super::authority::{ClientAddress, header, peer};
 use super::field::Field;
 use super::json_body::JsonBody;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use crate::accounts::CreateError;
 use mailgate_server::stranger;
 use mailgate_types::audit::Author;
@@ -84,9 +84,9 @@ pub(super) struct CreatedSubscriber {
     request_body = CreateSubscriberRequest,
     responses(
         (status = 201, body = CreatedSubscriber),
-        (status = 401, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_operator_token`"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`not_found`: sign-up by REST is off"),
-        (status = 503, body = ProblemBody, content_type = "application/problem+json", description = "`unavailable`"),
+        (status = 401, description = "`invalid_operator_token`"),
+        (status = 404, description = "`not_found`: sign-up by REST is off"),
+        (status = 503, description = "`unavailable`"),
     )
 )]
 pub(super) async fn create(

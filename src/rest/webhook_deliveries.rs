@@ -8,7 +8,7 @@ use utoipa::IntoParams;
 
 use super::AppState;
 use super::authority::OwnedApp;
-use super::problem::{FieldError, Problem, ProblemBody};
+use super::problem::{FieldError, Problem};
 use super::query::{Described, whole_number};
 use super::webhook_fields::not_in_the_catalogue;
 use super::webhook_views::{DeliveryList, RetriedDelivery};
@@ -49,8 +49,8 @@ pub(super) struct Page {
     ),
     responses(
         (status = 200, body = DeliveryList),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn list(
@@ -75,7 +75,7 @@ pub(super) async fn list(
     ),
     responses(
         (status = 200, body = DeliveryList),
-        (status = 422, body = ProblemBody, content_type = "application/problem+json", description = "`invalid_request`"),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn list_of_app(
@@ -151,9 +151,9 @@ pub(super) struct OfDelivery {
     ),
     responses(
         (status = 202, body = RetriedDelivery),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration; `delivery_not_found`: the configuration has no such delivery"),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`delivery_in_flight`: the event is being delivered at this moment"),
-        (status = 410, body = ProblemBody, content_type = "application/problem+json", description = "`delivery_expired`: the event's body is no longer kept"),
+        (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration; `delivery_not_found`: the configuration has no such delivery"),
+        (status = 409, description = "`delivery_in_flight`: the event is being delivered at this moment"),
+        (status = 410, description = "`delivery_expired`: the event's body is no longer kept"),
     )
 )]
 pub(super) async fn retry(

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 
 use super::AppState;
 use super::authority::OwnedApp;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::webhook_views::{TestPayload, WebhookTestResult};
 use super::webhooks::{OfWebhook, no_such_webhook, refused};
 use crate::webhooks::TestError;
@@ -26,8 +26,8 @@ use crate::webhooks::TestError;
     ),
     responses(
         (status = 200, body = WebhookTestResult),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
-        (status = 429, body = ProblemBody, content_type = "application/problem+json", description = "`rate_limited`; `test_under_way`: an app may have one test delivery in progress"),
+        (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
+        (status = 429, description = "`rate_limited`; `test_under_way`: an app may have one test delivery in progress"),
     )
 )]
 pub(super) async fn test(

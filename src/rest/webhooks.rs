@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::AppState;
 use super::authority::{ClientAddress, OwnedApp, no_such_app};
 use super::json_body::JsonBody;
-use super::problem::{Problem, ProblemBody};
+use super::problem::Problem;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
 use crate::webhooks::ConfigurationError;
@@ -64,7 +64,7 @@ pub(super) async fn list(
     request_body = CreateWebhookRequest,
     responses(
         (status = 201, body = CreatedWebhook),
-        (status = 409, body = ProblemBody, content_type = "application/problem+json", description = "`too_many_webhooks`: the app has 20 already"),
+        (status = 409, description = "`too_many_webhooks`: the app has 20 already"),
     )
 )]
 pub(super) async fn create(
@@ -97,7 +97,7 @@ pub(super) async fn create(
     request_body = ChangeWebhookRequest,
     responses(
         (status = 200, body = ChangedWebhook),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
+        (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
     )
 )]
 pub(super) async fn change(
@@ -131,7 +131,7 @@ pub(super) async fn change(
     ),
     responses(
         (status = 204, description = "It is deleted"),
-        (status = 404, body = ProblemBody, content_type = "application/problem+json", description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
+        (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration"),
     )
 )]
 pub(super) async fn delete(
