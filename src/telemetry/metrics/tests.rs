@@ -13,27 +13,27 @@ const PAGE: &str = include_str!("../../../docs/operating.md");
 /// stand before and behind them.
 #[rustfmt::skip]
 const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
-    ("mailgate_messages_total", "outcome", "types/log_status.rs", "fn as_str(", "\n    }"),
-    ("mailgate_messages_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_provider_seconds", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_provider_switched_off_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_replies_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_token_refresh_failures_total", "plugin", "types/plugin.rs", "fn as_str(", "\n    }"),
-    ("mailgate_token_refresh_failures_total", "reason", "providers/mail/oauth.rs", "fn reason(", "\n    }"),
-    ("mailgate_authentication_failures_total", "door", "rest/authority.rs", ".slow_down(", ";"),
-    ("mailgate_authentication_failures_total", "door", "rest/subscribers.rs", ".slow_down(", ";"),
-    ("mailgate_authentication_failures_total", "door", "smtp/submission.rs", ".slow_down(", ";"),
-    ("mailgate_smtp_sessions_total", "listener", "daemon.rs", "listener: if ", ",\n"),
-    ("mailgate_smtp_sessions_open", "listener", "daemon.rs", "listener: if ", ",\n"),
-    ("mailgate_webhook_attempts_total", "outcome", "webhooks/dispatch.rs", "let outcome = ", ";\n"),
-    ("mailgate_webhook_seconds", "outcome", "webhooks/dispatch.rs", "let outcome = ", ";\n"),
-    ("mailgate_payprov_failures_total", "reason", "providers/payprov/client.rs", "fn reason(", "\n    }"),
-    ("mailgate_billing_jobs_total", "kind", "storage/billing_jobs.rs", "fn as_str(", "\n    }"),
-    ("mailgate_billing_jobs_total", "outcome", "billing/jobs.rs", "let outcome = ", ";\n"),
-    ("mailgate_billing_queue_entries", "queue", "workers/gauges.rs", " billing(", ";\n"),
-    ("mailgate_billing_queue_overdue_seconds", "queue", "workers/gauges.rs", " billing(", ";\n"),
-    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "workers/expiry.rs", "fn named(", "\n}"),
-    ("mailgate_notices_total", "outcome", "storage/billing_notices/due.rs", "fn as_str(", "\n    }"),
+    ("mailgate_messages_total", "outcome", "crates/types/src/log_status.rs", "fn as_str(", "\n    }"),
+    ("mailgate_messages_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_provider_seconds", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_provider_switched_off_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_replies_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_token_refresh_failures_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_token_refresh_failures_total", "reason", "src/providers/mail/oauth.rs", "fn reason(", "\n    }"),
+    ("mailgate_authentication_failures_total", "door", "src/rest/authority.rs", ".slow_down(", ";"),
+    ("mailgate_authentication_failures_total", "door", "src/rest/subscribers.rs", ".slow_down(", ";"),
+    ("mailgate_authentication_failures_total", "door", "src/smtp/backend.rs", ".slow_down(", ";"),
+    ("mailgate_smtp_sessions_total", "listener", "src/daemon.rs", "listener: if ", ",\n"),
+    ("mailgate_smtp_sessions_open", "listener", "src/daemon.rs", "listener: if ", ",\n"),
+    ("mailgate_webhook_attempts_total", "outcome", "src/webhooks/dispatch.rs", "let outcome = ", ";\n"),
+    ("mailgate_webhook_seconds", "outcome", "src/webhooks/dispatch.rs", "let outcome = ", ";\n"),
+    ("mailgate_payprov_failures_total", "reason", "src/providers/payprov/client.rs", "fn reason(", "\n    }"),
+    ("mailgate_billing_jobs_total", "kind", "src/storage/billing_jobs.rs", "fn as_str(", "\n    }"),
+    ("mailgate_billing_jobs_total", "outcome", "src/billing/jobs.rs", "let outcome = ", ";\n"),
+    ("mailgate_billing_queue_entries", "queue", "src/workers/gauges.rs", " billing(", ";\n"),
+    ("mailgate_billing_queue_overdue_seconds", "queue", "src/workers/gauges.rs", " billing(", ";\n"),
+    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "src/workers/expiry.rs", "fn named(", "\n}"),
+    ("mailgate_notices_total", "outcome", "src/storage/billing_notices/due.rs", "fn as_str(", "\n    }"),
 ];
 
 /// Values that stand there and are never counted: metric, label, value.
@@ -54,8 +54,8 @@ struct Use {
     labels: Vec<(String, BTreeSet<String>)>,
 }
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -98,11 +98,12 @@ fn quoted(text: &str) -> impl Iterator<Item = String> {
 
 fn uses() -> Vec<Use> {
     let mut files = Vec::new();
-    rust_files(&source(), &mut files);
+    rust_files(&root().join("src"), &mut files);
+    rust_files(&root().join("crates"), &mut files);
     let mut uses = Vec::new();
     for path in files {
-        let file = path.strip_prefix(source()).unwrap().display().to_string();
-        if file.starts_with("telemetry/metrics") {
+        let file = path.strip_prefix(root()).unwrap().display().to_string();
+        if file.starts_with("src/telemetry/metrics") {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();
@@ -133,7 +134,7 @@ fn elsewhere(metric: &str, label: &str) -> BTreeSet<String> {
         .iter()
         .filter(|place| (place.0, place.1) == (metric, label));
     for (_, _, file, before, behind) in places {
-        let text = fs::read_to_string(source().join(file)).unwrap();
+        let text = fs::read_to_string(root().join(file)).unwrap();
         assert!(text.contains(before), "{file} has no {before:?}");
         for found in text.split(before).skip(1) {
             values.extend(quoted(found.split(behind).next().unwrap()));

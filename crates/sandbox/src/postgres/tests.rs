@@ -183,7 +183,7 @@ async fn killing_the_process_ends_the_server() {
     let folder = folder(0o755);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--nocapture", "--exact"])
-        .arg("sandbox::postgres::tests::hold_a_server")
+        .arg("postgres::tests::hold_a_server")
         .env(HELD, folder.path())
         .stdout(Stdio::piped())
         .spawn()
