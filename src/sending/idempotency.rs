@@ -1,8 +1,7 @@
 //! Idempotency-Key: a caller that lost an answer asks again under the same key, and gets the answer
 //! that there was, not a second message.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
+use chrono::TimeDelta;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::PgConnection;
@@ -60,135 +59,10 @@ pub fn read_key(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-/// An outcome as it lies under its key.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "outcome")]
-enum Stored {
-    Sent {
-        receipt: StoredReceipt,
-    },
-    Queued {
-        receipt: StoredReceipt,
-        failure: StoredFailure,
-        retry_count: i32,
-        next_retry_at: DateTime<Utc>,
-    },
-    Rejected {
-        receipt: StoredReceipt,
-        failure: StoredFailure,
-        may_have_arrived: bool,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredReceipt {
-    id: String,
-    from: String,
-    plugin: String,
-    message_id: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredFailure {
-    code: Option<u16>,
-    text: String,
-}
-
-impl From<&Receipt> for StoredReceipt {
-    fn from(receipt: &Receipt) -> Self {
-        Self {
-            id: receipt.id.to_string(),
-            from: receipt.from.clone(),
-            plugin: receipt.plugin.to_string(),
-            message_id: receipt.message_id.clone(),
-        }
-    }
-}
-
-impl From<&Failure> for StoredFailure {
-    fn from(failure: &Failure) -> Self {
-        Self {
-            code: failure.code,
-            text: failure.text.clone(),
-        }
-    }
-}
-
-impl StoredReceipt {
-    fn read(self) -> Option<Receipt> {
-        Some(Receipt {
-            id: self.id.parse().ok()?,
-            from: self.from,
-            plugin: self.plugin.parse().ok()?,
-            message_id: self.message_id,
-        })
-    }
-}
-
-impl StoredFailure {
-    fn read(self) -> Failure {
-        Failure {
-            code: self.code,
-            text: self.text,
-        }
-    }
-}
-
 /// What lies under a key.
 pub(super) fn stored(outcome: &Outcome) -> Value {
-    let stored = match outcome {
-        Outcome::Sent(receipt) => Stored::Sent {
-            receipt: receipt.into(),
-        },
-        Outcome::Queued {
-            receipt,
-            failure,
-            retry_count,
-            next_retry_at,
-        } => Stored::Queued {
-            receipt: receipt.into(),
-            failure: failure.into(),
-            retry_count: *retry_count,
-            next_retry_at: *next_retry_at,
-        },
-        Outcome::Rejected {
-            receipt,
-            failure,
-            may_have_arrived,
-        } => Stored::Rejected {
-            receipt: receipt.into(),
-            failure: failure.into(),
-            may_have_arrived: *may_have_arrived,
-        },
-    };
     // Texts and numbers only: nothing in there can fail to be written.
-    serde_json::to_value(stored).unwrap_or_default()
-}
-
-fn read(stored: Value) -> Option<Outcome> {
-    Some(match serde_json::from_value(stored).ok()? {
-        Stored::Sent { receipt } => Outcome::Sent(receipt.read()?),
-        Stored::Queued {
-            receipt,
-            failure,
-            retry_count,
-            next_retry_at,
-        } => Outcome::Queued {
-            receipt: receipt.read()?,
-            failure: failure.read(),
-            retry_count,
-            next_retry_at,
-        },
-        Stored::Rejected {
-            receipt,
-            failure,
-            may_have_arrived,
-        } => Outcome::Rejected {
-            receipt: receipt.read()?,
-            failure: failure.read(),
-            may_have_arrived,
-        },
-    })
+    serde_json::to_value(outcome).unwrap_or_default()
 }
 
 impl Sending {
@@ -217,7 +91,7 @@ impl Sending {
                 ..
             } => {
                 let is_bound = idempotency_keys::is_bound(&answer);
-                let outcome = read(answer).ok_or_else(|| {
+                let outcome = serde_json::from_value(answer).map_err(|_| {
                     tracing::error!(log_id = %log, "a stored answer can't be read");
                     SendError::Unknown
                 });
@@ -292,7 +166,7 @@ fn outcome_of(log: LogId, ending: email_logs::Ending) -> Option<Outcome> {
         message_id: ending.message_id,
     };
     if ending.status == LogStatus::Sent.as_str() {
-        return Some(Outcome::Sent(receipt));
+        return Some(Outcome::Sent { receipt });
     }
     Some(Outcome::Rejected {
         receipt,
@@ -304,6 +178,9 @@ fn outcome_of(log: LogId, ending: email_logs::Ending) -> Option<Outcome> {
 #[cfg(test)]
 mod tests {
     #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use chrono::DateTime;
+    use serde_json::json;
 
     use super::*;
 
@@ -337,7 +214,9 @@ mod tests {
             text: "4.7.1 later".to_owned(),
         };
         for outcome in [
-            Outcome::Sent(receipt.clone()),
+            Outcome::Sent {
+                receipt: receipt.clone(),
+            },
             Outcome::Queued {
                 receipt: receipt.clone(),
                 failure: failure.clone(),
@@ -354,9 +233,25 @@ mod tests {
             assert!(!idempotency_keys::is_bound(&bound));
             bound["bound"] = Value::Bool(true);
             assert!(idempotency_keys::is_bound(&bound));
-            assert_eq!(read(bound), Some(outcome.clone()));
-            assert_eq!(read(stored(&outcome)), Some(outcome));
+            let read: Outcome = serde_json::from_value(bound).unwrap();
+            assert_eq!(read, outcome);
         }
-        assert_eq!(read(Value::Null), None);
+        assert!(serde_json::from_value::<Outcome>(Value::Null).is_err());
+    }
+
+    #[test]
+    fn what_earlier_releases_have_stored_is_read() {
+        let id = LogId::at(DateTime::from_timestamp(1_700_000_000, 0).unwrap()).to_string();
+        let receipt = json!({ "id": id, "from": "ada@example.com", "plugin": "plugin_b", "message_id": null });
+        let failure = json!({ "code": null, "text": "later" });
+        for written in [
+            json!({ "outcome": "sent", "receipt": receipt }),
+            json!({ "outcome": "queued", "receipt": receipt, "failure": failure, "retry_count": 1,
+                    "next_retry_at": "2023-11-14T22:13:20Z" }),
+            json!({ "outcome": "rejected", "receipt": receipt, "failure": failure, "may_have_arrived": true }),
+        ] {
+            let outcome: Outcome = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(stored(&outcome), written);
+        }
     }
 }

@@ -1,16 +1,22 @@
 //! What becomes of a message, as its caller is told.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::ids::LogId;
 use mailgate_types::plugin::Plugin;
 
-/// What became of a message that the gateway took.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What became of a message that the gateway took. It lies under its idempotency key in this form, which later
+/// releases must be able to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
     /// The provider has it.
-    Sent(Receipt),
+    Sent {
+        /// Of the message.
+        receipt: Receipt,
+    },
     /// Stored; the gateway tries again, so the caller must not.
     Queued {
         /// Of the message.
@@ -34,7 +40,7 @@ pub enum Outcome {
 }
 
 /// What identifies a message from now on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     /// In the log.
     pub id: LogId,

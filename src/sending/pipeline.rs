@@ -152,10 +152,12 @@ impl Sending {
         report(&settled, &first.facts, took);
         match settled {
             Settled::Sent { message_id } => {
-                let outcome = Outcome::Sent(Receipt {
-                    message_id: message_id.clone().or(first.receipt.message_id.clone()),
-                    ..first.receipt.clone()
-                });
+                let outcome = Outcome::Sent {
+                    receipt: Receipt {
+                        message_id: message_id.clone().or(first.receipt.message_id.clone()),
+                        ..first.receipt.clone()
+                    },
+                };
                 let mut ending = first.facts.sent(message_id, Some(attempt));
                 ending.answer = first.answer(&outcome);
                 // What the provider said stands, whoever has the message in hand by now.

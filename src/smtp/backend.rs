@@ -364,7 +364,7 @@ fn not_sent(error: SendError) -> Reply {
 
 fn reply(outcome: &Outcome) -> Reply {
     match outcome {
-        Outcome::Sent(receipt) => Reply::new(
+        Outcome::Sent { receipt } => Reply::new(
             250,
             "2.0.0",
             &format!("{} sent via {}", receipt.id, receipt.plugin),

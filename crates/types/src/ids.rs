@@ -4,6 +4,7 @@ use std::fmt::{Debug, Display, Formatter};
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use uuid::{NoContext, Timestamp, Uuid};
 
 /// Crockford's base 32 in lower case, as the `TypeID` specification has it.
@@ -63,7 +64,8 @@ fn decode(text: &str) -> Option<Uuid> {
 macro_rules! prefixed_id {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(into = "String", try_from = "String")]
         pub struct $name(pub Uuid);
 
         impl $name {
@@ -101,6 +103,20 @@ macro_rules! prefixed_id {
                     .and_then(decode)
                     .map(Self)
                     .ok_or(InvalidId)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.to_string()
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                text.parse()
             }
         }
     };

@@ -3,13 +3,15 @@
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use mailgate_types::one_line::one_line;
 
 /// Bytes of a failure's words that are stored, logged and told.
 const LONGEST: usize = 2_000;
 
 /// A failure in the provider's own words, or ours where it said none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The SMTP reply code, where there was a reply.
     pub code: Option<u16>,

@@ -80,7 +80,7 @@ fn outcome_response(outcome: Outcome, to: String) -> Result<Response, Problem> {
         log_id: receipt.id.to_string(),
     };
     match outcome {
-        Outcome::Sent(receipt) => Ok(Json(shown("sent", receipt)).into_response()),
+        Outcome::Sent { receipt } => Ok(Json(shown("sent", receipt)).into_response()),
         Outcome::Queued {
             receipt,
             failure,

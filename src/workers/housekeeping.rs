@@ -1,0 +1,76 @@
+//! Rounds of small work that is due every few seconds.
+
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::every;
+use super::places::Places;
+use crate::mailboxes::{ADDRESS_PLACES, Mailboxes};
+use crate::reports::Reports;
+
+/// How often used connect links are looked through.
+const LINKS: Duration = Duration::from_mins(1);
+
+/// How often deleted apps are looked for.
+const APPS: Duration = Duration::from_secs(5);
+
+/// How often counters are added up: reports read what waits, and that is little then.
+const COUNTERS: Duration = Duration::from_secs(1);
+
+/// Places of counters that are worth giving back.
+const SPENT: i64 = 1_000;
+
+/// How often mailboxes are looked for whose addresses are due.
+const ADDRESSES: Duration = Duration::from_secs(1);
+
+/// Forgets the used connect links that have lapsed.
+pub async fn forget_lapsed_links(mailboxes: Mailboxes, stop: CancellationToken) {
+    let trouble = "expired connect links can't be removed";
+    every(LINKS, &stop, trouble, || {
+        mailboxes.forget_lapsed_links(&stop)
+    })
+    .await;
+}
+
+/// Removes what deleted apps left in the log.
+pub async fn purge_deleted_apps(mailboxes: Mailboxes, stop: CancellationToken) {
+    let trouble = "the logs of deleted apps can't be removed";
+    every(APPS, &stop, trouble, || mailboxes.purge_deleted_apps(&stop)).await;
+}
+
+/// Adds up what the journal has counted.
+pub async fn fold_counters(reports: Reports, stop: CancellationToken) {
+    let trouble = "message counts can't be aggregated";
+    let spent = AtomicI64::new(0);
+    every(COUNTERS, &stop, trouble, || async {
+        let folded = reports.fold_counters().await?;
+        if spent.fetch_add(folded, Relaxed) + folded >= SPENT {
+            reports.vacuum_counters().await?;
+            spent.store(0, Relaxed);
+        }
+        Ok(())
+    })
+    .await;
+}
+
+/// Asks the providers what mailboxes may send as: each once a day, and at once after a sender was refused.
+pub async fn read_addresses(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
+    let places = Places::new(ADDRESS_PLACES, tracker, stop.clone());
+    let trouble = "mailboxes whose sender addresses are due can't be read";
+    every(ADDRESSES, &stop, trouble, || async {
+        let free = places.free();
+        if free == 0 {
+            return Ok(());
+        }
+        for look in mailboxes.claim_addresses(free).await? {
+            let mailboxes = mailboxes.clone();
+            places.begin(async move { mailboxes.read_addresses(look).await });
+        }
+        Ok(())
+    })
+    .await;
+}
