@@ -45,18 +45,12 @@ pub enum Effect {
     PaymentLinkNotice,
     /// Mail: the trial is about to end.
     ReminderNotice,
-    /// The quantity is made that of the active mailboxes.
-    SyncQuantity,
-    /// The subscription's id is noted.
-    RecordSubscription,
     /// The payment method entered last becomes the customer's default.
     UsePaymentMethod,
     /// All open invoices are paid.
     PayOpenInvoices,
     /// A new subscription is made, with a payment at once.
     CreateSubscription,
-    /// The subscription is to end with its period.
-    ScheduleCancellation,
 }
 
 /// Where a subscription goes, and what follows.
@@ -116,9 +110,8 @@ pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransit
 
         (T::Deleted, _) => go(Some(S::Canceled), &[]),
         (T::Updated(_), Some(S::Canceled)) => stay(&[]),
-        (T::Updated(S::Canceled), _) => go(Some(S::Canceled), &[]),
-        (T::Updated(to), _) => go(Some(to), &[E::SyncQuantity]),
-        (T::Created, _) => stay(&[E::RecordSubscription, E::SyncQuantity]),
+        (T::Updated(to), _) => go(Some(to), &[]),
+        (T::Created, _) => stay(&[]),
 
         // There is no trial left to be reminded of.
         (T::TrialWillEnd, Some(S::Canceled)) => stay(&[]),
@@ -135,7 +128,7 @@ pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransit
             &[E::UsePaymentMethod, E::CreateSubscription],
         ),
 
-        (T::Cancel, Some(S::Trialing | S::Active)) => stay(&[E::ScheduleCancellation]),
+        (T::Cancel, Some(S::Trialing | S::Active)) => stay(&[]),
 
         // A trial ends once, before anything was paid; without a subscription there is no period, no
         // payment and nothing to reactivate; what isn't paid for ends by itself.
@@ -182,16 +175,12 @@ mod tests {
         let alert: &[Effect] = &[E::AlertNotice];
         let link: &[Effect] = &[E::PaymentLinkNotice];
         let reminder: &[Effect] = &[E::ReminderNotice];
-        let sync: &[Effect] = &[E::SyncQuantity];
-        let record: &[Effect] = &[E::RecordSubscription, E::SyncQuantity];
         let card: &[Effect] = &[E::UsePaymentMethod];
         let pay: &[Effect] = &[E::UsePaymentMethod, E::PayOpenInvoices];
         let create: &[Effect] = &[E::UsePaymentMethod, E::CreateSubscription];
-        let schedule: &[Effect] = &[E::ScheduleCancellation];
         let updated = |to: S| {
             // The provider's word, but that an ended subscription never comes back.
-            let effects = if to == S::Canceled { STAYS } else { sync };
-            let cell: Cell = Some((Some(to), effects));
+            let cell: Cell = Some((Some(to), STAYS));
             [cell, cell, cell, cell, cell, Some((canceled, STAYS))]
         };
         // From: none, trialing, active, past_due, unpaid, canceled.
@@ -257,7 +246,7 @@ mod tests {
             (T::Updated(S::PastDue), updated(S::PastDue)),
             (T::Updated(S::Unpaid), updated(S::Unpaid)),
             (T::Updated(S::Canceled), updated(S::Canceled)),
-            (T::Created, STATES.map(|state| Some((state, record)))),
+            (T::Created, STATES.map(|state| Some((state, STAYS)))),
             (
                 T::TrialWillEnd,
                 [
@@ -284,8 +273,8 @@ mod tests {
                 T::Cancel,
                 [
                     None, // open: nothing to cancel
-                    Some((trialing, schedule)),
-                    Some((active, schedule)),
+                    Some((trialing, STAYS)),
+                    Some((active, STAYS)),
                     None, // open: what isn't paid for ends by itself
                     None, // open: the same
                     None, // open: it has ended
