@@ -21,11 +21,13 @@ RUN mkdir src crates/sandbox/src crates/server/src crates/smtp/src crates/types/
     && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --lib --bins \
     && rm -r src crates/*/src
 
+COPY askama.toml ./
 COPY .sqlx .sqlx
 COPY config config
 COPY migrations migrations
 COPY crates crates
 COPY src src
+COPY templates templates
 # Newer than the empty sources above, whatever time the files came with. The profile dev has its binaries in `debug`.
 # Without the sandbox, which has no place in production.
 RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \

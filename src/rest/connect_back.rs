@@ -7,8 +7,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use url::Url;
 
 use super::browser::{LIFE, cookies, is_secure, set_cookie};
-use super::connect_pages::name;
-use mailgate_server::page::{escaped, is_source};
+use mailgate_server::page::is_source;
 
 const NAME: &str = "mailgate_back";
 
@@ -63,6 +62,20 @@ impl Back {
             .and_then(|(_, site)| Self::site(site))
     }
 
+    /// Its address, for a link.
+    pub(super) fn address(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Its host, with a port that isn't the usual one.
+    pub(super) fn host(&self) -> String {
+        let host = self.0.host_str().unwrap_or_default();
+        match self.0.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+
     fn site(address: &str) -> Option<Self> {
         let address = Url::parse(address).ok()?;
         let is_web = matches!(address.scheme(), "http" | "https") && address.has_host();
@@ -72,27 +85,6 @@ impl Back {
             .then(|| Url::parse(&origin).ok().map(Self))
             .flatten()
     }
-}
-
-/// A button that leads back to the app and names the host that it leads to; words where no site is known.
-pub(super) fn way_back(back: Option<&Back>, app: &str) -> String {
-    let Some(Back(site)) = back else {
-        return format!(
-            "<p>Go back to {} now: you can leave this page.</p>",
-            name(app)
-        );
-    };
-    let host = site.host_str().unwrap_or_default();
-    let host = match site.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
-    format!(
-        "<p><a class=\"button\" id=\"back\" href=\"{}\" rel=\"noreferrer\">Back to {} ({})</a></p>",
-        escaped(site.as_str()),
-        name(app),
-        name(&host)
-    )
 }
 
 #[cfg(test)]
@@ -160,13 +152,5 @@ mod tests {
                 .unwrap(),
         )]);
         assert_eq!(Back::of(&headers, BASE_URL, "pk_1"), None);
-    }
-
-    #[test]
-    fn nothing_foreign_is_markup() {
-        let back = Back::from_referrer(&referred("https://app.example"), BASE_URL);
-        for html in [way_back(back.as_ref(), "<b>"), way_back(None, "<b>")] {
-            assert!(!html.contains("<b>"), "{html}");
-        }
     }
 }

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use super::connect_back::Back;
 use super::connect_pages::{PageProblem, ShownApp};
 use crate::mailboxes::{ConnectError, plain_word};
 use crate::providers::mail::oauth::OAuthError;
@@ -144,7 +145,7 @@ impl Failure {
     }
 
     /// A page of the gateway's own, with the ways to try again and to leave it.
-    pub(super) fn page(self, app: ShownApp, again: String, back: String) -> PageProblem {
+    pub(super) fn page(self, app: ShownApp, again: String, back: Option<Back>) -> PageProblem {
         let title = "Your mailbox is not connected";
         let text = match &self.said {
             Some(said) => format!("{} The provider says: “{said}”", self.text),

@@ -1,17 +1,17 @@
 //! What the pages on which mailboxes are connected have in common: the app's name and logo, links back
 //! to the beginning, and failures that say what to do.
 
-use std::fmt::Write as _;
-
+use askama::Template;
 use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
+use super::connect_back::Back;
 use super::failures::Failure;
 use crate::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
-use mailgate_server::page::{Page, escaped};
+use mailgate_server::page::Page;
 use mailgate_types::seal::SealError;
 
 /// Seconds after which a user may try again.
@@ -37,14 +37,14 @@ impl From<&PublicApp> for ShownApp {
 
 /// A page that says what went wrong and what to do. As with [`super::problem::Problem`] its code is a
 /// word that stays.
-#[derive(Debug)]
+#[derive(Debug, Template)]
+#[template(path = "connect/problem.html")]
 pub(super) struct PageProblem {
     status: StatusCode,
     code: String,
     title: &'static str,
     text: Box<str>,
-    /// The app, the way to the beginning, and the way back to the app as HTML.
-    of: Option<Box<(ShownApp, String, String)>>,
+    of: Option<Box<Of>>,
     retry_after: Option<u32>,
     /// What the app's developer has to change: in the page's source, where no user meets it.
     for_developers: Box<str>,
@@ -52,8 +52,17 @@ pub(super) struct PageProblem {
     cause: Option<String>,
 }
 
+/// What a problem belongs to.
+#[derive(Debug)]
+struct Of {
+    app: ShownApp,
+    /// The way to the beginning.
+    again: String,
+    /// The way back to the app.
+    back: Option<Back>,
+}
+
 impl PageProblem {
-    /// `text` is plain text.
     pub(super) fn new(
         status: StatusCode,
         code: &'static str,
@@ -127,10 +136,10 @@ impl PageProblem {
         }
     }
 
-    /// Under the app's name, with the way to the beginning, and the way back to the app as HTML.
-    pub(super) fn of(self, app: ShownApp, again: String, back: String) -> Self {
+    /// Under the app's name, with the way to the beginning, and the way back to the app.
+    pub(super) fn of(self, app: ShownApp, again: String, back: Option<Back>) -> Self {
         Self {
-            of: Some(Box::new((app, again, back))),
+            of: Some(Box::new(Of { app, again, back })),
             ..self
         }
     }
@@ -138,28 +147,10 @@ impl PageProblem {
 
 impl IntoResponse for PageProblem {
     fn into_response(self) -> Response {
-        let mut body = format!("<p class=\"card\">{}</p>", escaped(&self.text));
-        if let Some((_, again, back)) = self.of.as_deref() {
-            // Writing to a String can't fail, here and below.
-            let _ = write!(
-                body,
-                "<p><a class=\"button\" id=\"try-again\" href=\"{}\">Try again</a></p>{back}",
-                escaped(again)
-            );
-        }
-        let _ = write!(
-            body,
-            "<p class=\"soft\"><small>Code: <code>{}</code></small></p>",
-            escaped(&self.code)
-        );
-        if !self.for_developers.is_empty() {
-            // A ">" is escaped, so nothing in it ends the comment; pairs of hyphens are loosened besides.
-            let hint = escaped(&self.for_developers).replace("--", "- -");
-            let _ = write!(body, "<!-- For developers: {hint} -->");
-        }
-        let mut response = match self.of.as_deref() {
-            Some((app, ..)) => framed(self.status, self.title, app, &body),
-            None => plain(self.status, self.title, &body),
+        let page = Page::new(self.status, self.title, &self);
+        let mut response = match &self.of {
+            Some(of) => under_logo(page, &of.app),
+            None => page.into_response(),
         };
         if let Some(seconds) = self.retry_after {
             let seconds = HeaderValue::from(seconds);
@@ -174,35 +165,13 @@ impl IntoResponse for PageProblem {
     }
 }
 
-fn plain(status: StatusCode, title: &str, body: &str) -> Response {
-    let body = format!("<div class=\"narrow\">{body}</div>");
-    Page::new(status, title, &body).into_response()
-}
-
 /// A page under the app's logo.
-pub(super) fn framed(status: StatusCode, title: &str, app: &ShownApp, body: &str) -> Response {
-    let body = format!("<div class=\"narrow\">{body}</div>");
-    under_logo(Page::new(status, title, &body), app)
-}
-
-/// The same with buttons that lead to somebody else's pages.
-pub(super) fn framed_form(title: &str, app: &ShownApp, body: &str) -> Response {
-    let body = format!("<div class=\"narrow\">{body}</div>");
-    let page = Page::new(StatusCode::OK, title, &body).with_redirecting_forms();
-    under_logo(page, app)
-}
-
-fn under_logo(page: Page<'_>, app: &ShownApp) -> Response {
+pub(super) fn under_logo(page: Page<'_, impl Template>, app: &ShownApp) -> Response {
     if app.logo_url.is_empty() {
         return page.into_response();
     }
     let words = format!("Logo of {}", app.name);
     page.with_logo(&app.logo_url, &words).into_response()
-}
-
-/// A name that somebody else has chosen: it can't turn the text around it.
-pub(super) fn name(text: &str) -> String {
-    format!("<strong><bdi>{}</bdi></strong>", escaped(text))
 }
 
 /// The query of a connect link.

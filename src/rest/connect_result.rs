@@ -1,6 +1,7 @@
 //! The page at the end of the way, at an address of its own: it can be loaded again, and holds no code of the
 //! provider's. What it shows is sealed into its address.
 
+use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -9,11 +10,12 @@ use utoipa::IntoParams;
 
 use super::AppState;
 use super::browser::Browser;
-use super::connect_back::{Back, way_back};
+use super::connect_back::Back;
 use super::connect_failure::Failure;
-use super::connect_pages::{PageProblem, ShownApp, framed, link_query, name};
+use super::connect_pages::{PageProblem, ShownApp, link_query, under_logo};
 use super::query::QueryParameters;
 use crate::mailboxes::ConnectLink;
+use mailgate_server::page::Page;
 use mailgate_types::seal::{SealError, SealKeys};
 use mailgate_types::sealed_text;
 
@@ -31,6 +33,14 @@ pub(super) struct Shown {
     pub(super) link: ConnectLink,
     /// Digest of the browser that came back.
     pub(super) browser: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "connect/connected.html")]
+struct ConnectedPage<'a> {
+    app: &'a str,
+    email: String,
+    back: Option<Back>,
 }
 
 impl Shown {
@@ -85,9 +95,16 @@ pub(super) async fn connect_result(
             )
         })?;
     let back = Back::of(&headers, &state.base_url, &shown.pushable_key);
-    let back = way_back(back.as_ref(), &shown.app.name);
     Ok(match shown.result {
-        Ok(email) => connected(&shown.app, &email, &back),
+        Ok(email) => {
+            let content = ConnectedPage {
+                app: &shown.app.name,
+                email,
+                back,
+            };
+            let page = Page::new(StatusCode::OK, "Your mailbox is connected", content);
+            under_logo(page, &shown.app)
+        }
         Err(failure) => {
             // Whoever comes back from a provider can write its words, and must not show them to others.
             let browser = Browser::of(&headers, &state.base_url).map(|browser| browser.digest());
@@ -106,11 +123,19 @@ pub(super) async fn connect_result(
     })
 }
 
-fn connected(app: &ShownApp, email: &str, back: &str) -> Response {
-    let body = format!(
-        "<p class=\"card\" role=\"status\">{} can now send email from {}.</p>{back}",
-        name(&app.name),
-        name(email)
-    );
-    framed(StatusCode::OK, "Your mailbox is connected", app, &body)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_foreign_is_markup() {
+        let content = ConnectedPage {
+            app: "<b>",
+            email: "<b>@x.test".to_owned(),
+            back: None,
+        };
+        let html = content.to_string();
+        assert!(html.contains("<bdi>&lt;b&gt;</bdi>"), "{html}");
+        assert!(!html.contains("<b>"), "{html}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use askama::Template;
 use axum::Router;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
@@ -126,13 +127,14 @@ async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response 
     }
 }
 
-fn front_page(status: StatusCode, title: &str, text: &str) -> Response {
-    let body = format!(
-        "<div class=\"narrow\"><p class=\"card\">{text}</p>\
-         <p>Did an app send you here to connect your mailbox? Go back to the app and open its link again.</p>\
-         <p>Do you build an app? <a href=\"/docs\">Read how to send with it</a>.</p></div>"
-    );
-    Page::new(status, title, &body).into_response()
+#[derive(Template)]
+#[template(path = "front.html")]
+struct Front {
+    text: &'static str,
+}
+
+fn front_page(status: StatusCode, title: &str, text: &'static str) -> Response {
+    Page::new(status, title, Front { text }).into_response()
 }
 
 async fn method_not_allowed() -> Problem {

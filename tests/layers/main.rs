@@ -4,9 +4,10 @@
 
 mod sources;
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use sources::{Module, Sources};
+use sources::{Module, Sources, find};
 
 /// The rooms, from the lowest floor up, as the table in `lib.rs` has them. A room may use those of lower rows, and
 /// itself. What is written in one row doesn't know each other.
@@ -42,8 +43,22 @@ const CRATES: [&str; 5] = [
     "crates/types",
 ];
 
+/// Those whose pages are made by templates.
+const WITH_TEMPLATES: [&str; 3] = [".", "crates/sandbox", "crates/server"];
+
+/// Elements of HTML that a page of ours may have, so that nothing else in angle brackets is taken for one.
+const ELEMENTS: [&str; 33] = [
+    "a", "bdi", "body", "br", "button", "code", "dd", "div", "dl", "dt", "form", "h1", "h2", "h3",
+    "head", "html", "img", "input", "label", "li", "main", "meta", "ol", "p", "pre", "script",
+    "small", "span", "strong", "style", "table", "title", "ul",
+];
+
+fn folder(of: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(of)
+}
+
 fn sources(of: &str) -> Sources {
-    Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(of).join("src"))
+    Sources::read(&folder(of).join("src"))
 }
 
 fn row(room: &str) -> Option<usize> {
@@ -137,6 +152,45 @@ fn transactions_begin_in_the_domain() {
     );
 }
 
+/// The first element whose tag stands in a source.
+fn tag(code: &str) -> Option<&'static str> {
+    code.split('<').skip(1).find_map(|rest| {
+        let rest = rest.strip_prefix('/').unwrap_or(rest);
+        let is_tag = |element: &&str| {
+            // `<a>` alone is a Message-ID.
+            rest.strip_prefix(*element).is_some_and(|after| {
+                after.starts_with([' ', '/', '\\']) || (after.starts_with('>') && *element != "a")
+            })
+        };
+        ELEMENTS.into_iter().find(is_tag)
+    })
+}
+
+#[test]
+fn html_stays_in_templates() {
+    for of in CRATES {
+        for (module, code) in sources(of).modules() {
+            let found = tag(code);
+            assert_eq!(found, None, "a tag in {of}: {}", module.join("/"));
+        }
+    }
+}
+
+#[test]
+fn nothing_but_the_frame_of_all_pages_leaves_text_as_it_is() {
+    let mut templates = Vec::new();
+    for of in WITH_TEMPLATES {
+        find(&folder(of).join("templates"), "html", &mut templates);
+    }
+    assert!(templates.len() > 10, "only {} templates", templates.len());
+    for path in templates {
+        let text = fs::read_to_string(&path).expect("a template can be read");
+        let is_frame = path.ends_with("server/templates/page.html");
+        let is_left = text.replace(' ', "").contains("|safe");
+        assert_eq!(is_left, is_frame, "{}", path.display());
+    }
+}
+
 #[test]
 fn the_table_of_the_crate_lists_every_room() {
     let library = include_str!("../../src/lib.rs");
@@ -145,6 +199,23 @@ fn the_table_of_the_crate_lists_every_room() {
             library.contains(&format!("`{room}`")),
             "lib.rs says nothing of {room}"
         );
+    }
+}
+
+#[test]
+fn the_reader_sees_tags() {
+    for code in [
+        r#""<p>{}</p>""#,
+        r#""{text}</div>""#,
+        r#""<a href=\"{}\">""#,
+    ] {
+        assert!(tag(code).is_some(), "{code}");
+    }
+    for code in [
+        r#""<>", "<a>", "<a@x.test>", "<message_id>""#,
+        "Vec<u8>, Page<'a, T>, a < b, x <<= 1, Option<Body>",
+    ] {
+        assert_eq!(tag(code), None, "{code}");
     }
 }
 

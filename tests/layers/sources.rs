@@ -14,7 +14,7 @@ impl Sources {
     /// Reads all below a crate's `src`.
     pub fn read(root: &Path) -> Self {
         let mut files = Vec::new();
-        rust_files(root, &mut files);
+        find(root, "rs", &mut files);
         let modules = files.iter().filter_map(|path| {
             let below = path.strip_prefix(root).expect("below the root");
             let source = fs::read_to_string(path).expect("a source can be read");
@@ -134,12 +134,16 @@ impl Sources {
     }
 }
 
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("src can be read") {
-        let path = entry.expect("src can be read").path();
+/// The files below a folder whose names end so.
+pub fn find(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder can be read") {
+        let path = entry.expect("a folder can be read").path();
         if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            find(&path, ending, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == ending)
+        {
             found.push(path);
         }
     }

@@ -3,6 +3,7 @@
 //! Microsoft Graph's, a payment provider, and a page that shows what arrived.
 
 pub mod authorize;
+mod card;
 pub mod certificates;
 pub mod inbox;
 mod mail_api;

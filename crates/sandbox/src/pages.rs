@@ -6,8 +6,9 @@ mod message;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
+use std::sync::Arc;
 
+use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{
@@ -20,8 +21,10 @@ use axum::{Json, Router};
 use chrono::SecondsFormat;
 use serde::Deserialize;
 
+use self::message::MessagePage;
+use super::card::Card;
 use super::inbox::{ArrivedMessage, Inbox};
-use mailgate_server::page::{Page, escaped};
+use mailgate_server::page::Page;
 
 /// How many messages the list page shows.
 const SHOWN: usize = 100;
@@ -87,57 +90,23 @@ async fn raw(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
     }
 }
 
-async fn list_page(State(inbox): State<Inbox>) -> Response {
-    let messages = inbox.list(SHOWN);
-    let mut body = String::from("<p><a href=\"/payprov\">Payments</a></p>");
-    if messages.is_empty() {
-        body.push_str(
-            "<p class=\"card\">Nothing has arrived yet. Send a message through a mailbox connected to this sandbox, \
-             to any recipient: it stays here and goes no further. It appears on this page by itself.</p>",
-        );
-    } else {
-        let count = inbox.count();
-        let noun = if count == 1 { "message" } else { "messages" };
-        // Writing to a String can't fail, here and below.
-        let _ = write!(body, "<p class=\"soft\">{count} {noun}, newest first");
-        if count > messages.len() {
-            let _ = write!(body, "; the newest {} are shown", messages.len());
-        }
-        body.push_str(".</p><ul>");
-        for message in &messages {
-            body.push_str(&list_item(message));
-        }
-        body.push_str("</ul>");
-    }
-    body.push_str(
-        "<h2>Recipients that fail on purpose</h2><div class=\"card\"><p>Whatever the domain, a recipient beginning with one of \
-         these makes the sandbox answer:</p><dl>",
-    );
-    for (recipient, effect) in FAULTS {
-        let _ = write!(body, "<dt><code>{recipient}</code></dt><dd>{effect}</dd>");
-    }
-    body.push_str("</dl></div>");
-    Page::new(StatusCode::OK, "Sandbox inbox", &body)
-        .live(REFRESH)
-        .into_response()
+#[derive(Template)]
+#[template(path = "inbox.html")]
+struct InboxPage {
+    /// The newest ones.
+    messages: Vec<Arc<ArrivedMessage>>,
+    /// Of all that are there.
+    count: usize,
 }
 
-fn list_item(message: &ArrivedMessage) -> String {
-    let subject = message.subject.as_deref().unwrap_or_default().trim();
-    let subject = if subject.is_empty() {
-        "(no subject)"
-    } else {
-        subject
+async fn list_page(State(inbox): State<Inbox>) -> Response {
+    let content = InboxPage {
+        messages: inbox.list(SHOWN),
+        count: inbox.count(),
     };
-    format!(
-        "<li class=\"card\"><a href=\"/messages/{id}\">{subject}</a><br>{from} → {to}<br><small>{time} · {size} bytes</small></li>",
-        id = escaped(&message.id),
-        subject = escaped(subject),
-        from = escaped(sender(message)),
-        to = escaped(&message.envelope_to.join(", ")),
-        time = received_at(message),
-        size = message.size,
-    )
+    Page::new(StatusCode::OK, "Sandbox inbox", content)
+        .live(REFRESH)
+        .into_response()
 }
 
 async fn message_page(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
@@ -150,22 +119,20 @@ async fn message_page(State(inbox): State<Inbox>, Path(id): Path<String>) -> Res
         Err(error) => return unreadable(&error),
     };
     // A message may be large, and parsing it takes a while.
-    let content = match tokio::task::spawn_blocking(move || message::html(&bytes)).await {
-        Ok(content) => content,
-        Err(error) => return unreadable(&error.into()),
-    };
-    let body = format!(
-        "<p><a href=\"/\">All messages</a> · <a href=\"/messages/{id}/raw\">The exact bytes</a></p>\
-         <h2>Envelope</h2><div class=\"card\"><dl><dt>Mailbox</dt><dd>{mailbox}</dd><dt>From</dt><dd>{from}</dd><dt>To</dt><dd>{to}</dd>\
-         <dt>Arrived</dt><dd>{time}</dd><dt>Size</dt><dd>{size} bytes</dd></dl></div>{content}",
-        id = escaped(&message.id),
-        mailbox = escaped(&message.mailbox),
-        from = escaped(sender(&message)),
-        to = escaped(&message.envelope_to.join(", ")),
-        time = received_at(&message),
-        size = message.size,
-    );
-    Page::new(StatusCode::OK, "Message", &body).into_response()
+    let shown = tokio::task::spawn_blocking(move || {
+        let content = MessagePage::new(&message, &bytes);
+        Page::new(StatusCode::OK, "Message", content).into_response()
+    });
+    shown
+        .await
+        .unwrap_or_else(|error| unreadable(&error.into()))
+}
+
+fn subject(message: &ArrivedMessage) -> &str {
+    match message.subject.as_deref().map(str::trim) {
+        None | Some("") => "(no subject)",
+        Some(subject) => subject,
+    }
 }
 
 fn sender(message: &ArrivedMessage) -> &str {
@@ -184,20 +151,15 @@ fn received_at(message: &ArrivedMessage) -> String {
 }
 
 fn not_found() -> Response {
-    Page::new(
-StatusCode::NOT_FOUND,
-"No such message",
-"<p class=\"card\">It may have been cleared, or made room for newer ones. <a href=\"/\">See what is there</a>.</p>",
-)
-    .into_response()
+    let content = Card::new("It may have been cleared, or made room for newer ones.")
+        .with_link("/", "See what is there");
+    Page::new(StatusCode::NOT_FOUND, "No such message", content).into_response()
 }
 
 fn unreadable(error: &std::io::Error) -> Response {
     tracing::error!(%error, "the sandbox inbox's folder failed");
-    Page::new(
-StatusCode::INTERNAL_SERVER_ERROR,
-"The inbox can't be read",
-"<p class=\"card\">The folder of the sandbox inbox failed; see mailgate's log for the reason.</p>",
-)
-    .into_response()
+    let content =
+        Card::new("The folder of the sandbox inbox failed; see mailgate's log for the reason.");
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    Page::new(status, "The inbox can't be read", content).into_response()
 }

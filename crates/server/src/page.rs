@@ -1,6 +1,7 @@
 //! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that keeps the sandbox's
 //! inbox up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
 
+use askama::Template;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
@@ -10,8 +11,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use url::Url;
-
-pub use mailgate_types::html::escaped;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#868b94;--accent:#0b5cad;--danger:#b3261e;--on:#fff}\
@@ -41,21 +40,23 @@ if(answer.ok){const page=new DOMParser().parseFromString(await answer.text(),'te
 const [old,fresh]=[document,page].map((it)=>it.querySelector('main'));\
 if(fresh&&fresh.innerHTML!==old.innerHTML&&!old.contains(document.activeElement)&&getSelection().isCollapsed)old.replaceWith(fresh)}}catch{}setTimeout(update,2000)};setTimeout(update,2000)";
 
-/// A page. Without more said it has no images, and no forms that lead anywhere.
-#[derive(Debug)]
-pub struct Page<'a> {
+/// A page around a template, which has escaped what is foreign in it: a text can't be one. Without more said it has no
+/// images, and no forms that lead anywhere.
+#[derive(Debug, Template)]
+#[template(path = "page.html")]
+pub struct Page<'a, T: Template> {
     status: StatusCode,
     title: &'a str,
-    body: &'a str,
+    body: T,
     live: Option<u32>,
     has_forms: bool,
     logo: Option<(&'a str, &'a str)>,
 }
 
-impl<'a> Page<'a> {
-    /// `title` is plain text, `body` HTML with every foreign part of it already [`escaped`].
+impl<'a, T: Template> Page<'a, T> {
+    /// `body` stands below the title.
     #[must_use]
-    pub fn new(status: StatusCode, title: &'a str, body: &'a str) -> Self {
+    pub fn new(status: StatusCode, title: &'a str, body: T) -> Self {
         Self {
             status,
             title,
@@ -121,7 +122,7 @@ impl<'a> Page<'a> {
     }
 }
 
-impl IntoResponse for Page<'_> {
+impl<T: Template> IntoResponse for Page<'_, T> {
     fn into_response(self) -> Response {
         // With no referrer at all older browsers say no origin either when a button is pressed.
         let referrer = if self.has_forms {
@@ -129,24 +130,8 @@ impl IntoResponse for Page<'_> {
         } else {
             "no-referrer"
         };
-        let live = self.live.map_or_else(String::new, |seconds| {
-            format!(
-                "<noscript><meta http-equiv=\"refresh\" content=\"{seconds}\"></noscript>\
-                 <script>{UPDATE}</script>"
-            )
-        });
-        let logo = self.logo.map_or_else(String::new, |(address, words)| {
-            let (address, words) = (escaped(address), escaped(words));
-            format!("<img class=\"logo\" src=\"{address}\" alt=\"{words}\">")
-        });
-        let html = format!(
-            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-             <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">{live}\
-             <title>{title}</title><style>{STYLE}</style></head>\
-             <body><main>{logo}<h1>{title}</h1>{body}</main></body></html>",
-            title = escaped(self.title),
-            body = self.body,
-        );
+        // Writing to a String can't fail.
+        let html = self.render().unwrap_or_default();
         let mut response = (self.status, html).into_response();
         let headers = response.headers_mut();
         for (name, value) in [
@@ -177,9 +162,13 @@ pub fn is_source(origin: &str) -> bool {
 mod tests {
     use super::*;
 
+    #[derive(Template)]
+    #[template(source = "", ext = "html")]
+    struct Nothing;
+
     #[test]
     fn the_policy_names_the_origin_of_an_image_and_no_more() {
-        let page = |image| Page::new(StatusCode::OK, "Title", "").with_logo(image, "");
+        let page = |image| Page::new(StatusCode::OK, "Title", Nothing).with_logo(image, "");
         for (image, expected) in [
             (
                 "https://cdn.example:8443/a/b.png?c=d",

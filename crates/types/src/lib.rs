@@ -11,7 +11,6 @@ pub mod event;
 pub mod event_name;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-pub mod html;
 pub mod ids;
 pub mod lease;
 pub mod limiter;

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use askama::Template;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use mailgate_types::html::escaped;
 use mailgate_types::notice::{AmountDue, Notice};
 
 /// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
@@ -31,6 +31,8 @@ pub(super) struct Words {
 }
 
 /// A notice as paragraphs, and where to go.
+#[derive(Template)]
+#[template(path = "notice.html")]
 struct Draft {
     subject: String,
     paragraphs: Vec<String>,
@@ -126,23 +128,14 @@ fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: boo
 impl Draft {
     fn written(self) -> Words {
         let mut text = format!("Hello,\n\n{}\n", self.paragraphs.join("\n\n"));
-        let mut html = String::from("<p>Hello,</p>\n");
-        for paragraph in &self.paragraphs {
-            // Writing to a String can't fail, here and below.
-            let _ = writeln!(html, "<p>{}</p>", escaped(paragraph));
-        }
         for (words, url) in &self.links {
+            // Writing to a String can't fail, here and below.
             let _ = writeln!(text, "\n{words}: {url}");
-            let url = escaped(url);
-            let _ = writeln!(html, "<p><a href=\"{url}\">{words}</a></p>");
         }
         Words {
+            html: self.render().unwrap_or_default(),
             subject: self.subject,
             text,
-            html: format!(
-                "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title></head><body>\n{html}</body></html>\n",
-                escaped("Your email gateway account")
-            ),
         }
     }
 }

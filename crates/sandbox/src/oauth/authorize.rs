@@ -4,8 +4,7 @@
 //! A `login_hint` stands for the person in tests: the answer comes at once, without a page. A hint that
 //! begins with `deny` declines; one that begins with `partial` grants the first scope only.
 
-use std::fmt::Write as _;
-
+use askama::Template;
 use axum::body::Bytes;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
@@ -16,7 +15,8 @@ use url::Url;
 use super::grants::Code;
 use super::parameters::{Parameters, Repeated, is_address, is_pkce, is_scope};
 use super::{Authorization, Settings};
-use mailgate_server::page::{Page, escaped};
+use crate::card::Card;
+use mailgate_server::page::Page;
 
 /// Who the page proposes.
 const PROPOSED: &str = "ada@sandbox.example";
@@ -210,7 +210,7 @@ impl Refusal<'_> {
             Self::Shown(reason) => Page::new(
                 StatusCode::BAD_REQUEST,
                 "This request can't be trusted",
-                &format!("<p class=\"card\">{}</p>", escaped(reason)),
+                Card::new(reason),
             )
             .into_response(),
             Self::Redirected(redirect, error, description) => redirect.answer(
@@ -239,51 +239,39 @@ impl Redirect<'_> {
     }
 }
 
-/// The page that asks. Two forms, so that Enter in the input never sends the proposed address.
-fn page(request: &Request<'_>, address: &str, fault: Option<&str>) -> Response {
-    let mut hidden = String::new();
-    for (name, value) in [
-        ("response_type", Some("code")),
-        ("client_id", Some(request.client_id)),
-        ("redirect_uri", Some(request.redirect.text)),
-        ("state", request.redirect.state),
-        ("scope", Some(request.scope)),
-        ("code_challenge", Some(request.challenge)),
-        ("code_challenge_method", Some("S256")),
-    ] {
-        if let Some(value) = value {
-            // Writing to a String can't fail.
-            let _ = write!(
-                hidden,
-                "<input type=\"hidden\" name=\"{name}\" value=\"{}\">",
-                escaped(value)
-            );
-        }
-    }
-    let escaped_address = escaped(address);
-    let proposal = if is_address(address) {
-        format!(
-            "<form method=\"post\" action=\"/oauth/authorize\">{hidden}<input type=\"hidden\" name=\"address\" value=\"{escaped_address}\">\
-             <button class=\"main\" name=\"decision\" value=\"continue\">Continue as {escaped_address}</button></form>"
-        )
-    } else {
-        String::new()
+/// The page that asks.
+#[derive(Template)]
+#[template(path = "authorize.html")]
+struct Asking<'a> {
+    client: &'a str,
+    origin: String,
+    scope: &'a str,
+    /// What is posted with each decision: the request's own parameters, as far as it has them.
+    hidden: [(&'static str, Option<&'a str>); 7],
+    /// What is proposed, or was written; it may be no address.
+    address: &'a str,
+    fault: Option<&'static str>,
+}
+
+fn page(request: &Request<'_>, address: &str, fault: Option<&'static str>) -> Response {
+    let redirect = &request.redirect;
+    let content = Asking {
+        client: request.client_id,
+        origin: redirect.url.origin().ascii_serialization(),
+        scope: request.scope,
+        hidden: [
+            ("response_type", Some("code")),
+            ("client_id", Some(request.client_id)),
+            ("redirect_uri", Some(redirect.text)),
+            ("state", redirect.state),
+            ("scope", Some(request.scope)),
+            ("code_challenge", Some(request.challenge)),
+            ("code_challenge_method", Some("S256")),
+        ],
+        address,
+        fault,
     };
-    let fault = fault.map_or_else(String::new, |fault| {
-        format!("<p class=\"card\"><strong>{}</strong></p>", escaped(fault))
-    });
-    let body = format!(
-        "<p>This is the sandbox mailbox provider on your own machine. <strong>{client}</strong> at <code>{origin}</code> asks to send \
-         mail from a mailbox here.</p><p class=\"soft\">It asks for: {scope}</p>{fault}{proposal}\
-         <form class=\"card\" method=\"post\" action=\"/oauth/authorize\">{hidden}<label for=\"address\">Another mailbox; any address will do</label>\
-         <input id=\"address\" name=\"address\" inputmode=\"email\" autocomplete=\"off\" autocapitalize=\"none\" value=\"{escaped_address}\">\
-         <button name=\"decision\" value=\"continue\">Continue with this address</button></form>\
-         <form method=\"post\" action=\"/oauth/authorize\">{hidden}<button name=\"decision\" value=\"deny\">Deny</button></form>",
-        client = escaped(request.client_id),
-        origin = escaped(&request.redirect.url.origin().ascii_serialization()),
-        scope = escaped(request.scope),
-    );
-    Page::new(StatusCode::OK, "Connect a sandbox mailbox", &body)
+    Page::new(StatusCode::OK, "Connect a sandbox mailbox", content)
         .with_redirecting_forms()
         .into_response()
 }

@@ -1,46 +1,63 @@
-//! A message's content as escaped HTML: decoded headers, text, HTML source, attachments.
+//! The page of a message: envelope, decoded headers, text, HTML source, attachments.
 
-use std::fmt::Write as _;
+use std::borrow::Cow;
 
+use askama::Template;
 use mail_parser::{
     HeaderName, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders as _, PartType,
 };
 
-use mailgate_server::page::escaped;
+use crate::inbox::ArrivedMessage;
 
 /// How many bytes of one part are shown.
 const SHOWN_BYTES: usize = 256 * 1024;
 
-/// Content of the page for a message's bytes.
-pub(super) fn html(bytes: &[u8]) -> String {
-    let mut page = String::new();
-    // A first reading takes every header as text, to decode it; a second one takes them for what they are.
-    // (Only a parser told of at least one header heeds its default for the others.)
-    if let Some(message) = MessageParser::new()
-        .header_text(HeaderName::Subject)
-        .default_header_text()
-        .parse_headers(bytes)
-    {
-        headers(&mut page, &message);
-    }
-    let Some(message) = MessageParser::default().parse(bytes) else {
-        page.push_str("<p class=\"card\">This can't be read as a message.</p>");
-        return page;
-    };
-    for part in &message.parts {
-        match &part.body {
-            PartType::Text(text) if !is_attachment(part) => section(&mut page, "Text", text),
-            PartType::Html(text) if !is_attachment(part) => section(&mut page, "HTML source", text),
-            PartType::Multipart(_) => {}
-            _ => attachment(&mut page, part),
-        }
-    }
-    page
+/// The page of one message.
+#[derive(Template)]
+#[template(path = "message.html")]
+pub(super) struct MessagePage<'a> {
+    message: &'a ArrivedMessage,
+    /// Name and value of each; `None` if there is no reading them.
+    headers: Option<Vec<(String, String)>>,
+    /// `None` if it can't be read as a message.
+    parts: Option<Vec<Part<'a>>>,
 }
 
-fn headers(page: &mut String, message: &Message<'_>) {
-    page.push_str("<h2>Headers</h2><div class=\"card\"><dl>");
-    for header in message.headers() {
+/// What a message is made of.
+enum Part<'a> {
+    Text {
+        title: &'static str,
+        /// As much of it as is shown.
+        shown: Cow<'a, str>,
+        /// In bytes, of all of it.
+        length: usize,
+    },
+    Attachment {
+        name: String,
+        kind: String,
+        length: usize,
+    },
+}
+
+impl<'a> MessagePage<'a> {
+    pub(super) fn new(message: &'a ArrivedMessage, bytes: &'a [u8]) -> Self {
+        // A first reading takes every header as text, to decode it; a second one takes them for what they are.
+        // (Only a parser told of at least one header heeds its default for the others.)
+        let headers = MessageParser::new()
+            .header_text(HeaderName::Subject)
+            .default_header_text()
+            .parse_headers(bytes);
+        let read = MessageParser::default().parse(bytes);
+        Self {
+            message,
+            headers: headers.as_ref().map(shown_headers),
+            parts: read.map(|read| read.parts.into_iter().filter_map(Part::of).collect()),
+        }
+    }
+}
+
+fn shown_headers(message: &Message<'_>) -> Vec<(String, String)> {
+    let headers = message.headers().iter().map(|header| {
         let value = match &header.value {
             HeaderValue::Text(text) => text.to_string(),
             HeaderValue::TextList(texts) => texts.join(", "),
@@ -50,59 +67,73 @@ fn headers(page: &mut String, message: &Message<'_>) {
             HeaderName::Other(name) => name.as_ref(),
             known => known.as_str(),
         };
-        // Writing to a String can't fail, here and below.
-        let _ = write!(
-            page,
-            "<dt>{}</dt><dd>{}</dd>",
-            escaped(name),
-            escaped(&value)
-        );
+        (name.to_owned(), value)
+    });
+    headers.collect()
+}
+
+impl<'a> Part<'a> {
+    fn of(part: MessagePart<'a>) -> Option<Self> {
+        let is_attachment = part
+            .content_disposition()
+            .is_some_and(mail_parser::ContentType::is_attachment);
+        match part.body {
+            PartType::Multipart(_) => None,
+            PartType::Text(text) if !is_attachment => Some(Self::text("Text", text)),
+            PartType::Html(text) if !is_attachment => Some(Self::text("HTML source", text)),
+            _ => Some(Self::attachment(&part)),
+        }
     }
-    page.push_str("</dl></div>");
-}
 
-fn is_attachment(part: &MessagePart<'_>) -> bool {
-    part.content_disposition()
-        .is_some_and(mail_parser::ContentType::is_attachment)
-}
-
-fn section(page: &mut String, title: &str, text: &str) {
-    let shown = &text[..text.floor_char_boundary(SHOWN_BYTES)];
-    let _ = write!(
-        page,
-        "<h2>{title}</h2><div class=\"card\"><pre>{}</pre></div>",
-        escaped(shown)
-    );
-    if shown.len() < text.len() {
-        let _ = write!(
-            page,
-            "<p class=\"soft\">The first {} of {} bytes.</p>",
-            shown.len(),
-            text.len()
-        );
+    fn text(title: &'static str, text: Cow<'a, str>) -> Self {
+        let length = text.len();
+        let end = text.floor_char_boundary(SHOWN_BYTES);
+        let shown = match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+            Cow::Owned(mut text) => {
+                text.truncate(end);
+                Cow::Owned(text)
+            }
+        };
+        Self::Text {
+            title,
+            shown,
+            length,
+        }
     }
-}
 
-fn attachment(page: &mut String, part: &MessagePart<'_>) {
-    let kind = part.content_type().map_or_else(
-        || "unknown type".to_owned(),
-        |kind| match kind.subtype() {
-            Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-            None => kind.ctype().to_owned(),
-        },
-    );
-    let _ = write!(
-        page,
-        "<h2>Attachment</h2><div class=\"card\">{}<br><small>{} · {} bytes</small></div>",
-        escaped(part.attachment_name().unwrap_or("(no name)")),
-        escaped(&kind),
-        part.len()
-    );
+    fn attachment(part: &MessagePart<'_>) -> Self {
+        let kind = part.content_type().map_or_else(
+            || "unknown type".to_owned(),
+            |kind| match kind.subtype() {
+                Some(subtype) => format!("{}/{subtype}", kind.ctype()),
+                None => kind.ctype().to_owned(),
+            },
+        );
+        Self::Attachment {
+            name: part.attachment_name().unwrap_or("(no name)").to_owned(),
+            kind,
+            length: part.len(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn html(bytes: &[u8]) -> String {
+        let message = ArrivedMessage {
+            id: "m1".to_owned(),
+            mailbox: "ada@x.test".to_owned(),
+            envelope_from: String::new(),
+            envelope_to: Vec::new(),
+            received_at: chrono::DateTime::UNIX_EPOCH,
+            size: bytes.len(),
+            subject: None,
+        };
+        MessagePage::new(&message, bytes).to_string()
+    }
 
     #[test]
     fn parts_are_decoded_and_escaped() {

@@ -5,6 +5,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::card::Card;
 use mailgate_server::page::Page;
 use mailgate_server::same_site::is_foreign;
 
@@ -12,12 +13,11 @@ use mailgate_server::same_site::is_foreign;
 pub(super) async fn guard(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if changes && is_foreign(request.headers(), request.uri()) {
-        return Page::new(
-            StatusCode::FORBIDDEN,
-            "This came from another site",
-            "<p class=\"card\">A page of another site tried to change something here. Nothing was changed.</p>",
-        )
-        .into_response();
+        let content = Card::new(
+            "A page of another site tried to change something here. Nothing was changed.",
+        );
+        let title = "This came from another site";
+        return Page::new(StatusCode::FORBIDDEN, title, content).into_response();
     }
     next.run(request).await
 }
