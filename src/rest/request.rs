@@ -1,10 +1,7 @@
-//! What is the same for every request: its id, its time limit, its body, its problems.
-
-use std::time::Duration;
+//! What is the same for every request: its id, its body, its problems.
 
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -30,8 +27,6 @@ pub(super) const LARGE: usize = 256 * 1024;
 /// What holds for every request.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
-    /// Time for all of it.
-    pub(super) limit: Duration,
     /// What may be held for callers that have not authenticated.
     pub(super) strangers: Strangers,
     /// The bounds on its body.
@@ -94,14 +89,9 @@ impl Frame {
             took: started.elapsed(),
         };
         self.failures.tell(&answered, failure.as_ref());
-        let headers = response.headers_mut();
         if let Ok(value) = HeaderValue::from_str(request_id) {
-            headers.insert(REQUEST_ID, value);
+            response.headers_mut().insert(REQUEST_ID, value);
         }
-        // Any answer may show a secret or a customer's data; what may be kept says so itself.
-        headers
-            .entry(CACHE_CONTROL)
-            .or_insert(HeaderValue::from_static("no-store"));
         response
     }
 
@@ -133,7 +123,7 @@ impl Frame {
         .map_err(|_| overloaded())
     }
 
-    /// Has a request answered in its time.
+    /// Has a request answered.
     async fn answer(
         &self,
         mut request: Request,
@@ -147,16 +137,7 @@ impl Frame {
                     .map(|body| Body::new(BoundedBody::new(body, &self.bodies, stranger.clone())));
             }
         }
-        tokio::time::timeout(self.limit, next.run(request))
-            .await
-            .unwrap_or_else(|_| {
-                Problem::new(
-                    StatusCode::GATEWAY_TIMEOUT,
-                    "timeout",
-                    "The request took too long. If it was a send, it may still go through.",
-                )
-                .into_response()
-            })
+        next.run(request).await
     }
 }
 

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use askama::Template;
-use axum::Router;
-use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::error_handling::HandleErrorLayer;
+use axum::http::header::{ACCEPT, CACHE_CONTROL};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
+use axum::{BoxError, Router};
+use tower::timeout::TimeoutLayer;
 use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -88,7 +91,6 @@ pub fn openapi_json() -> String {
 pub fn router(state: AppState, limit: Duration) -> Router {
     let (router, document) = operations().split_for_parts();
     let frame = request::Frame {
-        limit,
         strangers: state.strangers.clone(),
         bodies: BodyLimits {
             idle: state.limits.http_body_idle,
@@ -97,12 +99,18 @@ pub fn router(state: AppState, limit: Duration) -> Router {
         },
         failures: Failures::default(),
     };
+    let in_time = (HandleErrorLayer::new(too_slow), TimeoutLayer::new(limit));
+    // Any answer may show a secret or a customer's data; what may be kept says so itself.
+    let no_store = HeaderValue::from_static("no-store");
+    let not_kept = SetResponseHeaderLayer::if_not_present(CACHE_CONTROL, no_store);
     router
         .merge(docs::docs(document))
         .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(in_time)
         .layer(from_fn_with_state(frame, request::frame))
+        .layer(not_kept)
         .with_state(state)
 }
 
@@ -142,6 +150,15 @@ async fn method_not_allowed() -> Problem {
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         "This path takes another method.",
+    )
+}
+
+/// The one error that comes out of the layers.
+async fn too_slow(_: BoxError) -> Problem {
+    Problem::new(
+        StatusCode::GATEWAY_TIMEOUT,
+        "timeout",
+        "The request took too long. If it was a send, it may still go through.",
     )
 }
 

@@ -173,6 +173,26 @@ async fn a_caller_that_leaves_leaves_one_message_and_a_whole_log_row() {
     assert_eq!(gateway.spooled().await, 0);
 }
 
+/// The caller is told like of any other failure, and the message goes out all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_beyond_its_time_is_answered() {
+    let gateway = Gateway::builder()
+        .set("HTTP__REQUEST_SECONDS", 1)
+        .start()
+        .await;
+    let hold = gateway.sandbox.slow.hold();
+    let answer = send(&gateway, json!({ "to": "slow@example.com" })).await;
+    assert_eq!(answer.problem(), (504, "timeout"));
+    assert_eq!(answer.headers["cache-control"], "no-store");
+    drop(hold);
+    gateway
+        .eventually("the log row is written", async |gateway| {
+            gateway.logged().await == [("sent".to_owned(), None)]
+        })
+        .await;
+    assert_eq!(gateway.sandbox.inbox.count(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn half_a_request_sends_nothing() {
     let gateway = Gateway::start().await;
