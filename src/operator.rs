@@ -66,7 +66,7 @@ pub enum OperatorError {
     /// The new secret.
     #[error("the secret can't be renewed: {0}")]
     Renew(#[from] RenewError),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     /// Secrets could not be sealed anew.

@@ -16,7 +16,7 @@ pub enum ChangeError {
     /// Mailboxes would belong to nobody any more.
     #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
     WouldOrphan(&'static str),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }

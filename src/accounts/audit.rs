@@ -30,7 +30,7 @@ struct Line {
 ///
 /// # Errors
 ///
-/// What the database said; nothing is changed then.
+/// The database's error; nothing is changed then.
 pub async fn commit_change(
     mut transaction: Transaction<'_, Postgres>,
     author: Author,

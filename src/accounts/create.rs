@@ -27,7 +27,7 @@ const SLUG_SUFFIX: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Nothing was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// What the database said.
+    /// The database's error.
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
     /// No key could be drawn.
@@ -72,9 +72,9 @@ pub struct AppFields {
     pub name: String,
     /// Shown to end users.
     pub logo_url: String,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: bool,
-    /// Several mailboxes of one plugin and user.
+    /// Whether an end user may connect several mailboxes of one plugin.
     pub multilink: bool,
     /// Mailboxes are connected by connect sessions alone; `None`: where there are several end users.
     pub require_connect_session: Option<bool>,

@@ -24,7 +24,7 @@ pub enum RenewError {
     /// The key could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }

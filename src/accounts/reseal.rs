@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 /// It could not be done, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum ResealError {
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     /// Nothing can be sealed.
@@ -61,7 +61,7 @@ impl Resealed {
 ///
 /// # Errors
 ///
-/// What the database said, or when nothing can be sealed.
+/// The database's error, or when nothing can be sealed.
 pub async fn reseal(
     pool: &PgPool,
     keys: &SealKeys,

@@ -18,7 +18,7 @@ pub enum ShowError {
     /// One of them isn't what it should be.
     #[error("a stored key has not the form of one")]
     Form,
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }

@@ -22,7 +22,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// What the database said; nothing is changed then.
+    /// The database's error; nothing is changed then.
     pub async fn change_subscriber(
         &self,
         id: SubscriberId,

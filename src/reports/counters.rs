@@ -7,7 +7,7 @@ use crate::storage::email_counters;
 const BATCH: i64 = 10_000;
 
 impl Reports {
-    /// Adds up what was counted lately; answers how many changes there were. Reports are right without
+    /// Adds up what was counted lately; returns how many changes there were. Reports are right without
     /// it, and only take longer. Any number of replicas may call it: one at a time does the work.
     pub async fn fold_counters(&self) -> Result<i64, sqlx::Error> {
         let mut all = 0;

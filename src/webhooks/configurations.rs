@@ -40,7 +40,7 @@ pub enum ConfigurationError {
     /// A stored secret can't be opened.
     #[error("a stored webhook secret can't be opened: {0}")]
     Unseal(#[from] UnsealError),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
