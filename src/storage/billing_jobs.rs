@@ -126,8 +126,8 @@ pub async fn enqueue_quantity_of_app(
     Ok(())
 }
 
-/// Enqueues the provisioning of up to `limit` subscribers without a customer or a subscription, such as those who
-/// signed up while billing was off.
+/// Enqueues the provisioning of up to `limit` subscribers without a subscription, such as those who signed up while
+/// billing was off.
 pub async fn enqueue_missing(
     connection: &mut PgConnection,
     now: DateTime<Utc>,

@@ -33,9 +33,9 @@ pub struct BillingAccount {
     pub billed_quantity: Option<i64>,
     /// The invoice whose payment failed.
     pub failed_invoice_id: Option<String>,
-    /// The number of the latest refresh from the provider that was begun.
+    /// The number of the latest sync with the provider that was begun.
     pub look: i64,
-    /// The number of the newest refresh whose result is stored.
+    /// The number of the newest sync whose result is stored.
     pub applied_look: i64,
 }
 
@@ -117,7 +117,7 @@ pub async fn lock(
     Ok(row.map(BillingAccount::from))
 }
 
-/// Begins a refresh from the provider: returns the account as it is, with the refresh's number.
+/// Begins a sync with the provider: returns the account as it is, with the sync's number.
 pub async fn begin_look(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -168,7 +168,7 @@ pub async fn set_customer(
     Ok(noted.flatten())
 }
 
-/// Stores the result of a refresh, with its number and the time of the next one.
+/// Stores the result of a sync, with its number and the time of the next one.
 pub async fn store(
     connection: &mut PgConnection,
     account: &BillingAccount,
@@ -209,7 +209,7 @@ pub async fn quantity(connection: &mut PgConnection, id: SubscriberId) -> Result
     .await
 }
 
-/// Claims subscribers whose next refresh is due, and postpones it to `again`.
+/// Claims subscribers whose next sync is due, and postpones it to `again`.
 pub async fn claim_due_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
