@@ -46,7 +46,7 @@ pub enum CreateError {
 pub struct CreatedSubscriber {
     /// Its id.
     pub id: SubscriberId,
-    /// Its credential.
+    /// Its API secret.
     pub api_secret: ApiSecret,
 }
 

@@ -81,7 +81,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// When the stored secret can't be opened.
+    /// If the stored secret can't be unsealed.
     pub fn api_secret(&self, subscriber: &Subscriber) -> Result<SecretString, ShowError> {
         Ok(self.seal_keys.unseal(
             &api_secret_context(subscriber.id),

@@ -117,7 +117,7 @@ impl LeaseKeeper {
         Ok(())
     }
 
-    /// The leases of others that have not changed for the length of a lease.
+    /// The leases of others that have not changed for [`UNMOVED`].
     fn unmoved(
         &mut self,
         others: Vec<(GatewayId, DateTime<Utc>)>,

@@ -49,7 +49,7 @@ impl Quota {
         Ok(self.holds(usage::of(connection, app).await?))
     }
 
-    /// As [`Quota::may_hold`], and locks out other writers until the caller's transaction ends.
+    /// As [`Quota::may_hold`], and blocks other calls for the app until the caller's transaction ends.
     pub(super) async fn surely_holds(
         self,
         connection: &mut PgConnection,

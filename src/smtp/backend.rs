@@ -317,7 +317,7 @@ impl SubmissionBackend {
     }
 }
 
-/// The reason to record for a refusal; `None` if a mailbox had been chosen.
+/// The reason under which a refusal is recorded; `None` if it is not recorded.
 fn reason(refusal: &Refusal) -> Option<RefusalReason> {
     match refusal {
         Refusal::Blocked(_) => Some(RefusalReason::SubscriptionBlocked),

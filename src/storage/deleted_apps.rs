@@ -141,7 +141,7 @@ pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Resul
     Ok(())
 }
 
-/// Forgets apps that were deleted before `before`.
+/// Removes an app from the table if it was deleted before `before`.
 pub async fn forget(
     connection: &mut PgConnection,
     app: AppId,

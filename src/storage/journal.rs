@@ -256,9 +256,9 @@ pub async fn write_sent(
 }
 
 /// Writes openings and endings. An ending removes its message from the spool and writes its log row, or completes the
-/// row that a failed attempt wrote; it is counted, and its webhook events are queued. The log row of a day whose
-/// partition was dropped is not written. If a message is no longer in the spool, nothing is written of it: it had
-/// ended before. Returns the openings that were written, as [`open`].
+/// row that a failed attempt wrote; it is counted, and its webhook events are queued. The log row of a day that is no
+/// longer kept is not written. If a message is no longer in the spool, nothing is written of it: it had ended before.
+/// Returns the openings that were written, as [`open`].
 ///
 /// # Errors
 ///

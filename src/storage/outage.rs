@@ -3,7 +3,7 @@
 
 /// An error that may be due to an unavailable database.
 pub trait Outage {
-    /// Whether it is.
+    /// Whether it is due to one.
     fn is_outage(&self) -> bool;
 }
 

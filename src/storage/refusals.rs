@@ -33,7 +33,7 @@ pub struct Count {
     pub hour: DateTime<Utc>,
     /// Why.
     pub reason: RefusalReason,
-    /// How many.
+    /// The number of messages.
     pub messages: i64,
 }
 

@@ -8,8 +8,8 @@ use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId};
 pub use crate::storage::webhook_deliveries::list::{Delivery, DeliveryFilter, DeliveryTotals};
 
 impl Webhooks {
-    /// A page of a configuration's attempts that match the filter, newest first, and their total number; `None` if
-    /// the app has no such configuration.
+    /// A page of a configuration's attempts that match the filter, newest first, and their total number; without `id`,
+    /// those to the app's own `webhook_url`. `None` if the app has no such configuration.
     pub async fn deliveries(
         &self,
         app: AppId,

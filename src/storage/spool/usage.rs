@@ -14,8 +14,8 @@ pub struct Usage {
     pub bytes: i64,
 }
 
-/// Waits for other transactions that count an app's usage, and blocks others until the caller's own transaction ends:
-/// what is read then holds when the caller commits.
+/// Takes an app's usage lock until the caller's transaction ends: as far as other writers take it too, the usage read
+/// then still holds when the caller commits.
 pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
