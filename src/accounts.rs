@@ -82,7 +82,7 @@ impl Beginning {
 }
 
 impl Accounts {
-    /// Creates it over a database and the keys that seal its secrets. `limits` sets how often a key may call and an
+    /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an
     /// address may fail to authenticate; with `payprov`, subscribers are billed.
     #[must_use]
     pub fn new(

@@ -100,7 +100,7 @@ impl Scope {
 }
 
 impl Reports {
-    /// Creates it over a database.
+    /// Creates the reports over a database.
     #[must_use]
     pub fn new(pool: PgPool, clock: SharedClock) -> Self {
         Self { pool, clock }

@@ -1,5 +1,5 @@
-//! Floor 2: the path of a message, the same for HTTP and SMTP: gate → mailbox → message → token → submit → verdict →
-//! journal.
+//! Floor 2: the path of a message, the same for HTTP and SMTP: gate → mailbox → message → token → submit →
+//! verdict → journal.
 
 mod attempt;
 pub mod budget;

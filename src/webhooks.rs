@@ -55,7 +55,7 @@ pub fn secret_context(app: AppId, endpoint: EndpointId) -> String {
 }
 
 impl Webhooks {
-    /// Creates it over a database and the keys that seal its secrets.
+    /// Creates the service over a database and the keys that seal its secrets.
     ///
     /// # Errors
     ///

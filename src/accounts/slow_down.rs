@@ -42,8 +42,8 @@ impl Failures {
 }
 
 impl Accounts {
-    /// Counts a failed authentication from `address` over `rest` or `smtp`, and waits if there were too many
-    /// recently.
+    /// Counts a failed authentication from `address` over `rest` or `smtp`, and waits if there were too
+    /// many recently.
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
         if self.failures.count(address) {

@@ -53,8 +53,8 @@ pub struct Summary {
 }
 
 impl Reports {
-    /// The messages of a subscriber, or of one of its apps, by day or month. All zero for an app that it doesn't
-    /// have.
+    /// The messages of a subscriber, or of one of its apps, by day or month. All zero for an app
+    /// that it doesn't have.
     pub async fn email_stats(
         &self,
         subscriber: SubscriberId,

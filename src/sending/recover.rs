@@ -23,7 +23,7 @@ const ROUND: i64 = 64;
 /// How long a message rests whose mailbox can't be searched at the moment.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
-/// How long a message without a conclusive search is searched for before it counts as failed.
+/// How long to keep searching for a message with an unknown outcome before it counts as failed.
 const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 
 /// The error text of a message that died with its process and is not in the Sent folder.

@@ -1,5 +1,5 @@
-//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening → submission →
-//! end.
+//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening →
+//! submission → end.
 //!
 //! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
 //! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked

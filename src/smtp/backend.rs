@@ -48,8 +48,8 @@ pub struct SubmissionBackend {
     pub clock: SharedClock,
 }
 
-/// An authenticated app. Its key is checked again for each message, so that renewing it ends the sessions of the old
-/// one.
+/// An authenticated app. Its key is checked again for each message, so that renewing it cuts off the
+/// sessions of the old one.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
     id: AppId,

@@ -41,7 +41,7 @@ struct Inner {
 }
 
 impl Readiness {
-    /// Creates it for a database that was just available, with its tables.
+    /// Starts with a database that was just available, with its tables.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         let last = Mutex::new((Ready::Yes, Instant::now()));

@@ -1,5 +1,5 @@
-//! Records the outcomes of attempts: all that are waiting, in one statement. While one commit runs the next batch
-//! gathers.
+//! Records the outcomes of attempts: all that are waiting, in one statement. While one commit runs
+//! the next batch gathers.
 
 use std::time::Duration;
 
