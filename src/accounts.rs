@@ -1,4 +1,4 @@
-//! Floor 2: who is calling. Subscribers, apps and their keys.
+//! Floor 2: authenticating callers. Subscribers, apps and their keys.
 
 mod apps;
 pub mod audit;
@@ -41,7 +41,7 @@ use sessions::Sessions;
 pub use show::{AppCredentials, ShowError};
 use slow_down::Failures;
 
-/// Apps that are remembered at most: some 300 bytes each.
+/// The largest number of apps kept in memory: some 300 bytes each.
 const KNOWN: usize = 20_000;
 
 /// Subscribers and apps.
@@ -58,18 +58,17 @@ pub struct Accounts {
     beginning: Beginning,
 }
 
-/// How a new subscriber begins.
+/// The initial state of a new subscriber.
 #[derive(Debug, Clone, Copy)]
 struct Beginning {
     status: Option<SubscriptionStatus>,
-    /// The payment provider has to know of it.
+    /// Whether the payment provider has to be informed.
     is_billed: bool,
 }
 
 impl Beginning {
-    /// Without a payment provider its subscription is simply active. With one its trial begins at once,
-    /// so that nobody waits for the provider to sign up; without a trial there is nothing until a
-    /// subscription is made.
+    /// Without a payment provider its subscription is simply active. With one its trial begins immediately, so that
+    /// signing up doesn't wait for the provider; without a trial there is nothing until a subscription is created.
     fn new(payprov: Option<&PayprovSettings>) -> Self {
         Self {
             status: match payprov.map(|settings| settings.trial_days) {
@@ -83,8 +82,8 @@ impl Beginning {
 }
 
 impl Accounts {
-    /// Over a database and the keys that seal its secrets. `limits` say how often
-    /// a key may call, and an address fail to authenticate; `payprov`, whether subscribers are billed.
+    /// Creates the service over a database and its sealing keys. `limits` sets how often a key may call and an
+    /// address may fail to authenticate; with `payprov`, subscribers are billed.
     #[must_use]
     pub fn new(
         pool: PgPool,

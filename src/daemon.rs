@@ -1,4 +1,4 @@
-//! Builds the gateway from its settings and spawns all of it on one tracker.
+//! Builds the gateway from its settings and spawns all its tasks on one tracker.
 
 pub mod health;
 mod listeners;
@@ -53,7 +53,7 @@ use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::Lease;
 use mailgate_types::trusted_peers::TrustedPeers;
 
-/// The gateway can't start. Each text is one line for the operator.
+/// Why the gateway can't start. Each text is one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// Its certificate.
@@ -80,50 +80,50 @@ pub enum DaemonError {
     /// The relay for its own mail.
     #[error(transparent)]
     Relay(#[from] RelayError),
-    /// A socket that systemd has handed over.
+    /// A socket passed by systemd can't be used.
     #[error("the socket {name:?} that was handed over can't be used: {why}")]
     Inherited {
         /// Its name.
         name: String,
-        /// Why not.
+        /// Why it can't be used.
         why: String,
     },
-    /// Several addresses to listen on, a line for each.
+    /// Several addresses can't be listened on, one line for each.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Taken(Vec<ListenError>),
-    /// An address to listen on.
+    /// An address can't be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
 }
 
-/// A gateway that runs.
+/// A running gateway.
 #[derive(Debug)]
 pub struct Daemon {
     /// The database.
     pub pool: PgPool,
     /// Subscribers and apps.
     pub accounts: Accounts,
-    /// Who is billed for what.
+    /// Billing of subscribers.
     pub billing: Billing,
     /// Connected mailboxes.
     pub mailboxes: Mailboxes,
     /// Outgoing webhooks.
     pub webhooks: Webhooks,
-    /// Where REST listens.
+    /// The address that REST listens on.
     pub http_address: SocketAddr,
-    /// Where users reach the REST interface.
+    /// The URL at which users reach the REST interface.
     pub base_url: String,
-    /// Where submission with STARTTLS listens.
+    /// The address for submission with STARTTLS.
     pub starttls_address: Option<SocketAddr>,
-    /// Where submission with implicit TLS listens.
+    /// The address for submission with implicit TLS.
     pub tls_address: Option<SocketAddr>,
 }
 
-/// Starts the gateway; returns once it serves. It ends with `shutdown`.
+/// Starts the gateway; returns once it is serving. `shutdown` ends it.
 ///
 /// # Errors
 ///
-/// [`DaemonError`]; nothing runs then but what `shutdown` ends.
+/// [`DaemonError`]; then nothing is left running except what `shutdown` ends.
 pub async fn start(
     settings: Settings,
     clock: SharedClock,
@@ -132,11 +132,11 @@ pub async fn start(
     start_on(Inherited::default(), settings, clock, shutdown).await
 }
 
-/// Starts the gateway on sockets that were handed over, and others where there is none.
+/// Starts the gateway on sockets passed by systemd, and opens the others.
 ///
 /// # Errors
 ///
-/// [`DaemonError`]; nothing runs then but what `shutdown` ends.
+/// [`DaemonError`]; then nothing is left running except what `shutdown` ends.
 pub async fn start_on(
     inherited: Inherited,
     settings: Settings,
@@ -262,7 +262,7 @@ async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, Daemon
     Ok(lease)
 }
 
-/// Connects, and makes the tables and the log's partitions that are missing.
+/// Connects, migrates the database, and creates the missing partitions of the log.
 async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
@@ -280,7 +280,7 @@ fn http_limits(limits: &Limits, trusted_proxies: TrustedPeers, strangers: Strang
     }
 }
 
-/// Where users reach the REST interface.
+/// The URL at which users reach the REST interface.
 fn base_url(set: String, listening: SocketAddr) -> Arc<str> {
     if set.is_empty() {
         format!("http://{}", http::connectable(listening)).into()
@@ -289,7 +289,7 @@ fn base_url(set: String, listening: SocketAddr) -> Arc<str> {
     }
 }
 
-/// Shows the certificate of the settings, and what takes its place while the gateway runs.
+/// Loads the certificate of the settings, and keeps watching its files.
 fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor, ServerTlsError> {
     let certificate = ServerCertificate::load(&settings.tls_certificate, &settings.tls_key)?;
     let certificate = Arc::new(certificate);
@@ -338,7 +338,7 @@ impl SmtpDoor {
         }
     }
 
-    /// Answers the address that is served.
+    /// Starts serving; returns the actual address.
     fn serve(
         &self,
         listener: Option<TcpListener>,
@@ -373,7 +373,7 @@ impl SmtpDoor {
     }
 }
 
-/// Collects metrics from now on, where somebody is to see them.
+/// Starts collecting metrics, if there is a listener to serve them.
 fn collect_metrics(listener: Option<TcpListener>) -> Option<(TcpListener, PrometheusHandle)> {
     let listener = listener?;
     match telemetry::metrics::start() {

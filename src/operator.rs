@@ -1,4 +1,4 @@
-//! What an operator does from the command line: `mailgate subscriber` to accounts, and [`reseal`].
+//! The operator's commands: `mailgate subscriber` for accounts, and [`reseal`].
 
 pub mod reseal;
 
@@ -48,7 +48,7 @@ pub enum SubscriberAction {
     },
 }
 
-/// It could not be done. Each text says why.
+/// Why a command failed. Each text gives the reason.
 #[derive(Debug, thiserror::Error)]
 pub enum OperatorError {
     /// The settings.
@@ -66,13 +66,13 @@ pub enum OperatorError {
     /// The new secret.
     #[error("the secret can't be renewed: {0}")]
     Renew(#[from] RenewError),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
-    /// Secrets could not be sealed anew.
+    /// Secrets could not be resealed.
     #[error(transparent)]
     Reseal(#[from] ResealError),
-    /// Values that stay as they were.
+    /// Sealed values that no key unseals, left unchanged.
     #[error(
         "{0} sealed values can't be opened with any of seal.keys: give the key that sealed them too"
     )]
@@ -80,12 +80,12 @@ pub enum OperatorError {
     /// An argument.
     #[error("{0}")]
     Argument(String),
-    /// There is none of that id.
+    /// There is no subscriber with this id.
     #[error("there is no subscriber {0}; mailgate subscriber list shows them all")]
     NotFound(SubscriberId),
 }
 
-/// Runs one action and prints what came of it.
+/// Runs one action and prints its result.
 pub async fn run(
     action: &SubscriberAction,
     json: bool,
@@ -145,7 +145,7 @@ pub async fn run(
                 tracker.clone(),
                 Arc::new(settings.mailboxes),
             );
-            // Each app the way its subscriber would delete it, so that its grants are revoked.
+            // Delete each app the way its subscriber would, so that its grants are revoked.
             for app in accounts.apps(id, None, 0).await? {
                 mailboxes.delete_app(app.id, author).await?;
             }

@@ -1,9 +1,9 @@
-//! Floor 2: what subscribers read of their messages: the log, and statistics. Stands by itself beside
-//! `sending`, and knows neither it nor the mailboxes.
+//! Floor 2: what subscribers can read about their messages: the log, and statistics. Independent of `sending` and of
+//! the mailboxes.
 //!
-//! A report is read in one snapshot of the database, so its parts agree to the message. It adds up
-//! counters of months, days and hours, and goes to the log only for the hours that a filter cuts
-//! through and for the rows that it shows: that costs the same however many rows there are.
+//! A report is read in one snapshot of the database, so its parts agree to the message. It adds up counters of
+//! months, days and hours, and reads the log only for the hours that a filter cuts through and for the rows that it
+//! shows: the cost doesn't depend on the number of rows.
 
 mod audit;
 mod calendar;
@@ -49,7 +49,7 @@ pub struct Reports {
     clock: SharedClock,
 }
 
-/// Which app a caller means: by its UUID or by its slug.
+/// An app reference given by a caller: a UUID or a slug.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppReference(String);
 
@@ -58,11 +58,11 @@ pub struct AppReference(String);
 #[error("must be an app's UUID or its app_id")]
 pub struct InvalidAppReference;
 
-/// Longest slug, with what tells namesakes apart.
+/// The longest slug, including the suffix that makes it unique.
 const SLUG_LENGTH: usize = 69;
 
 impl AppReference {
-    /// Reads a UUID in its usual form, or a slug.
+    /// Parses a UUID in hyphenated form, or a slug.
     pub fn parse(text: &str) -> Result<Self, InvalidAppReference> {
         let is_slug = (1..=SLUG_LENGTH).contains(&text.len())
             && (text.bytes()).all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'));
@@ -74,17 +74,17 @@ impl AppReference {
     }
 
     fn id(&self) -> Option<AppId> {
-        // The library takes further forms, with braces or without hyphens.
+        // The library accepts further forms, with braces or without hyphens.
         let is_usual = self.0.len() == uuid::fmt::Hyphenated::LENGTH;
         let id = is_usual.then(|| self.0.parse().ok()).flatten();
         id.map(AppId)
     }
 }
 
-/// Whose messages a report is about.
+/// The messages that a report covers.
 struct Scope {
     owner: Owner,
-    /// Apps of the subscriber that are gone, whose rows may still be there.
+    /// Deleted apps of the subscriber whose rows may still exist.
     deleted: Vec<AppId>,
 }
 
@@ -100,19 +100,19 @@ impl Scope {
 }
 
 impl Reports {
-    /// Over a database.
+    /// Creates the reports over a database.
     #[must_use]
     pub fn new(pool: PgPool, clock: SharedClock) -> Self {
         Self { pool, clock }
     }
 
-    /// One view of the database for all of a report.
+    /// Opens one snapshot for a whole report.
     async fn snapshot(&self) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
         pool::snapshot(&self.pool).await
     }
 }
 
-/// What the subscriber's reports are about, with an app or without; `None` when it has no such app.
+/// The scope of a subscriber's report, with or without an app; `None` if it has no such app.
 async fn scope(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -131,7 +131,7 @@ async fn scope(
     }))
 }
 
-/// The part of all messages that were sent, from 0 to 1; 1 of none, since nothing has failed.
+/// The fraction of all messages that were sent, from 0 to 1; 1 if there are none, since nothing has failed.
 fn success_rate(counts: &Counts) -> f64 {
     let all = counts.sum(None, None);
     if all == 0 {

@@ -1,5 +1,5 @@
-//! Floor 2: the way of a message, the same for both doors: gate → mailbox → message → token → submit
-//! → verdict → journal.
+//! Floor 2: the path of a message, the same for HTTP and SMTP: gate → mailbox → message → token → submit →
+//! verdict → journal.
 
 mod attempt;
 pub mod budget;
@@ -54,25 +54,25 @@ pub use outcome::{Answer, Outcome, Receipt};
 use quota::Quota;
 pub use submit::{Refusal, Request};
 
-/// No outcome can be told.
+/// Why a send has no outcome to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// The gateway did not take the message: nothing was sent, and the caller may try again.
     #[error("The gateway can't take the message at the moment")]
     NotTaken,
-    /// As many messages of the app as may wait do so already, and this one can't leave now: nothing was
+    /// The app already has as many messages waiting as its quota allows, and this one can't be sent now: nothing was
     /// sent, and the caller may try again later.
     #[error(
         "The app already has as much mail waiting as it may; nothing was sent, try again later"
     )]
     QuotaFull,
-    /// Something went wrong in the gateway, and the message may be out.
+    /// An internal error occurred, and the message may have been sent.
     #[error("Something went wrong on our side, and the message may have been sent")]
     Unknown,
-    /// The message that the idempotency key stands for is still on its way.
+    /// The message that the idempotency key stands for is still being processed.
     #[error("A request with this Idempotency-Key is still in progress")]
     InFlight,
-    /// The idempotency key stands for another message.
+    /// The idempotency key was used for another message.
     #[error("The Idempotency-Key was used for another message: use a new key for this one")]
     KeyOfAnother,
 }
@@ -88,27 +88,27 @@ pub struct Sending {
     journal: Journal,
     settings: Arc<SendingSettings>,
     tracker: TaskTracker,
-    /// Places for attempts of stored messages.
+    /// Limits concurrent attempts of stored messages.
     retries: Arc<Semaphore>,
-    /// What this process works on.
+    /// The messages that this process is working on.
     held: InFlight,
-    /// What it seemed to have in hand and not to work on when it looked last.
+    /// Messages that the last check found claimed by this process without any task working on them.
     forgotten: Arc<Mutex<HashSet<LogId>>>,
     lease: Lease,
     nobody_sends: CancellationToken,
-    /// Tells when the last copy is gone.
+    /// Cancels `nobody_sends` when the last clone is dropped.
     _sends: Arc<DropGuard>,
-    /// Bytes of messages in all.
+    /// Limits the bytes of messages held in memory.
     budget: Budget,
-    /// What may wait for each app.
+    /// How much each app may have waiting.
     quota: Quota,
-    /// The process is about to end.
+    /// The process is shutting down.
     stop: CancellationToken,
 }
 
 impl Sending {
-    /// Over a database, the apps, their mailboxes and providers. Messages are sent on the tracker of
-    /// `shutdown`, so that a caller who goes away leaves nothing half done.
+    /// Creates a sender over the database, accounts, mailboxes and providers. Messages are sent on the task tracker
+    /// of `shutdown`, so that a caller who disconnects leaves nothing half done.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the gateway")]
     #[must_use]
     pub fn new(
@@ -146,14 +146,14 @@ impl Sending {
         }
     }
 
-    /// What has to run for the lease of this process as long as anybody sends.
+    /// The task that keeps this process's lease; it must run for as long as any clone exists.
     #[must_use]
     pub fn lease_keeper(&self) -> LeaseKeeper {
         let (lease, nobody_sends) = (self.lease.clone(), self.nobody_sends.clone());
         LeaseKeeper::new(self.pool.clone(), lease, nobody_sends)
     }
 
-    /// Room for the bytes of messages.
+    /// The budget for bytes of messages in memory.
     #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.budget

@@ -1,3 +1,3 @@
-//! Floor 3: what the SMTP listeners do with a message. The protocol is a crate of its own, `mailgate_smtp`.
+//! Floor 3: what the SMTP listeners do with a message. The protocol is in its own crate, `mailgate_smtp`.
 
 pub mod backend;

@@ -1,5 +1,5 @@
-//! Floor 1: the only SQL. One file per table, free functions over a connection; transactions begin
-//! on floor 2.
+//! Floor 1: all SQL is here. One file per table, with free functions over a connection; transactions begin on
+//! floor 2.
 
 pub mod apps;
 pub mod audit_entries;

@@ -1,5 +1,5 @@
-//! Floor 2: outgoing webhooks. What happens is written for those who listen in the transaction that makes
-//! it happen (`storage::webhook_messages`); here it is signed and delivered.
+//! Floor 2: outgoing webhooks. Events are written for their listeners in the transaction that causes them
+//! (`storage::webhook_messages`); here they are signed and delivered.
 
 mod attempt;
 mod claim;
@@ -40,12 +40,12 @@ pub struct Webhooks {
     clock: SharedClock,
     egress: Egress,
     settings: Arc<WebhookSettings>,
-    /// There may be something to deliver.
+    /// Notified when there may be something to deliver.
     wake: Arc<Notify>,
     tests: TestsUnderWay,
 }
 
-/// The place that an endpoint's secret is sealed for.
+/// The context that an endpoint's secret is sealed for.
 #[must_use]
 pub fn secret_context(app: AppId, endpoint: EndpointId) -> String {
     match endpoint.config(app) {
@@ -55,11 +55,11 @@ pub fn secret_context(app: AppId, endpoint: EndpointId) -> String {
 }
 
 impl Webhooks {
-    /// Over a database and the keys that seal its secrets.
+    /// Creates the service over a database and the keys that seal its secrets.
     ///
     /// # Errors
     ///
-    /// When no HTTP client can be made.
+    /// If no HTTP client can be created.
     pub fn new(
         pool: PgPool,
         seal_keys: Arc<SealKeys>,

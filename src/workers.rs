@@ -1,4 +1,4 @@
-//! Floor 3: the loops that look for due work and call a domain function.
+//! Floor 3: the loops that poll for due work and call a domain function.
 
 mod billing;
 mod certificate;
@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::storage::outage::trouble;
 
-/// Waits, unless the end is asked for; `false` then.
+/// Waits; `false` if `stop` is cancelled first.
 async fn pause(length: Duration, stop: &CancellationToken) -> bool {
     tokio::select! {
         () = tokio::time::sleep(length) => true,
@@ -43,8 +43,8 @@ async fn pause(length: Duration, stop: &CancellationToken) -> bool {
     }
 }
 
-/// Does a round of work, and another one each time so long after the last, until `stop`. A round that fails is logged
-/// in the words of `trouble`.
+/// Runs a round of work repeatedly, `length` after the end of the last one, until `stop`. A failed round is logged
+/// with the text `trouble`.
 async fn every<R>(
     length: Duration,
     stop: &CancellationToken,

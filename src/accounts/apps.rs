@@ -7,22 +7,22 @@ use crate::storage::mailboxes;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{AppId, SubscriberId};
 
-/// A change that was not made.
+/// Why an app was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// The app is gone.
     #[error("the app is gone")]
     Gone,
-    /// Mailboxes would belong to nobody any more.
+    /// Mailboxes would be left without an end user.
     #[error("{0} can't be turned off: connected mailboxes would be left without a user")]
     WouldOrphan(&'static str),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
 impl Accounts {
-    /// The subscriber's apps, the oldest first.
+    /// The subscriber's apps, oldest first.
     pub async fn apps(
         &self,
         subscriber: SubscriberId,
@@ -33,7 +33,7 @@ impl Accounts {
         apps::list(&mut connection, subscriber, limit, offset).await
     }
 
-    /// The subscriber's app with this pushable key; another's is not found.
+    /// The subscriber's app with this pushable key; another subscriber's is not found.
     pub async fn own_app(
         &self,
         subscriber: SubscriberId,
@@ -68,7 +68,7 @@ impl Accounts {
         {
             return Err(ChangeError::WouldOrphan("multilink"));
         }
-        // What an app with several users begins with holds for one that becomes such an app.
+        // An app that becomes multiuser gets the defaults of a new multiuser app.
         let becomes_multiuser = change.multiuser == Some(true) && before.multiuser == Some(false);
         let change = &Change {
             require_connect_session: change

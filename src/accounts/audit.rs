@@ -1,4 +1,4 @@
-//! Records changes: a row each, in the change's own transaction, and a log line once that is committed.
+//! Records changes: one row each, in the change's own transaction, and a log line after the commit.
 
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, Transaction};
@@ -7,8 +7,7 @@ use crate::storage::audit_entries;
 use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId};
 
-/// What one author changes in one transaction. Dropped with a transaction that isn't committed, it leaves
-/// nothing behind.
+/// The changes that one author makes in one transaction. If the transaction isn't committed, nothing is recorded.
 #[derive(Debug)]
 pub struct Trail {
     author: Author,
@@ -16,7 +15,7 @@ pub struct Trail {
     lines: Vec<Line>,
 }
 
-/// What the log says of an entry.
+/// The log line of an entry.
 #[derive(Debug)]
 struct Line {
     id: AuditEntryId,
@@ -30,7 +29,7 @@ struct Line {
 ///
 /// # Errors
 ///
-/// What the database said; nothing is changed then.
+/// The database's error; nothing is changed then.
 pub async fn commit_change(
     mut transaction: Transaction<'_, Postgres>,
     author: Author,
@@ -43,14 +42,14 @@ pub async fn commit_change(
 }
 
 impl Trail {
-    /// Begins with nothing.
+    /// Creates an empty trail.
     #[must_use]
     pub fn new(author: Author, now: DateTime<Utc>) -> Self {
         let lines = Vec::new();
         Self { author, now, lines }
     }
 
-    /// Records a change within the caller's transaction. An app must still be there.
+    /// Records a change within the caller's transaction. The app must still exist.
     pub async fn record(
         &mut self,
         connection: &mut PgConnection,

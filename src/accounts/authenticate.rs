@@ -4,25 +4,25 @@ use super::Accounts;
 use crate::storage::subscribers::{self, Subscriber};
 use mailgate_types::secrets::{ApiSecret, SendKey};
 
-/// Why nobody is let in.
+/// Why a caller is not authenticated.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticateError {
-    /// No such key, or another app's.
+    /// There is no such key, or it belongs to another app.
     #[error("the key opens nothing")]
     Wrong,
-    /// The database can't say.
+    /// The database query failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// A key as somebody presented it: enough to ask again later, too little to show it.
+/// A presented key: enough to check it again later, without revealing it.
 #[derive(Debug, Clone)]
 pub struct PresentedKey {
     pub(super) digests: Vec<Vec<u8>>,
 }
 
 impl Accounts {
-    /// Takes what a caller presents as a send key; `None` when it can't be one.
+    /// Parses a presented send key; `None` if it can't be one.
     #[must_use]
     pub fn present(&self, send_key: &str) -> Option<PresentedKey> {
         SendKey::parse(send_key).map(|key| PresentedKey {
@@ -30,7 +30,7 @@ impl Accounts {
         })
     }
 
-    /// Takes what a caller presents as an API secret; `None` when it can't be one.
+    /// Parses a presented API secret; `None` if it can't be one.
     #[must_use]
     pub fn present_api_secret(&self, api_secret: &str) -> Option<PresentedKey> {
         ApiSecret::parse(api_secret).map(|secret| PresentedKey {
@@ -38,7 +38,7 @@ impl Accounts {
         })
     }
 
-    /// The subscriber that the secret opens at this moment.
+    /// The subscriber that the secret currently authenticates.
     pub async fn subscriber_by_api_secret(
         &self,
         secret: &PresentedKey,

@@ -1,4 +1,4 @@
-//! An app that calls: what its key opens, as it was known last or as it is.
+//! A calling app: what its key authenticates, from memory or as queried.
 
 use super::Accounts;
 use super::authenticate::{AuthenticateError, PresentedKey};
@@ -6,52 +6,52 @@ use crate::storage::apps::SendingApp;
 use mailgate_types::ids::AppVersion;
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// An app, and the key that opens it.
+/// An app, and the key that authenticated it.
 #[derive(Debug, Clone)]
 pub struct Caller {
     key: PresentedKey,
     app: SendingApp,
-    /// The database was asked since the call began.
+    /// Whether the database was queried since the call began.
     is_proven: bool,
 }
 
 impl Caller {
-    /// What its key opens.
+    /// The app that the key authenticates.
     #[must_use]
     pub fn app(&self) -> &SendingApp {
         &self.app
     }
 
-    /// Its subscription.
+    /// The status of its subscription.
     #[must_use]
     pub fn status(&self) -> Option<SubscriptionStatus> {
         self.app.subscription_status
     }
 
-    /// What all of this is as of.
+    /// The version of the app's data.
     #[must_use]
     pub fn version(&self) -> Option<AppVersion> {
         self.app.version
     }
 
-    /// Whether it is as of this call.
+    /// Whether it was queried during this call.
     #[must_use]
     pub fn is_proven(&self) -> bool {
         self.is_proven
     }
 
-    /// It has changed, and is to be asked anew.
+    /// Marks it as changed, to be queried again.
     pub fn doubt(&mut self) {
         self.is_proven = false;
     }
 }
 
 impl Accounts {
-    /// The app that a key opened when it was asked last; `None` where that is not known.
+    /// The app that a key authenticated at its last query; `None` if that is not in memory.
     #[must_use]
     pub fn remembered(&self, key: &PresentedKey) -> Option<Caller> {
         let app = self.by_send_key.last(&key.digests)?;
-        // Without a version nobody could tell whether it still holds.
+        // Without a version there is no way to check whether it is still current.
         app.version?;
         Some(Caller {
             key: key.clone(),
@@ -60,8 +60,8 @@ impl Accounts {
         })
     }
 
-    /// The app that a key opens at this moment, with its subscriber's status: a key that was renewed or whose app
-    /// was deleted since opens nothing.
+    /// The app that a key currently authenticates, with its subscriber's status. A key that was renewed, or whose app
+    /// was deleted, is not valid any more.
     pub async fn caller(&self, key: &PresentedKey) -> Result<Caller, AuthenticateError> {
         let app = self.by_send_key.load(&key.digests).await?;
         Ok(Caller {
@@ -71,7 +71,7 @@ impl Accounts {
         })
     }
 
-    /// Asks once more where what is known of a caller is not of this call.
+    /// Queries the caller again unless that was done during this call.
     pub async fn prove(&self, caller: &mut Caller) -> Result<(), AuthenticateError> {
         if !caller.is_proven {
             *caller = self.caller(&caller.key).await?;

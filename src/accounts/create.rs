@@ -18,25 +18,25 @@ use mailgate_types::secrets::{
 };
 use mailgate_types::slug::slug;
 
-/// Names that are tried for one app before giving up: a clash of four random characters is rare.
+/// Slugs tried for one app before giving up: a clash of four random characters is rare.
 const SLUG_ATTEMPTS: usize = 16;
 
-/// Lower case, so that a slug stays one.
+/// Lower case, to keep the slug valid.
 const SLUG_SUFFIX: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// Nothing was created.
+/// Why nothing was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// What the database said.
+    /// The database's error.
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
-    /// No key could be drawn.
+    /// No key could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// A key could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// Every slug that was tried is taken.
+    /// Every slug tried is taken.
     #[error("no free slug was found for the app's name")]
     NoFreeSlug,
 }
@@ -46,7 +46,7 @@ pub enum CreateError {
 pub struct CreatedSubscriber {
     /// Its id.
     pub id: SubscriberId,
-    /// Its credential.
+    /// Its API secret.
     pub api_secret: ApiSecret,
 }
 
@@ -59,33 +59,33 @@ pub struct CreatedApp {
     pub slug: String,
     /// Its public reference.
     pub pushable_key: PushableKey,
-    /// Its key for sending.
+    /// The key for sending.
     pub send_key: SendKey,
-    /// Signs what goes to its `webhook_url`.
+    /// Signs webhooks to its `webhook_url`.
     pub webhook_secret: WebhookSecret,
 }
 
-/// What an app begins with. Addresses are empty where there is none.
+/// The fields of a new app. URLs are empty if there is none.
 #[derive(Debug, Clone, Default)]
 pub struct AppFields {
-    /// As the subscriber calls it; its slug is made of it.
+    /// The name that the subscriber gave it, from which the slug is derived.
     pub name: String,
     /// Shown to end users.
     pub logo_url: String,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: bool,
-    /// Several mailboxes of one plugin and user.
+    /// Whether an end user may connect several mailboxes of one plugin.
     pub multilink: bool,
-    /// Mailboxes are connected by connect sessions alone; `None`: where there are several end users.
+    /// Whether mailboxes can only be connected through connect sessions; `None` uses the value of `multiuser`.
     pub require_connect_session: Option<bool>,
-    /// Gets every event.
+    /// Receives every event.
     pub webhook_url: String,
     /// Where end users go after connecting.
     pub callback_url: String,
 }
 
 impl AppFields {
-    /// An app that has nothing but a name.
+    /// An app with only a name.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl AppFields {
         }
     }
 
-    /// Whether mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can only be connected through connect sessions.
     #[must_use]
     pub fn requires_connect_session(&self) -> bool {
         self.require_connect_session.unwrap_or(self.multiuser)
@@ -102,8 +102,8 @@ impl AppFields {
 }
 
 impl Accounts {
-    /// Creates a subscriber, within the caller's transaction. Where subscribers are billed, a worker
-    /// makes its subscription once that is committed.
+    /// Creates a subscriber, within the caller's transaction. If subscribers are billed, a worker creates its
+    /// subscription after the commit.
     pub async fn create_subscriber(
         &self,
         connection: &mut PgConnection,
@@ -175,7 +175,7 @@ impl Accounts {
         })
     }
 
-    /// Creates an app of a subscriber.
+    /// Creates an app for a subscriber.
     pub async fn create_own_app(
         &self,
         subscriber: SubscriberId,
@@ -192,8 +192,8 @@ impl Accounts {
         Ok(created)
     }
 
-    /// Creates an app, within the caller's transaction. Namesakes get a slug with a suffix. Its
-    /// `webhook_url` is told, when it has one: no configuration can be there yet.
+    /// Creates an app, within the caller's transaction. If the name's slug is taken, it gets a suffix. The event goes
+    /// to its `webhook_url`, if any: no configuration can exist yet.
     pub async fn create_app(
         &self,
         connection: &mut PgConnection,

@@ -1,6 +1,6 @@
-//! Holds the look-ups of addresses back that keep failing, before they reach the database: a key that nobody knows
-//! is worth no connection of the pool. Keys that opened something lately are not held back, whoever else fails at
-//! the same address.
+//! Throttles key lookups from addresses that keep failing, before they reach the database, so that unknown keys can't
+//! use up the pool's connections. Keys that were valid recently are not throttled, whatever else fails at the same
+//! address.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,22 +14,22 @@ use super::Accounts;
 use super::authenticate::PresentedKey;
 use mailgate_types::neighbourhood::neighbourhood;
 
-/// How long such a look-up waits.
+/// How long such a lookup waits.
 const HOLD: Duration = Duration::from_secs(3);
 
-/// How long an address counts as one that keeps failing, after a failure too many.
+/// How long an address is throttled after one failure too many.
 const MEMORY: Duration = Duration::from_mins(1);
 
-/// How long a key counts as one that opens something.
+/// How long a key counts as known after it was valid.
 const KNOWN: Duration = Duration::from_hours(1);
 
-/// Look-ups of such addresses at once.
+/// Concurrent lookups from throttled addresses.
 const AT_ONCE: usize = 2;
 
-/// Addresses and keys that are remembered at most.
+/// The largest number of addresses and of keys kept.
 const REMEMBERED: usize = 50_000;
 
-/// Who is held back, and who isn't.
+/// The throttled addresses and the known keys.
 #[derive(Debug)]
 pub(super) struct HeldBack {
     failing: Remembered<IpAddr>,
@@ -48,7 +48,7 @@ impl Default for HeldBack {
 }
 
 impl HeldBack {
-    /// This address has failed once too often.
+    /// Records that an address has failed once too often.
     pub(super) fn add(&self, address: IpAddr) {
         self.failing.add(neighbourhood(address), Instant::now());
     }
@@ -60,7 +60,7 @@ impl HeldBack {
     }
 }
 
-/// What was seen within some time.
+/// Keys seen within a period of time.
 #[derive(Debug)]
 struct Remembered<K> {
     time: Duration,
@@ -79,7 +79,7 @@ impl<K: Eq + Hash> Remembered<K> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where there are too many, all begin anew: nothing is searched through again and again.
+    /// If full, start over: no repeated searching for the oldest.
     fn add(&self, key: K, now: Instant) {
         let mut seen = self.seen();
         if seen.len() >= REMEMBERED {
@@ -94,8 +94,8 @@ impl<K: Eq + Hash> Remembered<K> {
 }
 
 impl Accounts {
-    /// Waits before a key is looked up that comes from an address that keeps failing. The look-up keeps what this
-    /// returns.
+    /// Waits before the lookup of a key from an address that keeps failing. The caller keeps the returned permit
+    /// until the lookup is done.
     pub async fn hold_back(
         &self,
         address: IpAddr,
@@ -111,7 +111,7 @@ impl Accounts {
             .ok()
     }
 
-    /// This key has opened something.
+    /// Records that a key was valid.
     pub fn remember(&self, key: &PresentedKey) {
         let now = Instant::now();
         for digest in &key.digests {

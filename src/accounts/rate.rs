@@ -1,4 +1,4 @@
-//! How often one key may call, at both doors: over all gateways, so each counts up to its share.
+//! Rate limits calls per key, over HTTP and SMTP. The limit is shared by all gateways, so each one enforces its part.
 
 use std::num::NonZeroU32;
 use std::sync::{PoisonError, RwLock};
@@ -11,16 +11,16 @@ use uuid::Uuid;
 use super::Accounts;
 use mailgate_types::limiter::KeyedLimiter;
 
-/// Calls by key.
+/// The rate limits by key.
 #[derive(Debug)]
 pub(super) struct Rates {
-    /// What all gateways together let through.
+    /// The limit of all gateways together.
     per_second: u32,
     burst: u32,
     share: RwLock<Share>,
 }
 
-/// What this gateway lets through.
+/// This gateway's part of the limit.
 #[derive(Debug)]
 struct Share {
     living: usize,
@@ -29,16 +29,16 @@ struct Share {
     limiter: KeyedLimiter<Uuid>,
 }
 
-/// What the limiter says of a call.
+/// The limiter's decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateDecision {
-    /// Calls that may be made at once.
+    /// The largest burst of calls.
     pub burst: u32,
-    /// Calls a second that can be kept up.
+    /// The sustained rate, in calls per second.
     pub per_second: u32,
-    /// Calls left at this moment.
+    /// Calls left at the moment.
     pub remaining: u32,
-    /// The call is one too many; the next one may come after this.
+    /// Set if the call exceeds the limit: how long to wait before the next one.
     pub retry_after: Option<Duration>,
 }
 
@@ -51,7 +51,7 @@ impl Rates {
         }
     }
 
-    /// Begins to count anew where another number of gateways share what is let through.
+    /// Starts counting afresh if the number of gateways that share the limit has changed.
     fn share_among(&self, living: usize) {
         let is_new = {
             let share = self.share.read().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl Share {
             burst,
             limiter: KeyedLimiter::new(
                 Quota::per_second(per_second).allow_burst(burst),
-                // Whoever calls has a key, so there are no more than apps and subscribers.
+                // Every caller has a valid key, so there are no more than apps and subscribers.
                 usize::MAX,
                 DefaultClock::default(),
             ),
@@ -84,7 +84,7 @@ impl Share {
 }
 
 impl Accounts {
-    /// So many gateways share from now on how often each key may call.
+    /// Sets the number of gateways that share the limit of each key.
     pub fn share_among(&self, living: usize) {
         self.rates.share_among(living);
     }

@@ -1,5 +1,5 @@
-//! Renews keys. The old value is worthless once the new one is committed: every replica asks the
-//! database about each key that is presented.
+//! Renews keys. The old value is invalid as soon as the new one is committed: each replica checks every presented key
+//! against the database.
 
 use super::Accounts;
 use super::audit::commit_change;
@@ -12,25 +12,25 @@ use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::seal::SealError;
 use mailgate_types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
 
-/// Nothing was renewed.
+/// Why nothing was renewed.
 #[derive(Debug, thiserror::Error)]
 pub enum RenewError {
-    /// What it belongs to is gone, or somebody else has just renewed it.
+    /// Its owner is gone, or another caller has just renewed it.
     #[error("it is gone, or was renewed in the meantime")]
     Gone,
-    /// No key could be drawn.
+    /// No key could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The key could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
 impl Accounts {
-    /// A new API secret. With `presented` only if that is still the one in use.
+    /// Renews the API secret. With `presented`, only if that is still the current one.
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
@@ -60,7 +60,7 @@ impl Accounts {
         Ok(secret)
     }
 
-    /// A new send key; the app's endpoints are told.
+    /// Renews the send key, and emits an event to the app's endpoints.
     pub async fn renew_send_key(&self, app: AppId, author: Author) -> Result<SendKey, RenewError> {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
@@ -77,7 +77,7 @@ impl Accounts {
         Ok(key)
     }
 
-    /// A new secret for the app's `webhook_url`; what waits to be delivered there is signed with it too.
+    /// Renews the secret of the app's `webhook_url`; pending deliveries there are signed with it too.
     pub async fn renew_webhook_secret(
         &self,
         app: AppId,
@@ -96,7 +96,7 @@ impl Accounts {
         Ok(secret)
     }
 
-    /// A new pushable key; connect links with the old one are dead.
+    /// Renews the pushable key; connect links with the old one no longer work.
     pub async fn renew_pushable_key(
         &self,
         app: AppId,

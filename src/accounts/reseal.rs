@@ -1,5 +1,5 @@
-//! Seals all that lies in the database anew under the first key, while gateways run. A value is replaced only where
-//! it is still the one that was read, so nothing that a gateway writes meanwhile is lost.
+//! Reseals everything in the database under the first key, while gateways run. A value is replaced only if it is
+//! still the one that was read, so nothing that a gateway writes meanwhile is lost.
 
 use chrono::Utc;
 use secrecy::ExposeSecret as _;
@@ -11,16 +11,16 @@ use crate::storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::seal::{SealError, SealKeys, UnsealError};
 
-/// Values of one statement.
+/// Values per statement.
 const BATCH: i64 = 500;
 
-/// How often a column is gone through for values that were being changed at the moment.
+/// How often a column is scanned again for values that were locked.
 const ROUNDS: usize = 5;
 
-/// It could not be done, or not to its end.
+/// Why resealing failed or did not complete.
 #[derive(Debug, thiserror::Error)]
 pub enum ResealError {
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     /// Nothing can be sealed.
@@ -28,40 +28,40 @@ pub enum ResealError {
     Seal(#[from] SealError),
 }
 
-/// Who is told how far it is.
+/// Receives progress reports.
 pub trait Progress {
-    /// So many more values of a column were looked at.
+    /// This many more values of a column were processed.
     fn advanced(&mut self, column: &SealedColumn, values: usize);
-    /// No configured key opens the value that was sealed for this place.
+    /// No configured key unseals the value of this context.
     fn unopened(&mut self, context: &str, error: &UnsealError);
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Resealed {
-    /// Values that were sealed anew.
+    /// Values that were resealed.
     pub resealed: u64,
-    /// Values under another key that a gateway was changing whenever they were looked at.
+    /// Values under another key that were being changed by a gateway on every scan.
     pub busy: u64,
-    /// Values that no configured key opens.
+    /// Values that no configured key unseals.
     pub unopened: u64,
-    /// Users on their way through a provider who began under another key.
+    /// OAuth flows in progress that began under another key.
     pub lapsing: u64,
 }
 
 impl Resealed {
-    /// Whether nothing is left that only a further key opens.
+    /// Whether nothing is left that needs another key.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.busy == 0 && self.unopened == 0 && self.lapsing == 0
     }
 }
 
-/// Seals all columns anew.
+/// Reseals all columns.
 ///
 /// # Errors
 ///
-/// What the database said, or when nothing can be sealed.
+/// The database's error, or when nothing can be sealed.
 pub async fn reseal(
     pool: &PgPool,
     keys: &SealKeys,
@@ -92,7 +92,7 @@ pub async fn reseal(
     Ok(all)
 }
 
-/// Once through one column.
+/// Scans one column once.
 async fn go_through(
     pool: &PgPool,
     keys: &SealKeys,
@@ -102,7 +102,7 @@ async fn go_through(
     let mut found = Resealed::default();
     let mut after = None;
     loop {
-        // Not held from one batch to the next: the command takes no more of the database than a request.
+        // Not held between batches: the command takes no more of the pool than a request.
         let mut connection = pool.acquire().await?;
         let values = column
             .read(

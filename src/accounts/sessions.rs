@@ -1,4 +1,4 @@
-//! Which apps have sessions in this process, so that an app's end reaches them.
+//! Tracks an app's sessions in this process, so that they end when the app is deleted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Shows an app's credentials to whom they belong.
+//! Shows an app's credentials to their owner.
 
 use secrecy::{ExposeSecret, SecretString};
 
@@ -9,16 +9,16 @@ use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::seal::UnsealError;
 use mailgate_types::secrets::{ApiSecret, PushableKey, SendKey, WebhookSecret};
 
-/// The credentials can't be shown.
+/// Why credentials can't be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ShowError {
-    /// One of them can't be opened.
+    /// A stored key can't be unsealed.
     #[error("a stored key can't be opened: {0}")]
     Unseal(#[from] UnsealError),
-    /// One of them isn't what it should be.
+    /// A stored key is malformed.
     #[error("a stored key has not the form of one")]
     Form,
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
@@ -36,13 +36,13 @@ pub struct AppCredentials {
     pub slug: String,
     /// Its public reference.
     pub pushable_key: PushableKey,
-    /// Its key for sending.
+    /// The key for sending.
     pub send_key: SendKey,
 }
 
 impl Accounts {
-    /// Opens one stored secret, if there is any: with other sealing keys than the database's own,
-    /// every key would look like a wrong one.
+    /// Unseals one stored secret, if there is any: with sealing keys other than this database's, every key would
+    /// appear to be invalid.
     pub async fn check_seal_keys(&self) -> Result<(), ShowError> {
         let newest = {
             let mut connection = self.pool.acquire().await?;
@@ -54,7 +54,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// The credentials of an app as they are now; `None` when there is no such app.
+    /// The current credentials of an app; `None` if there is no such app.
     pub async fn app_credentials(&self, app: AppId) -> Result<Option<AppCredentials>, ShowError> {
         let row = {
             let mut connection = self.pool.acquire().await?;
@@ -81,7 +81,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// When the stored secret can't be opened.
+    /// If the stored secret can't be unsealed.
     pub fn api_secret(&self, subscriber: &Subscriber) -> Result<SecretString, ShowError> {
         Ok(self.seal_keys.unseal(
             &api_secret_context(subscriber.id),
@@ -95,7 +95,7 @@ impl Accounts {
         Ok(credentials.map(|credentials| credentials.send_key))
     }
 
-    /// What an app's `webhook_url` is signed with, for its subscriber; `None` when the app is gone.
+    /// The secret that signs webhooks to an app's `webhook_url`, for its subscriber; `None` if the app is gone.
     pub async fn webhook_secret(&self, app: AppId) -> Result<Option<WebhookSecret>, ShowError> {
         let sealed = {
             let mut connection = self.pool.acquire().await?;
@@ -112,17 +112,17 @@ impl Accounts {
     }
 }
 
-/// The place that a subscriber's API secret is sealed for.
+/// The context that a subscriber's API secret is sealed for.
 pub(super) fn api_secret_context(subscriber: SubscriberId) -> String {
     format!("subscribers.api_secret {}", subscriber.0)
 }
 
-/// The place that an app's send key is sealed for.
+/// The context that an app's send key is sealed for.
 pub(super) fn send_key_context(app: AppId) -> String {
     format!("apps.send_key {app}")
 }
 
-/// The place that an app's webhook secret is sealed for.
+/// The context that an app's webhook secret is sealed for.
 pub(super) fn webhook_secret_context(app: AppId) -> String {
     format!("apps.webhook_secret {app}")
 }

@@ -1,4 +1,4 @@
-//! Slows down whoever keeps failing to authenticate.
+//! Delays answers to addresses that keep failing to authenticate.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -11,17 +11,17 @@ use super::Accounts;
 use mailgate_types::limiter::KeyedLimiter;
 use mailgate_types::neighbourhood::neighbourhood;
 
-/// How long an answer is held back once an address has used up its minute.
+/// How long an answer is delayed once an address has used up its failures per minute.
 const HOLD: Duration = Duration::from_secs(3);
 
-/// Addresses that are remembered at most; while more of them fail, each failure is one too many.
+/// The largest number of addresses tracked; beyond it, each failure of another one counts as one too many.
 const REMEMBERED: usize = 100_000;
 
 /// Failures by address.
 #[derive(Debug)]
 pub(super) struct Failures {
     limiter: KeyedLimiter<IpAddr>,
-    /// So that strangers can't fill the log.
+    /// Limits the warnings, so that strangers can't flood the log.
     warnings: DefaultDirectRateLimiter,
 }
 
@@ -35,15 +35,15 @@ impl Failures {
         }
     }
 
-    /// Counts a failure; answers whether there were too many.
+    /// Counts a failure; returns whether there were too many.
     fn count(&self, address: IpAddr) -> bool {
         self.limiter.count(&neighbourhood(address)).is_err()
     }
 }
 
 impl Accounts {
-    /// Counts a failed authentication from `address` at a door (`rest`, `smtp`), and waits when there were
-    /// too many of late.
+    /// Counts a failed authentication from `address` over `rest` or `smtp`, and waits if there were too
+    /// many recently.
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
         if self.failures.count(address) {

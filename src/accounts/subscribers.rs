@@ -8,21 +8,21 @@ use crate::storage::{audit_entries, deleted_apps, email_counters};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{Owner, SubscriberId};
 
-/// Entries of the audit trail that are removed together.
+/// Audit entries removed per statement.
 const BATCH: i64 = 1_000;
 
 impl Accounts {
-    /// All subscribers, the oldest first.
+    /// All subscribers, oldest first.
     pub async fn subscribers(&self) -> Result<Vec<Subscriber>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         subscribers::list(&mut connection).await
     }
 
-    /// Changes a subscriber, also as the payment provider knows it; `false` when it is gone.
+    /// Changes a subscriber, at the payment provider too; `false` if it is gone.
     ///
     /// # Errors
     ///
-    /// What the database said; nothing is changed then.
+    /// The database's error; nothing is changed then.
     pub async fn change_subscriber(
         &self,
         id: SubscriberId,
@@ -48,8 +48,8 @@ impl Accounts {
         Ok(true)
     }
 
-    /// Removes a subscriber with its apps and its audit trail; `false` when there was none. What they left
-    /// in the log is removed later, and where it is billed, a worker ends its subscription.
+    /// Deletes a subscriber with its apps and its audit trail; `false` if there was none. Their log rows are removed
+    /// later, and if the subscriber is billed, a worker ends its subscription.
     pub async fn delete_subscriber(
         &self,
         id: SubscriberId,
@@ -64,7 +64,7 @@ impl Accounts {
         if !subscribers::delete(&mut transaction, id).await? {
             return Ok(false);
         }
-        // After the subscriber: whoever connects a mailbox holds an app while it waits for these.
+        // After the subscriber: a transaction that connects a mailbox holds the app's lock while it waits for these.
         billing_jobs::forget(&mut transaction, id).await?;
         if let Some(customer) = account.and_then(|account| account.customer_id) {
             let kind = JobKind::End;

@@ -1,4 +1,4 @@
-//! Asks a gateway that runs on this machine whether it is ready: what a container's health check runs.
+//! Asks a gateway running on this machine whether it is ready: a container's health check.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tokio::time::timeout;
 
 use mailgate_server::http::connectable;
 
-/// Time for all of it; whoever waits for the check waits some seconds longer.
+/// Timeout of the whole check; the callers' own timeouts are some seconds longer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// It isn't ready, or nobody can tell. Each text is one line for the operator.
+/// Why the gateway isn't ready, or its state is unknown. Each text is one line for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    /// The address names no port.
+    /// The address has no port.
     #[error("http.listen: has port 0, and which one was taken is not known; give it a port")]
     NoPort,
-    /// Nobody listens.
+    /// Nothing listens there.
     #[error(
         "nothing answers on {0}: {1}; start the gateway, or give this command the gateway's http.listen"
     )]
     Unreachable(SocketAddr, std::io::Error),
-    /// What answers speaks no HTTP.
+    /// What answers doesn't speak HTTP.
     #[error(
         "{0} doesn't answer in HTTP ({1}): something else listens there; give this command the gateway's http.listen"
     )]
@@ -36,12 +36,12 @@ pub enum HealthError {
     /// It takes too long.
     #[error("{0} has not answered within {seconds} seconds: the gateway there hangs, or something else listens", seconds = LIMIT.as_secs())]
     Late(SocketAddr),
-    /// It says so itself.
+    /// The gateway reports that it isn't ready.
     #[error("{0} is not ready: GET /readyz answers {1}; its log says why")]
     NotReady(SocketAddr, StatusCode),
 }
 
-/// Asks `/readyz` of the gateway whose REST interface listens on `listen`.
+/// Requests `/readyz` of the gateway whose REST interface listens on `listen`.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ async fn ask(address: SocketAddr) -> Result<StatusCode, HealthError> {
     }
     let answer = sender.send_request(request);
     tokio::pin!(connection, answer);
-    // The connection moves the bytes, and may end with the answer.
+    // The connection does the I/O, and may end along with the response.
     let response = tokio::select! {
         biased;
         response = &mut answer => response,

@@ -1,4 +1,4 @@
-//! The addresses that the settings name, listened on: all of them, or a line on each that is taken.
+//! Binds the addresses in the settings: all of them, or reports each one that is taken.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::systemd::Inherited;
 use crate::config::Settings;
 use mailgate_server::{ListenError, bind};
 
-/// Every address that the settings name, listened on, unless somebody else does already.
+/// The bound sockets of all addresses in the settings.
 pub(super) struct Listeners {
     pub(super) http: TcpListener,
     pub(super) starttls: Option<TcpListener>,
@@ -47,7 +47,7 @@ impl Listeners {
         }
     }
 
-    /// The real address, where port 0 was asked for.
+    /// The actual address, if port 0 was requested.
     pub(super) fn http_address(&self, address: SocketAddr) -> Result<SocketAddr, DaemonError> {
         let bound = self.http.local_addr().map_err(|source| ListenError {
             setting: "http.listen",

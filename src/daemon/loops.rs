@@ -1,4 +1,4 @@
-//! What runs beside the doors: the loops, on the daemon's tracker.
+//! The background loops, on the daemon's tracker.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::lease::Lease;
 use mailgate_types::seal::SealKeys;
 
-/// Subscriptions, what is done for them, and the notices that come of it.
+/// Starts billing, its loops, and the notices that result from it.
 pub(super) fn start_billing(
     settings: &Settings,
     hostname: &str,
@@ -52,7 +52,7 @@ pub(super) fn start_billing(
     Ok(billing)
 }
 
-/// Webhooks, and the loops that deliver them.
+/// Starts webhooks, and the loops that deliver them.
 pub(super) fn start_webhooks(
     settings: &WebhookSettings,
     seal_keys: &Arc<SealKeys>,
@@ -89,7 +89,7 @@ pub(super) fn start_journal(
     journal
 }
 
-/// The loops of messages that wait for their next attempt.
+/// Starts the loops for messages waiting for their next attempt.
 pub(super) fn keep_sending(
     sending: Sending,
     providers: Arc<MailProviders>,
@@ -107,7 +107,7 @@ pub(super) fn keep_sending(
     shutdown.spawn_vital("the queue", moving);
 }
 
-/// Collects what the doors refuse, and writes it.
+/// Collects refusals from HTTP and SMTP, and writes them.
 pub(super) fn keep_refusals(pool: &PgPool, clock: &SharedClock, shutdown: &Shutdown) -> Refusals {
     let refusals = Refusals::new(pool.clone(), Arc::clone(clock));
     shutdown.spawn_vital(
@@ -117,7 +117,7 @@ pub(super) fn keep_refusals(pool: &PgPool, clock: &SharedClock, shutdown: &Shutd
     refusals
 }
 
-/// What knows whether the database is there, from now on.
+/// Starts watching whether the database is available.
 pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
     let readiness = Readiness::new(pool.clone());
     let watch = workers::watch_database(readiness.clone(), shutdown.soft.clone());
@@ -125,7 +125,7 @@ pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
     readiness
 }
 
-/// Says which certificates expire soon, now and each day.
+/// Reports certificates that expire soon, now and each day.
 pub(super) async fn watch_certificates(
     settings: &Settings,
     clock: &SharedClock,
@@ -140,7 +140,7 @@ pub(super) async fn watch_certificates(
     ));
 }
 
-/// The loops that nobody waits for.
+/// Starts the loops of housekeeping.
 pub(super) fn look_after(
     accounts: &Accounts,
     mailboxes: &Mailboxes,

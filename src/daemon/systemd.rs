@@ -1,5 +1,4 @@
-//! What systemd gives and is told: sockets that it listens on already, and how the process does. Without
-//! systemd all of it is nothing.
+//! The systemd integration: inherited sockets, and status notifications. Without systemd none of it has any effect.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use tokio::net::TcpListener;
 use super::DaemonError;
 use mailgate_server::shutdown::Shutdown;
 
-/// Names of sockets (`FileDescriptorName=` of a socket unit), and the settings in whose place they stand.
+/// Names of sockets (`FileDescriptorName=` of a socket unit), and the settings that they replace.
 const NAMES: [(&str, &str); 4] = [
     ("http", "http.listen"),
     ("starttls", "smtp.starttls_listen"),
@@ -19,18 +18,18 @@ const NAMES: [(&str, &str); 4] = [
     ("metrics", "metrics.listen"),
 ];
 
-/// Sockets that were handed to this process, by the setting in whose place they stand.
+/// Sockets passed to this process, by the setting that they replace.
 #[derive(Debug, Default)]
 pub struct Inherited {
     by_setting: HashMap<&'static str, TcpListener>,
 }
 
 impl Inherited {
-    /// Takes what the environment says was handed over (`LISTEN_FDS`, `LISTEN_FDNAMES`, for this process).
+    /// Takes the sockets passed through the environment (`LISTEN_FDS`, `LISTEN_FDNAMES`, for this process).
     ///
     /// # Errors
     ///
-    /// [`DaemonError::Inherited`] for a socket that is none of ours.
+    /// [`DaemonError::Inherited`] for an unexpected socket.
     pub fn take() -> Result<Self, DaemonError> {
         let mut sockets = ListenFd::from_env();
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -66,7 +65,7 @@ impl Inherited {
     }
 }
 
-/// The gateway serves. From now on the watchdog is told that it lives, where there is one.
+/// Reports that the gateway is serving, and starts feeding the watchdog, if there is one.
 pub fn ready(shutdown: &Shutdown) {
     tell(&[NotifyState::Ready]);
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero())
@@ -79,7 +78,7 @@ pub fn ready(shutdown: &Shutdown) {
         .spawn(async move { stop.run_until_cancelled(live(patience / 2)).await });
 }
 
-/// A task of the runtime that does all the work: it comes round as long as that one isn't stuck.
+/// Feeds the watchdog from a task on the runtime that does all the work: it stops if that runtime is stuck.
 async fn live(every: Duration) {
     loop {
         tell(&[NotifyState::Watchdog]);
@@ -87,7 +86,7 @@ async fn live(every: Duration) {
     }
 }
 
-/// The gateway is about to end.
+/// Reports that the gateway is shutting down.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }

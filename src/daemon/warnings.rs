@@ -1,10 +1,10 @@
-//! What an operator should know of settings that the gateway starts with all the same.
+//! Warnings about settings that don't prevent the gateway from starting.
 
 use secrecy::ExposeSecret as _;
 
 use crate::config::Settings;
 
-/// One line for each, with what to do.
+/// One line for each warning, with what to do.
 #[must_use]
 pub fn warnings(settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();

@@ -1,4 +1,4 @@
-//! `mailgate reseal`: seals all that lies in the database anew under the first of `seal.keys`.
+//! `mailgate reseal`: reseals everything in the database under the first of `seal.keys`.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::storage::sealed::SealedColumn;
 use crate::telemetry;
 use mailgate_types::seal::{SealKeys, UnsealError};
 
-/// Runs the command and prints what came of it.
+/// Runs the command and prints its result.
 ///
 /// # Errors
 ///
-/// [`OperatorError`]; [`OperatorError::Unopened`] when all else is resealed.
+/// [`OperatorError`]; [`OperatorError::Unopened`] if everything else was resealed.
 pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
@@ -78,7 +78,7 @@ fn print(as_json: bool, resealed: &Resealed, keys: &SealKeys) {
     }
 }
 
-/// What a terminal is told meanwhile, in one line.
+/// A progress line for a terminal.
 struct Line {
     is_terminal: bool,
     shown: Option<(SealedColumn, usize)>,
@@ -110,7 +110,7 @@ impl Progress for Line {
         if self.is_terminal {
             let (table, column) = (column.table, column.column);
             eprint!("\r\x1b[K{table}.{column}: {count} looked at");
-            // A terminal that takes no more is no reason to stop.
+            // A terminal that can't be written to is no reason to stop.
             drop(std::io::stderr().flush());
         }
     }

@@ -1,4 +1,4 @@
-//! The audit trail: a page of it, found by index at any number of entries.
+//! The audit trail, by page, using indexes whatever the number of entries.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -10,12 +10,12 @@ use crate::storage::audit_entries::{self, Range, StoredEntry};
 use mailgate_types::audit::AuditAction;
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 
-/// Which entries.
+/// Selects entries.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Of one app, also one that is gone.
+    /// Of one app, which may be deleted.
     pub app: Option<AppReference>,
-    /// Of one kind.
+    /// Of one kind of change.
     pub action: Option<AuditAction>,
     /// From this moment on.
     pub from: Option<DateTime<Utc>>,
@@ -37,10 +37,10 @@ impl AuditFilter {
     }
 }
 
-/// A page of the trail.
+/// A page of the audit trail.
 #[derive(Debug, Default)]
 pub struct AuditPage {
-    /// The newest first.
+    /// Newest first.
     pub entries: Vec<StoredEntry>,
     /// Whether there are older ones.
     pub has_more: bool,
@@ -66,7 +66,7 @@ impl Reports {
         let one = filter.action.map(|action| [action]);
         let actions = one.as_ref().map_or(&AuditAction::ALL[..], |one| &one[..]);
         let range = filter.range(app, actions);
-        // One more than is shown says whether there are older ones.
+        // One more than is shown, to find out whether there are older ones.
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
         let mut entries =
             audit_entries::list(&mut connection, subscriber, range, offset, wanted).await?;
@@ -76,7 +76,7 @@ impl Reports {
     }
 }
 
-/// The app that a caller means: one that is there, or else one that is gone.
+/// The app of a reference: an existing one, or else a deleted one.
 async fn referred(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

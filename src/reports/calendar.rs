@@ -1,20 +1,20 @@
-//! Hours, days and months in UTC, and how a stretch of time is made of them.
+//! Hours, days and months in UTC, and splitting a time range into them.
 
 use chrono::{DateTime, Datelike, Days, Months, NaiveTime, TimeDelta, Timelike, Utc};
 
 use crate::storage::email_counters::{Run, Unit};
 use crate::storage::partitions::midnight;
 
-/// A piece of a stretch of time.
+/// A piece of a time range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Whole hours, days or months.
     Whole(Run),
-    /// Part of one hour: from the first moment to the one after the last.
+    /// Part of one hour: start and exclusive end.
     Part(DateTime<Utc>, DateTime<Utc>),
 }
 
-/// When the hour, day or month begins that a moment lies in.
+/// The start of the hour, day or month that contains a moment.
 pub(super) fn floor(moment: DateTime<Utc>, unit: Unit) -> DateTime<Utc> {
     let day = moment.date_naive();
     match unit {
@@ -27,7 +27,7 @@ pub(super) fn floor(moment: DateTime<Utc>, unit: Unit) -> DateTime<Utc> {
     }
 }
 
-/// When the one after it begins, of the hour, day or month that begins at `start`.
+/// The start of the hour, day or month after the one that begins at `start`.
 pub(super) fn after(start: DateTime<Utc>, unit: Unit) -> DateTime<Utc> {
     let next = match unit {
         Unit::Hour => start.checked_add_signed(TimeDelta::hours(1)),
@@ -37,7 +37,7 @@ pub(super) fn after(start: DateTime<Utc>, unit: Unit) -> DateTime<Utc> {
     next.unwrap_or(start)
 }
 
-/// When the first hour, day or month begins that doesn't begin before a moment.
+/// The first start of an hour, day or month at or after a moment.
 fn ceiling(moment: DateTime<Utc>, unit: Unit) -> DateTime<Utc> {
     let floor = floor(moment, unit);
     if floor == moment {
@@ -47,8 +47,8 @@ fn ceiling(moment: DateTime<Utc>, unit: Unit) -> DateTime<Utc> {
     }
 }
 
-/// Makes a stretch of the largest pieces that there are: months, days at their ends, hours at the ends
-/// of these, and parts of hours. They cover it without a gap and don't overlap; in no order.
+/// Splits a time range into the largest possible pieces: months, then days at the ends, then hours, then parts of
+/// hours. The pieces cover the range without gaps or overlaps, in no particular order.
 pub(super) fn pieces(from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     if from >= to {
@@ -68,7 +68,7 @@ pub(super) fn pieces(from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<Piece> {
     pieces
 }
 
-/// Adds the whole units from `from` to `to`, which are both the beginning of one.
+/// Adds the whole units from `from` to `to`, both of which start one.
 fn whole(from: DateTime<Utc>, to: DateTime<Utc>, unit: Unit, pieces: &mut Vec<Piece>) {
     let mut add = |from, to| {
         if from < to {
@@ -89,7 +89,7 @@ fn whole(from: DateTime<Utc>, to: DateTime<Utc>, unit: Unit, pieces: &mut Vec<Pi
     whole(first, last, larger, pieces);
 }
 
-/// What a day or a month consists of; `None` for an hour.
+/// The unit that a day or a month consists of; `None` for an hour.
 pub(super) fn smaller(unit: Unit) -> Option<Unit> {
     match unit {
         Unit::Hour => None,

@@ -1,14 +1,14 @@
-//! Adds up what the journal has counted.
+//! Folds what the journal has counted.
 
 use super::Reports;
 use crate::storage::email_counters;
 
-/// Changes that are added up in one transaction.
+/// Changes folded per transaction.
 const BATCH: i64 = 10_000;
 
 impl Reports {
-    /// Adds up what was counted lately; answers how many changes there were. Reports are right without
-    /// it, and only take longer. Any number of replicas may call it: one at a time does the work.
+    /// Folds recent changes; returns how many there were. Reports are correct without it, and only take longer. Any
+    /// number of replicas may call it: one at a time does the work.
     pub async fn fold_counters(&self) -> Result<i64, sqlx::Error> {
         let mut all = 0;
         loop {
@@ -25,7 +25,7 @@ impl Reports {
         }
     }
 
-    /// Gives back the places of what was added up.
+    /// Reclaims the space of folded changes.
     pub async fn vacuum_counters(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         email_counters::vacuum(&mut connection).await

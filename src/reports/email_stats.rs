@@ -8,38 +8,38 @@ use super::{AppReference, Reports, scope, success_rate};
 use crate::storage::email_counters::{Counts, Run, Unit};
 use mailgate_types::ids::SubscriberId;
 
-/// What messages are shown by.
+/// The period that messages are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
-    /// The last 30 days (UTC), today among them.
+    /// The last 30 days (UTC), including today.
     Day,
-    /// The last 12 months (UTC), this one among them.
+    /// The last 12 months (UTC), including this one.
     Month,
 }
 
-/// Days and months that are shown.
+/// The number of days and months shown.
 const DAYS: u32 = 30;
 const MONTHS: u32 = 12;
 
 /// Messages by day or month.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmailStats {
-    /// Every day or month of the period, the oldest first, those without messages too.
+    /// Every day or month of the period, oldest first, including those without messages.
     pub data: Vec<PeriodCounts>,
-    /// Of months.
+    /// A summary, for months only.
     pub summary: Option<Summary>,
 }
 
-/// The messages that were first attempted on a day, or in a month.
+/// The messages first attempted in a day or month.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeriodCounts {
-    /// The day, or the month's first.
+    /// The day, or the first day of the month.
     pub start: NaiveDate,
     /// How many.
     pub counts: Counts,
 }
 
-/// Twelve months in a line.
+/// A summary of twelve months.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
     /// All messages.
@@ -48,13 +48,13 @@ pub struct Summary {
     pub average: i64,
     /// The first day of the month with the most messages; of several, the latest.
     pub best: NaiveDate,
-    /// The part of them that were sent: from 0 to 1.
+    /// The fraction of them that was sent: from 0 to 1.
     pub success_rate: f64,
 }
 
 impl Reports {
-    /// The messages of a subscriber, or of one of its apps, by day or month. All zero for an app that
-    /// it doesn't have.
+    /// The messages of a subscriber, or of one of its apps, by day or month. All zero for an app
+    /// that it doesn't have.
     pub async fn email_stats(
         &self,
         subscriber: SubscriberId,
@@ -97,7 +97,7 @@ impl Reports {
     }
 }
 
-/// When the days or months of a period begin, the oldest first.
+/// The starts of a period's days or months, oldest first.
 fn starts(now: DateTime<Utc>, period: Period) -> Vec<DateTime<Utc>> {
     let (today, month) = (floor(now, Unit::Day), floor(now, Unit::Month));
     match period {
@@ -118,7 +118,7 @@ fn summary(data: &[PeriodCounts]) -> Option<Summary> {
         all.add_all(&month.counts);
     }
     let total = all.sum(None, None);
-    // Of several that are equal, this takes the last.
+    // Among equals, this takes the last.
     let best = data
         .iter()
         .max_by_key(|month| month.counts.sum(None, None))?;

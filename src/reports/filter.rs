@@ -1,4 +1,4 @@
-//! Which rows of the log are wanted.
+//! Selects rows of the log.
 
 use chrono::{DateTime, Utc};
 
@@ -7,7 +7,7 @@ use crate::storage::email_counters::Counts;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// Which rows are wanted. Moments are whole milliseconds, as those of rows are.
+/// Selects rows. Times are whole milliseconds, as those of rows are.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Of one app.

@@ -4,20 +4,19 @@ use super::{Details, LoggedAttempt, LoggedDelivery, Reports};
 use crate::storage::{email_attempts, email_logs, log_retention, webhook_deliveries};
 use mailgate_types::ids::{LogId, SubscriberId};
 
-/// All that there is of a message.
+/// Everything known about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogDetail {
-    /// What the log has of it.
+    /// Its log entry.
     pub details: Details,
-    /// Its attempts, in order. None of a message that left at the first one: then that one is all that
-    /// there is to say.
+    /// Its attempts, in order. Empty for a message that was sent at the first one: the log entry says all about that.
     pub attempts: Vec<LoggedAttempt>,
-    /// What the app's endpoints were told of it.
+    /// The webhook deliveries of events about it.
     pub webhook_deliveries: Vec<LoggedDelivery>,
 }
 
 impl Reports {
-    /// A message of the subscriber's log; `None` where there is none, or another's.
+    /// A message of the subscriber's log; `None` if there is none, or it belongs to another subscriber.
     pub async fn log(
         &self,
         subscriber: SubscriberId,

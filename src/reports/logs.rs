@@ -1,4 +1,4 @@
-//! A page of the log: the rows that a filter lets through, the newest first, with their exact number.
+//! A page of the log: the rows that match a filter, newest first, with their exact number.
 
 use chrono::{DateTime, Months, Utc};
 
@@ -15,16 +15,16 @@ use mailgate_types::ids::SubscriberId;
 /// A page of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogPage {
-    /// The page's rows, the newest first.
+    /// The page's rows, newest first.
     pub logs: Vec<LogRow>,
-    /// All rows that the filter lets through.
+    /// The number of rows that match the filter.
     pub total: i64,
     /// Whether there are older ones than those of this page.
     pub has_more: bool,
 }
 
 impl Reports {
-    /// A page of the subscriber's log: `limit` rows at most, but for the newest `offset` ones.
+    /// A page of the subscriber's log: up to `limit` rows, without the newest `offset`.
     pub async fn logs(
         &self,
         subscriber: SubscriberId,
@@ -61,8 +61,8 @@ impl Reports {
         })
     }
 
-    /// The time that a filter speaks of, as far as the log goes: back to its oldest day, and ahead to
-    /// where no row can be, since partitions are made two weeks ahead.
+    /// The time range of a filter, clipped to the log: back to its oldest day, and ahead to where no row can be,
+    /// since partitions are created two weeks ahead.
     fn stretch(
         &self,
         filter: &Filter,

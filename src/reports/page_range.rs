@@ -1,4 +1,4 @@
-//! Where a page of the log lies: found by the counters, to the hour, and then narrowed by counting.
+//! Locates a page of the log: by the counters to the hour, then narrowed down by counting.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -9,23 +9,23 @@ use crate::storage::email_logs::Kind;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// Rows that are sorted to be skipped without a further look, and how often a better place is guessed.
+/// Rows that may be sorted and skipped without narrowing further, and the largest number of narrowing steps.
 const NEAR: i64 = 200;
 const GUESSES: usize = 4;
 
-/// Where a page lies.
+/// The range that contains a page.
 pub(super) struct PageRange {
-    /// The first moment that rows are looked for.
+    /// The start of the range.
     pub(super) from: DateTime<Utc>,
-    /// The moment after the last.
+    /// The end, exclusive.
     pub(super) to: DateTime<Utc>,
-    /// Newer rows in there that belong to pages before.
+    /// Newer rows in the range that belong to earlier pages.
     pub(super) skip: i64,
-    /// What kinds of rows there are.
+    /// The kinds of rows to search.
     pub(super) kinds: Vec<Kind>,
 }
 
-/// Which piece the row is in that has `nth` newer ones, and how many rows the pieces before it have.
+/// The piece that contains the row with `nth` newer ones, and the number of rows in the pieces before it.
 fn piece_of(counted: &[Counted], filter: &Filter, nth: i64) -> Option<(usize, i64)> {
     let mut before = 0;
     for (index, piece) in counted.iter().enumerate() {
@@ -39,7 +39,7 @@ fn piece_of(counted: &[Counted], filter: &Filter, nth: i64) -> Option<(usize, i6
 }
 
 impl PageRange {
-    /// Finds the page by counters alone, to the hour in which it begins. `None` behind the last row.
+    /// Locates the page by counters alone, to the hour in which it begins. `None` past the last row.
     pub(super) async fn locate(
         tally: &mut Tally<'_>,
         mut counted: Vec<Counted>,
@@ -56,8 +56,8 @@ impl PageRange {
                 None => break (index, before),
             }
         };
-        // Its end matters less, since a page is read from its beginning: to the day, so that no more
-        // partitions are opened than have to be.
+        // The end matters less, since a page is read from its beginning: a day is precise enough to open no more
+        // partitions than necessary.
         let last = loop {
             let end = piece_of(&counted, filter, offset.saturating_add(limit - 1));
             let last = end.map_or(counted.len() - 1, |(index, _)| index);
@@ -90,16 +90,15 @@ impl PageRange {
         range.narrowed(tally, &piece, rows).await.map(Some)
     }
 
-    /// Moves the end of the range close to its page: rows that are only counted cost a fraction of those that
-    /// are sorted to be skipped. Guesses as though the rows of the hour lay evenly, and counts on the side
-    /// that has fewer.
+    /// Moves the end of the range close to its page: counting rows costs a fraction of sorting and skipping them.
+    /// Guesses as if the hour's rows were spread evenly, and counts on the side that has fewer.
     async fn narrowed(
         self,
         tally: &mut Tally<'_>,
         piece: &Counted,
         rows: i64,
     ) -> Result<Self, sqlx::Error> {
-        // Moments, and how many rows of the piece are at or behind them.
+        // Times, and how many rows of the piece are at or after them.
         let (mut newer, mut older) = ((piece.to, 0), (piece.from, rows));
         for _ in 0..GUESSES {
             if self.skip - newer.1 <= NEAR {

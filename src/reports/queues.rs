@@ -1,4 +1,4 @@
-//! What waits in the database, for the metrics.
+//! The queues in the database, for the metrics.
 
 use sqlx::PgPool;
 
@@ -8,25 +8,25 @@ use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
 };
 
-/// What waits in the database.
+/// What is waiting in the database.
 #[derive(Debug)]
 pub struct Queues {
-    /// Messages.
+    /// The spool.
     pub spool: spool::backlog::Backlog,
-    /// Of the apps that have most in it.
+    /// The largest usage of any app.
     pub fullest: Usage,
-    /// Deliveries.
+    /// The webhook queue.
     pub webhooks: webhook_queue::backlog::Backlog,
     /// Notices to subscribers.
     pub notices: Waiting,
-    /// Events and jobs; `None` where nobody is billed, and what may lie there waits for nobody.
+    /// Events and jobs; `None` without billing, when no worker processes them.
     pub billing: Option<[Waiting; 2]>,
-    /// Changes of the reports' counters that are still to be added up.
+    /// Counter changes that are not folded yet.
     pub report_changes: u32,
 }
 
 impl Queues {
-    /// Measures all of them at one moment.
+    /// Measures all of them in one transaction.
     pub async fn measure(pool: &PgPool, is_billed: bool) -> Result<Self, sqlx::Error> {
         let mut connection = pool.begin().await?;
         pool::force_index_scans(&mut connection).await?;

@@ -1,5 +1,5 @@
-//! Messages that were refused before a mailbox was chosen for them. They are collected in the process and written
-//! together, so that refusing costs the database next to nothing, however often it happens.
+//! Messages refused before a mailbox was chosen for them. They are collected in memory and written together, so that
+//! refusing costs the database next to nothing, however often it happens.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -14,22 +14,22 @@ use mailgate_types::ids::{AppId, RefusalId};
 use mailgate_types::one_line::one_line;
 use mailgate_types::refusal::{Door, RefusalReason};
 
-/// Refusals of each app that can be looked at.
+/// The number of refusals that are listed for each app.
 pub const LAST: usize = 100;
 
-/// How long they can.
+/// How long refusals are kept.
 const KEPT: TimeDelta = TimeDelta::days(7);
 
-/// Apps that are collected for between two writes; what further ones have refused isn't noted.
+/// Apps collected between two writes; refusals of further apps are not recorded.
 const MOST_APPS: usize = 10_000;
 
-/// Bytes of an address.
+/// Longest recorded address, in bytes.
 const ADDRESS_BYTES: usize = 320;
 
-/// Rows that are removed together.
+/// Rows removed per statement.
 const BATCH: i64 = 1_000;
 
-/// What was refused of late.
+/// Recent refusals.
 #[derive(Debug, Clone)]
 pub struct Refusals {
     pool: PgPool,
@@ -46,14 +46,14 @@ struct OfApp {
 /// The refusals of an app.
 #[derive(Debug, Clone, Default)]
 pub struct RefusalReport {
-    /// The last ones, the newest first.
+    /// The latest ones, newest first.
     pub last: Vec<Refused>,
-    /// How many by hour and reason, the newest hour first.
+    /// Their number by hour and reason, newest hour first.
     pub counts: Vec<Count>,
 }
 
 impl Refusals {
-    /// None yet.
+    /// Creates an empty collection.
     #[must_use]
     pub fn new(pool: PgPool, clock: SharedClock) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Refusals {
         }
     }
 
-    /// Notes one, to be written by [`Self::write`].
+    /// Records a refusal, to be written by [`Self::write`].
     pub fn note(
         &self,
         app: AppId,
@@ -98,7 +98,7 @@ impl Refusals {
         of_app.last.push_back(refused);
     }
 
-    /// Writes what was noted since the last time. What can't be written is kept for the next one.
+    /// Writes the refusals recorded since the last call. What can't be written is kept for the next one.
     pub async fn write(&self) -> Result<(), sqlx::Error> {
         let noted = mem::take(&mut *self.noted());
         if noted.is_empty() {
@@ -149,9 +149,9 @@ impl Refusals {
         }
     }
 
-    /// What was refused of an app in the last seven days.
+    /// An app's refusals in the last seven days.
     pub async fn of_app(&self, app: AppId, limit: i64) -> Result<RefusalReport, sqlx::Error> {
-        // Whoever has just been refused wants to see it.
+        // Include refusals that were recorded just now.
         self.write().await?;
         let since = self.clock.now() - KEPT;
         let mut connection = self.pool.acquire().await?;
@@ -161,7 +161,7 @@ impl Refusals {
         })
     }
 
-    /// Removes what has aged away.
+    /// Removes expired refusals.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - KEPT;
         loop {

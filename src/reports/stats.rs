@@ -1,4 +1,4 @@
-//! A subscriber's figures at a glance.
+//! A summary of a subscriber's figures.
 
 use chrono::{DateTime, Utc};
 
@@ -12,8 +12,8 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// A subscriber's figures. Messages count in the day and month (UTC) of their first attempt, and only
-/// those that a provider has taken are sent.
+/// A subscriber's figures. Messages count in the day and month (UTC) of their first attempt, and only those that a
+/// provider has accepted count as sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
     /// Apps.
@@ -26,13 +26,13 @@ pub struct Stats {
     pub sent_today: i64,
     /// Messages sent this month.
     pub sent_this_month: i64,
-    /// The part of all messages, ever, that were sent: from 0 to 1.
+    /// The fraction of all messages, ever, that was sent: from 0 to 1.
     pub success_rate: f64,
     /// Both providers, in order.
     pub plugins: [PluginStats; 2],
 }
 
-/// What goes out through one provider.
+/// What is sent through one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PluginStats {
     /// The provider.
@@ -90,7 +90,7 @@ impl Reports {
     }
 }
 
-/// What was counted in days, or months, from a moment on.
+/// The sum of the days, or months, from a given time on.
 fn sum(counted: &[Counted], unit: Unit, from: DateTime<Utc>) -> Counts {
     let mut counts = Counts::default();
     for piece in counted {

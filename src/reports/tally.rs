@@ -1,4 +1,4 @@
-//! What was counted of an owner's messages: the counters, and what isn't added to them yet.
+//! Counts an owner's messages: the counters, and the changes that are not folded yet.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -10,13 +10,13 @@ use crate::storage::email_logs::{self, Kind};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// A piece of time with the messages that were first attempted in it.
+/// A piece of time, with the messages first attempted in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counted {
     /// `None`: part of an hour.
     pub(super) unit: Option<Unit>,
     pub(super) from: DateTime<Utc>,
-    /// The moment after the last.
+    /// The end, exclusive.
     pub(super) to: DateTime<Utc>,
     pub(super) counts: Counts,
 }
@@ -48,7 +48,7 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// The hours, days and months of these runs in which there are messages, in no order.
+    /// The hours, days and months of these runs that have messages, in no particular order.
     pub(super) async fn whole(&mut self, runs: &[Run]) -> Result<Vec<Counted>, sqlx::Error> {
         let rows = email_counters::counted(self.connection, self.scope.owner, runs).await?;
         let mut counted: Vec<Counted> = rows
@@ -83,8 +83,7 @@ impl<'a> Tally<'a> {
         Ok(counted)
     }
 
-    /// What a stretch of time is made of, as far as there are messages, the newest piece first. Parts of
-    /// hours are counted in the log.
+    /// The pieces of a time range that have messages, newest first. Parts of hours are counted in the log.
     pub(super) async fn stretch(
         &mut self,
         from: DateTime<Utc>,
@@ -122,7 +121,7 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// The rows of some kinds in a stretch of time, counted in the log.
+    /// The number of rows of some kinds in a time range, counted in the log.
     pub(super) async fn count(
         &mut self,
         from: DateTime<Utc>,
@@ -134,7 +133,7 @@ impl<'a> Tally<'a> {
         Ok(found.into_iter().sum())
     }
 
-    /// The smaller pieces of a day or a month, the newest first; `None` where there are none.
+    /// The smaller pieces of a day or a month, newest first; `None` if there are none.
     pub(super) async fn split(
         &mut self,
         piece: &Counted,

@@ -1,4 +1,4 @@
-//! One attempt: token → submit → verdict; where the verdict is unknown, a look into the sent mail.
+//! One attempt: token → submit → verdict. Where the verdict is unknown, the Sent folder is searched.
 
 use std::time::{Duration, Instant};
 
@@ -11,41 +11,41 @@ use crate::storage::outage::trouble;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 
-/// Pauses before the looks at a message whose outcome is unknown: providers were seen to answer 504
-/// and to deliver all the same, a little later.
+/// Delays before the checks of the Sent folder for a message whose outcome is unknown: providers have been seen to
+/// answer 504 and deliver a little later all the same.
 const LOOKS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_secs(1),
     Duration::from_secs(3),
 ];
 
-/// A message, and where it goes out from.
+/// A message, and the mailbox it is sent from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outgoing<'a> {
-    /// In the log.
+    /// Its id in the log.
     pub(super) id: LogId,
     pub(super) mailbox: &'a Mailbox,
     pub(super) recipients: &'a Recipients,
     pub(super) message: &'a Message,
     /// Its Message-ID header, with the angle brackets.
     pub(super) message_id: Option<&'a str>,
-    /// Asked before the last of it leaves.
+    /// Asked for permission before the last of the message is transmitted.
     pub(super) leave: &'a dyn Leave,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug)]
 pub(super) enum Attempted {
-    /// What the provider said.
+    /// The provider's verdict.
     Known(Verdict),
-    /// It was out when the connection broke, and a later look into the sent mail will tell whether it
-    /// arrived.
+    /// The message had been transmitted when the connection broke; a later search of the Sent folder will show
+    /// whether it arrived.
     Unconfirmed(Failure),
 }
 
 impl Sending {
-    /// Submits a message once. A token that the provider refuses is refreshed, and the submission
-    /// tried once more: nothing has gone out before.
+    /// Submits a message once. If the provider rejects the access token, it is refreshed and the submission repeated
+    /// once: nothing has been sent before.
     pub(super) async fn attempt(&self, submission: Outgoing<'_>) -> Attempted {
         let verdict = self.submit_once(submission).await;
         if let Verdict::Sent { .. } = verdict {
@@ -130,7 +130,7 @@ fn no_token(error: &TokenError) -> Verdict {
             "5.7.8 The mailbox is no longer connected: its user must connect it again",
         )),
         TokenError::Unavailable(text) => Verdict::temporary(Failure::own(text.clone())),
-        // What the database or the sealing keys say is for the operator.
+        // Database and sealing errors are the operator's concern, not the caller's.
         error => {
             trouble!(error, error, "no token for a mailbox");
             Verdict::temporary(Failure::own(

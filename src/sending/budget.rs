@@ -1,5 +1,5 @@
-//! How many bytes of messages the gateway holds: past it, further ones are refused, so that their senders keep
-//! them. Memory is bounded whatever comes, and no app takes it from the others.
+//! Limits the bytes of messages held in memory. Past the limit further messages are refused, and their senders keep
+//! them. Memory is bounded under any load, and no app can starve the others.
 
 use crate::config::Limits;
 use mailgate_types::budget;
@@ -8,20 +8,20 @@ use mailgate_types::ids::AppId;
 /// Who holds bytes of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// An app, of what it is handing over and what is on its way.
+    /// An app: messages being received and sent.
     App(AppId),
-    /// The queue, of the stored messages that are tried again.
+    /// The queue: stored messages being retried.
     Queue,
 }
 
 /// The bytes of messages that may be held.
 pub type Budget = budget::Budget<Holder>;
 
-/// Some of these bytes.
+/// A reserved part of the budget.
 pub type Share = budget::Share<Holder>;
 
-/// The room that the limits give. The largest message finds room in every holder's share: a request may have two
-/// bytes for each of its message's, and holds both.
+/// The budget for the configured limits. Every holder's share has room for the largest message: a request may take
+/// two bytes for each byte of its message, and holds both.
 #[must_use]
 pub fn in_flight(limits: &Limits) -> Budget {
     let largest = limits.message_bytes.saturating_mul(4);

@@ -7,23 +7,23 @@ use super::raw_message::RawMessage;
 use crate::compose::Fields;
 use mailgate_types::email_address::EmailAddress;
 
-/// Messages from this size on are composed off the threads that serve connections.
+/// Messages of this size and above are composed off the threads that serve connections.
 const LARGE: usize = 256 * 1024;
 
-/// Fields up to this size are kept until the message made of them is opened.
+/// Fields up to this size are kept until the message composed from them is opened.
 const CHEAP: usize = 16 * 1024;
 
-/// What an app has handed in, of which a message is made once its sender is known.
+/// A message as the app submitted it, completed once its sender is known.
 #[derive(Debug)]
 pub struct Draft {
     content: Source,
-    /// What was made last, and as whom.
+    /// The last message made, and its sender.
     made: Option<(String, Prepared)>,
 }
 
 #[derive(Debug)]
 enum Source {
-    /// Fields, `None` once a message was made of them; `limit` is the most bytes that it may have.
+    /// Fields, `None` once a message was composed from them; `limit` is the largest message size in bytes.
     Fields {
         fields: Option<Fields>,
         limit: usize,
@@ -32,25 +32,25 @@ enum Source {
     Raw(RawMessage),
 }
 
-/// No message can be made.
+/// Why no message can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
     /// It would be too large.
     #[error("the message may have {0} bytes at most")]
     TooLarge(usize),
-    /// The mailbox's address is none.
+    /// The mailbox's address can't stand in a header.
     #[error("the mailbox has no address that can stand in a header")]
     Address,
-    /// It was made for another sender, and can't be made anew.
+    /// It was made for another sender, and can't be made again.
     #[error("the mailbox has changed while the message was taken")]
     Changed,
-    /// The work was cut off.
+    /// The task that made it was interrupted.
     #[error("the message could not be put together")]
     CutOff,
 }
 
 impl Draft {
-    /// Of fields; the message may have `limit` bytes.
+    /// A draft of fields; the message may have `limit` bytes.
     #[must_use]
     pub fn of_fields(fields: Fields, limit: usize) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl Draft {
         }
     }
 
-    /// Of a message that was submitted.
+    /// A draft of a raw message submitted over SMTP.
     #[must_use]
     pub fn of_raw(raw: RawMessage) -> Self {
         Self {
@@ -71,7 +71,7 @@ impl Draft {
         }
     }
 
-    /// Whether it costs little to make the message a second time.
+    /// Whether the message is cheap to make a second time.
     pub(super) fn is_cheap(&self) -> bool {
         match &self.content {
             Source::Fields { fields, .. } => {
@@ -81,7 +81,7 @@ impl Draft {
         }
     }
 
-    /// The message as `address` sends it, at the moment `at`.
+    /// Makes the message that `address` sends at the moment `at`.
     pub(super) async fn prepare(
         &mut self,
         address: &str,

@@ -5,15 +5,15 @@ use serde_json::Value;
 use crate::storage::spool::Closing;
 use mailgate_types::event::Emission;
 
-/// How a message ended, and who is told.
+/// The final state of a message and the event to emit.
 #[derive(Debug, Clone)]
 pub struct Ending {
-    /// What the log says.
+    /// What to write to the log.
     pub closing: Closing,
-    /// What the app's endpoints are told.
+    /// The event for the app's endpoints.
     pub emission: Emission,
-    /// What its caller is told: the idempotency key, and the answer under it.
+    /// The idempotency key, and the answer to store under it.
     pub answer: Option<(String, Value)>,
-    /// Nothing was sent, and its caller was told nothing: the idempotency key is free again.
+    /// A key to free: nothing was sent, and its caller got no answer.
     pub freed_key: Option<String>,
 }

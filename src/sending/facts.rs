@@ -1,4 +1,4 @@
-//! What the log, the app's endpoints and the operator are told of a message.
+//! What the log, the webhook events and the operator learn about a message.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use mailgate_types::log_status::LogStatus;
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
 
-/// A message as it is told of.
+/// The facts about a message that logs and events show.
 #[derive(Debug, Clone)]
 pub(super) struct Facts {
     pub(super) id: LogId,
@@ -29,7 +29,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Of a message that waited in the spool.
+    /// The facts of a message claimed from the spool.
     pub(super) fn of(claimed: &Claimed) -> Self {
         Self {
             id: claimed.id,
@@ -43,7 +43,7 @@ impl Facts {
         }
     }
 
-    /// The provider has it, under this Message-ID where it gave one of its own.
+    /// The message was accepted by the provider, with this Message-ID where the provider assigned one.
     pub(super) fn sent(&self, message_id: Option<String>, attempt: Option<Attempt>) -> Ending {
         Ending {
             emission: self.emission(Event::EmailSent {
@@ -62,7 +62,7 @@ impl Facts {
         }
     }
 
-    /// It will not be sent.
+    /// The message failed for good.
     pub(super) fn failed(&self, error: String, attempt: Option<Attempt>) -> Ending {
         Ending {
             emission: self.emission(Event::EmailFailedPerm {
@@ -82,7 +82,7 @@ impl Facts {
         }
     }
 
-    /// An attempt failed, and another one follows.
+    /// The event of a failed attempt that will be retried.
     pub(super) fn deferred(&self, deferral: &Deferral) -> Event {
         Event::EmailFailedTemp {
             email: self.email(),
@@ -92,7 +92,7 @@ impl Facts {
         }
     }
 
-    /// What happened to it.
+    /// An event about this message.
     pub(super) fn emission(&self, event: Event) -> Emission {
         Emission {
             app: self.app,
@@ -112,7 +112,7 @@ impl Facts {
     }
 }
 
-/// The one line that the log has of an attempt.
+/// Writes the one log line of an attempt.
 pub(super) fn report(settled: &Settled, facts: &Facts, took: Duration) {
     let (outcome, error) = match settled {
         Settled::Sent { .. } => (LogStatus::Sent, None),

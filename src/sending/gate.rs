@@ -13,7 +13,7 @@ pub enum Blocked {
     Ended,
 }
 
-/// Lets a subscription through that may send.
+/// Admits an app whose subscription allows sending.
 ///
 /// # Errors
 ///

@@ -1,10 +1,10 @@
-//! What a process knows alone that another one has ended: that a provider has taken a message, or that a
-//! message has never left and never will from here. Both are facts whoever has the message in hand by now, so
-//! both are written all the same: the first corrects what was said of the message, the second gives it into
-//! the queue, from which the living send it.
+//! What only a process knows that another process has ended: that a provider has accepted a message, or that a
+//! message was never sent and never will be from here. Both are facts no matter which process owns the message now,
+//! so both are written: the first corrects what was recorded of the message, the second returns it to the queue, from
+//! which a living process sends it.
 //!
-//! The transaction begins a process of its own for that, which nobody else ever sees, so that the statements
-//! are the usual ones.
+//! For this, the transaction inserts a gateway row of its own, which no other process ever sees, so that the usual
+//! statements apply.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -23,7 +23,7 @@ use mailgate_types::ids::GatewayId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
 
-/// A message that has never left.
+/// A message that was never sent.
 pub(super) struct LeftOver<'a> {
     pub(super) facts: &'a Facts,
     pub(super) opening: &'a Opening,
@@ -31,19 +31,19 @@ pub(super) struct LeftOver<'a> {
     pub(super) message: &'a Message,
 }
 
-/// A message can't be handed over.
+/// Why a message can't be handed over.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HandOverError {
     /// Its key stands for another message by now.
     #[error("its sender has asked again under its key")]
     KeyOfAnother,
-    /// Nobody knows of it any more: its app is gone.
+    /// No trace of the message is left: its app is gone.
     #[error("it is gone")]
     Gone,
     /// It can't be stored.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The database did not answer the commit, and nobody knows what came of it.
+    /// The database did not answer the commit, so its outcome is unknown.
     #[error("whether it is stored can't be known: {0}")]
     Unknown(#[source] sqlx::Error),
 }
@@ -55,7 +55,7 @@ impl From<sqlx::Error> for HandOverError {
 }
 
 impl Sending {
-    /// Says that a message was sent, whatever was said of it before.
+    /// Records that a message was sent, overriding what was recorded of it before.
     pub(super) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
         let (closing, now) = (&ending.closing, self.clock.now());
         let mut transaction = self.pool.begin().await?;
@@ -80,8 +80,8 @@ impl Sending {
         transaction.commit().await
     }
 
-    /// Gives a message into the queue that has never left, whatever was said of it before. A database that
-    /// stumbles is asked again, and tells then whether a commit whose answer was lost has succeeded.
+    /// Returns a message that was never sent to the queue, overriding what was recorded of it before. Database errors
+    /// are retried; a retry also finds out whether a commit whose answer was lost has succeeded.
     pub(super) async fn hand_over(
         &self,
         left: &LeftOver<'_>,
@@ -98,7 +98,7 @@ impl Sending {
                     error
                 }
                 Err(HandOverError::Store(StoreError::Database(error))) => error,
-                // What this says was found out after the commit, which can't have succeeded then.
+                // This was found out after the commit with the lost answer, which therefore can't have succeeded.
                 Err(error) => return Err(error),
             };
             if attempt >= WRITE_ATTEMPTS {
@@ -124,16 +124,16 @@ impl Sending {
         let mut transaction = self.pool.begin().await?;
         let gateway = begin(&mut transaction, now).await?;
         if spool::has_chunks(&mut transaction, deferral.id).await? {
-            // It was stored before this process was ended, and never heard of it.
+            // This process stored it before it was ended, but never got the answer.
             return Ok(());
         }
         if !spool::hand_to(&mut transaction, gateway, deferral.id).await? {
             if !email_logs::reopen(&mut transaction, deferral.id).await? {
-                // Stored before, and ended since.
+                // Stored before, and has ended since.
                 let logged = email_logs::ending(&mut transaction, deferral.id).await?;
                 return logged.map(drop).ok_or(HandOverError::Gone);
             }
-            // Whatever has changed since: it was taken.
+            // Without a version to check: the message was accepted, whatever has changed since.
             let opening = Opening {
                 version: None,
                 ..left.opening.clone()
@@ -141,9 +141,9 @@ impl Sending {
             let opened = journal::open(&mut transaction, gateway, &[&opening]).await?;
             opened.map_err(|_| StoreError::Ended)?;
         }
-        // Behind the above, so that whoever ends the message meanwhile has freed its key before.
+        // After the statements above, so that a process that ends the message meanwhile has freed its key before.
         if let Some(key) = &left.key {
-            // Free again, where whoever took the message over has found that it was not sent.
+            // The key is free again where the process that took the message over found that it was not sent.
             idempotency_keys::claim(&mut transaction, &[key], now).await?;
             let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
             if known.is_none_or(|known| known.log != key.log) {

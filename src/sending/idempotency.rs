@@ -1,5 +1,5 @@
-//! Idempotency-Key: a caller that lost an answer asks again under the same key, and gets the answer
-//! that there was, not a second message.
+//! Idempotency-Key: a caller that lost an answer repeats the request under the same key, and gets the original answer
+//! instead of a second message.
 
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -22,20 +22,20 @@ pub const KEY_LENGTH: usize = 255;
 /// How long a key is kept.
 const KEPT: TimeDelta = TimeDelta::hours(24);
 
-/// Keys that are forgotten together.
+/// Keys deleted per statement.
 const FORGOTTEN: i64 = 1_000;
 
-/// What a caller calls a request, and what it asks for.
+/// A caller's name for a request, and a digest of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     /// As the caller wrote it.
     pub key: String,
-    /// SHA-256 of the request: the same key with another one is a mistake.
+    /// SHA-256 of the request: using the key for a different request is an error.
     pub request_digest: Vec<u8>,
 }
 
 impl IdempotencyKey {
-    /// A key with the parts of what is asked for under it.
+    /// A key, with a digest over the parts of the request.
     #[must_use]
     pub fn over<'a>(key: String, parts: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut digest = Sha256::new();
@@ -49,7 +49,7 @@ impl IdempotencyKey {
     }
 }
 
-/// Reads a key: 1 to 255 visible ASCII characters or spaces between them.
+/// Parses a key: 1 to 255 visible ASCII characters or spaces between them.
 #[must_use]
 pub fn read_key(text: &str) -> Option<String> {
     let text = text.trim();
@@ -59,14 +59,14 @@ pub fn read_key(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-/// What lies under a key.
+/// The form in which an outcome is stored under a key.
 pub(super) fn stored(outcome: &Outcome) -> Value {
-    // Texts and numbers only: nothing in there can fail to be written.
+    // Only texts and numbers: serialization can't fail.
     serde_json::to_value(outcome).unwrap_or_default()
 }
 
 impl Sending {
-    /// What the message of a key has come to; `None` where the key is free.
+    /// The outcome of the key's message; `None` if the key is free.
     pub(super) async fn answer_to(
         &self,
         app: AppId,
@@ -95,7 +95,8 @@ impl Sending {
                     tracing::error!(log_id = %log, "a stored answer can't be read");
                     SendError::Unknown
                 });
-                // Whoever stored the message may not have heard so, and be about to take it back.
+                // The process that stored the message may not have got the commit's answer, and be about to withdraw
+                // it.
                 let may_go = matches!(outcome, Ok(Outcome::Queued { .. })) && !is_bound;
                 if may_go && !self.bind(&mut connection, app, key, log).await? {
                     return Ok(None);
@@ -103,7 +104,7 @@ impl Sending {
                 outcome
             }
             Known { in_spool: true, .. } => Err(SendError::InFlight),
-            // Its process died before it had answered; the log says what became of it.
+            // Its process died before it answered; the log has the outcome.
             Known { log, .. } => email_logs::ending(&mut connection, log)
                 .await
                 .map_err(unreadable)?
@@ -118,8 +119,8 @@ impl Sending {
         })
     }
 
-    /// Binds an answer that is about to be told; `false` where its message was taken back. Where that can't be
-    /// known, nothing is told but that it is being worked on, since the message may go out.
+    /// Binds an answer that is about to be given; `false` if its message was withdrawn. If that can't be known, the
+    /// answer is only that the message is in progress, since it may still be sent.
     async fn bind(
         &self,
         connection: &mut PgConnection,
@@ -148,7 +149,7 @@ impl Sending {
             .ok_or(SendError::InFlight)
     }
 
-    /// Forgets keys that are older than a day.
+    /// Deletes keys that are older than a day.
     pub async fn forget_keys(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - KEPT;
         let mut connection = self.pool.acquire().await?;

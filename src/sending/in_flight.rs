@@ -1,17 +1,17 @@
-//! The messages that this process works on at this moment.
+//! The messages that this process is working on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mailgate_types::ids::LogId;
 
-/// The messages by id, and how often each is held.
+/// Message ids, and how often each is held.
 #[derive(Debug, Clone, Default)]
 pub(super) struct InFlight {
     by_id: Arc<Mutex<HashMap<LogId, u32>>>,
 }
 
-/// A message that is worked on, until it is dropped.
+/// Marks a message as being worked on until it is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
     held: InFlight,
@@ -23,7 +23,7 @@ impl InFlight {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is worked on at this moment.
+    /// The ids of the messages being worked on.
     pub(super) fn ids(&self) -> Vec<LogId> {
         self.by_id().keys().copied().collect()
     }

@@ -1,7 +1,7 @@
-//! The journal: one task that takes all waiting openings and endings and commits them together, with
-//! the log rows, counters, idempotency keys and webhooks that belong to them. While one commit runs the
-//! next batch gathers, so a lone message waits for one commit and a thousand share it. An entry that the
-//! database refuses for good is written without what strangers wrote in it.
+//! The journal: one task that takes all waiting openings and endings and commits them together, with the log rows,
+//! counters, idempotency keys and webhooks that belong to them. While one commit runs the next batch gathers, so a
+//! lone message waits for one commit and a thousand share it. An entry that the database permanently rejects is
+//! written without its untrusted text.
 
 mod listened;
 
@@ -29,25 +29,25 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, GatewayId, LogId};
 use mailgate_types::lease::Lease;
 
-/// Entries that wait at most; past it, callers wait for a place.
+/// Entries that may wait; beyond that, callers wait for a place.
 const WAITING: usize = 4_096;
 
-/// Entries of one commit at most.
+/// Largest number of entries per commit.
 const BATCH: usize = 512;
 
-/// How long a commit may take.
+/// Timeout of a commit.
 const COMMIT: Duration = Duration::from_secs(15);
 
-/// An entry was not written.
+/// Why an entry was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotWritten {
-    /// Or nobody knows: the database did not say.
+    /// The database failed. If it did not answer the commit, the entry may have been written.
     #[error("the journal can't write to the database")]
     Trouble {
-        /// The database isn't there.
+        /// The database is unavailable.
         is_outage: bool,
     },
-    /// Another process has ended this one, and took up what it had in hand.
+    /// Another process has ended this one and taken over its messages.
     #[error("this process was ended by another one")]
     Ended,
 }
@@ -63,10 +63,10 @@ impl Outage for NotWritten {
     }
 }
 
-/// What came of an opening.
+/// The outcome of an opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
-    /// The message is in the gateway's hands.
+    /// The message is owned by this gateway.
     Here,
     /// Its idempotency key stands for another message; nothing was written.
     Twin,
@@ -81,7 +81,7 @@ enum Entry {
 
 struct Waiting {
     entry: Entry,
-    /// It was refused with what strangers wrote, and has lost that.
+    /// The database rejected its untrusted text, which has been removed.
     is_minimal: bool,
     answer: oneshot::Sender<Result<Opened, NotWritten>>,
 }
@@ -100,7 +100,7 @@ impl Waiting {
     }
 }
 
-/// Writes entries; ends its task when the last copy of it is dropped.
+/// A handle to the journal; the task ends when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub struct Journal {
     entries: mpsc::Sender<Waiting>,
@@ -116,7 +116,7 @@ pub struct JournalTask {
     listened: Listened,
 }
 
-/// A journal of the process that has a lease, and the task that has to run for it.
+/// Creates the journal of the process that holds this lease, and the task that must run for it.
 #[must_use]
 pub fn journal(pool: PgPool, clock: SharedClock, lease: Lease) -> (Journal, JournalTask) {
     let (sender, receiver) = mpsc::channel(WAITING);
@@ -133,8 +133,8 @@ pub fn journal(pool: PgPool, clock: SharedClock, lease: Lease) -> (Journal, Jour
 }
 
 impl Journal {
-    /// Says that a message is in the gateway's hands, unless its idempotency key stands for another
-    /// one. Returns once that is committed.
+    /// Records that the gateway has accepted a message, unless its idempotency key stands for another one. Returns
+    /// once that is committed.
     ///
     /// # Errors
     ///
@@ -147,11 +147,11 @@ impl Journal {
         self.write(Entry::Open(opening, key)).await
     }
 
-    /// Says how a message ended. Returns once that is committed.
+    /// Records how a message ended. Returns once that is committed.
     ///
     /// # Errors
     ///
-    /// [`NotWritten`]; the message's spool row stands as it did.
+    /// [`NotWritten`]; the message's spool row is unchanged.
     pub async fn close(&self, ending: Arc<Ending>) -> Result<(), NotWritten> {
         self.write(Entry::Close(ending)).await.map(drop)
     }
@@ -176,7 +176,7 @@ struct Batch<'a> {
     openings: Vec<&'a Opening>,
     keys: Vec<&'a NewKey>,
     endings: Vec<&'a Ending>,
-    /// Messages that lose what strangers wrote before they end.
+    /// Messages whose untrusted text is removed before they end.
     stripped: Vec<LogId>,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Batch<'a> {
         batch
     }
 
-    /// What callers are told under their keys of the endings that aren't left.
+    /// The answers to store under idempotency keys, except those of endings that were left.
     fn answers(&self, left: &HashSet<LogId>) -> Vec<(AppId, &'a str, &'a Value)> {
         (self.endings.iter())
             .filter(|ending| !left.contains(&ending.closing.id))
@@ -214,7 +214,7 @@ impl<'a> Batch<'a> {
             .collect()
     }
 
-    /// Keys that are free again: those of endings that say so, and of openings that weren't written.
+    /// Keys to free: those of endings that say so, and of openings that weren't written.
     fn freed(&self, stale: &HashSet<LogId>) -> Vec<(AppId, &'a str, LogId)> {
         let of_endings = (self.endings.iter()).filter_map(|ending| {
             let key = ending.freed_key.as_deref()?;
@@ -226,7 +226,7 @@ impl<'a> Batch<'a> {
         of_endings.chain(of_openings).collect()
     }
 
-    /// Whether all of it is one statement.
+    /// Whether the batch takes a single statement.
     fn is_plain(&self) -> bool {
         self.keys.is_empty()
             && self.stripped.is_empty()
@@ -239,7 +239,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What came of a batch that was committed.
+/// The outcome of a committed batch.
 struct Written {
     /// Openings whose keys stand for other messages.
     twins: HashSet<LogId>,
@@ -250,12 +250,12 @@ struct Written {
 }
 
 impl Written {
-    /// Tells all whose entries were written; answers the others.
+    /// Answers the callers whose entries were written; returns the others.
     fn tell(&self, waiting: Vec<Waiting>) -> Vec<Waiting> {
         let mut left = Vec::new();
         for one in waiting {
             match self.outcome(&one.entry) {
-                // Whoever went away before its answer loses nothing: the entry is written.
+                // A caller that has gone loses nothing: the entry is written.
                 Some(outcome) => {
                     let _ = one.answer.send(Ok(outcome));
                 }
@@ -265,7 +265,7 @@ impl Written {
         left
     }
 
-    /// `None`: not written yet.
+    /// The outcome of an entry; `None` if it was not written yet.
     fn outcome(&self, entry: &Entry) -> Option<Opened> {
         match entry {
             Entry::Open(opening, _) if self.twins.contains(&opening.id) => Some(Opened::Twin),
@@ -287,7 +287,7 @@ impl JournalTask {
         }
     }
 
-    /// Adds to what is left whatever has come by now, and waits where there is nothing. `false` at the end.
+    /// Fills up the batch with what has arrived meanwhile, waiting only if it is empty. `false` at the end.
     async fn gather(&mut self, waiting: &mut Vec<Waiting>) -> bool {
         if waiting.is_empty() {
             return self.entries.recv_many(waiting, BATCH).await > 0;
@@ -300,8 +300,8 @@ impl JournalTask {
         true
     }
 
-    /// Commits a batch; where the database refuses it, in parts, so that an entry that can't be written takes
-    /// no other with it. Answers what is left for the next batch.
+    /// Commits a batch. If the database rejects it, it is committed in parts, so that an entry that can't be written
+    /// doesn't fail the others. Returns the entries left for the next batch.
     async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Vec<Waiting> {
         let count = waiting.len();
         let error = match self.try_commit(&waiting).await {
@@ -319,7 +319,7 @@ impl JournalTask {
             return not_written(waiting, &error);
         }
         tracing::warn!(%error, count, "a journal batch was rejected; it is retried in parts");
-        // One entry's own words are found by halves: the others wait for a few statements only.
+        // Bisect for the entry that was rejected: the others wait for a few statements only.
         let part = if is_refused { count.div_ceil(2) } else { 1 };
         let mut left = Vec::new();
         while !waiting.is_empty() {
@@ -342,7 +342,7 @@ impl JournalTask {
         }
     }
 
-    /// Tells all that their messages are in other hands.
+    /// Answers all callers that another process has taken over their messages.
     fn has_ended(&self, waiting: Vec<Waiting>) -> Vec<Waiting> {
         self.lease.end();
         for one in waiting {
@@ -351,7 +351,7 @@ impl JournalTask {
         Vec::new()
     }
 
-    /// Bounded, since a database host that has vanished never answers, and all sending waits here.
+    /// Writes a batch, with a timeout: a vanished database host never answers, and all sending waits here.
     async fn try_commit(&mut self, waiting: &[Waiting]) -> Fenced<Written> {
         let started = Instant::now();
         let batch = Batch::of(waiting);
@@ -372,7 +372,7 @@ impl JournalTask {
     }
 }
 
-/// Tells all that nothing was written.
+/// Fails all of these entries.
 fn not_written(waiting: Vec<Waiting>, error: &sqlx::Error) -> Vec<Waiting> {
     trouble!(
         error,
@@ -394,7 +394,7 @@ async fn write(
     only_sent: bool,
     now: DateTime<Utc>,
 ) -> Fenced<Written> {
-    // One statement needs no transaction of its own.
+    // A single statement needs no explicit transaction.
     if batch.is_plain() {
         let written = write_messages(connection, gateway, &batch.openings, batch, only_sent, now);
         return written.await;
@@ -415,7 +415,7 @@ async fn write(
     let written = write_messages(&mut transaction, gateway, &openings, batch, only_sent, now);
     let mut written = match written.await? {
         Ok(written) => written,
-        // What the transaction has done so far goes with it.
+        // Dropping the transaction rolls back what it has done so far.
         Err(ended) => return Ok(Err(ended)),
     };
     idempotency_keys::answer(&mut transaction, &batch.answers(&written.left)).await?;
@@ -425,7 +425,7 @@ async fn write(
     Ok(Ok(written))
 }
 
-/// Writes the messages of a batch, with these of its openings.
+/// Writes the messages of a batch, with the given subset of its openings.
 async fn write_messages(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -1,5 +1,4 @@
-//! Keeps the lease of this process, over a connection of its own, and ends the leases of others that have
-//! lapsed.
+//! Renews the lease of this process over a connection of its own, and ends the lapsed leases of others.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -15,19 +14,19 @@ use mailgate_types::boot_time::BootTime;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::{LEASE, Lease};
 
-/// How long the database may take to confirm: past it the question is asked anew, over another connection.
+/// Timeout of a renewal; after it the renewal is retried over another connection.
 const CONFIRMED: Duration = Duration::from_secs(3);
 
-/// How long a lease must have been confirmed without a break before those of others are ended: after a
-/// database that was away for all, each has the time to say that it lives.
+/// How long a lease must have been renewed without a break before it may end others: after a database outage, each
+/// process gets the time to renew its own.
 const STEADY: Duration = Duration::from_secs(6);
 
-/// How long a lease must have been seen unmoved by this process before it is taken for lapsed, whatever the
-/// database's clock says, which somebody may set: far longer than its process sends without a confirmation, and as
-/// much shorter than the lease as two looks are apart.
+/// How long this process must have seen a lease unchanged before it counts as lapsed, whatever the database's clock
+/// says, which can be changed: far longer than its process sends without a renewal, and shorter than the lease by the
+/// interval between two checks.
 const UNMOVED: Duration = Duration::from_secs(LEASE.as_secs() - 2);
 
-/// Begins to serve: a row of this process's own.
+/// Starts serving: inserts a row for this process.
 pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
     let asked = BootTime::now();
     let mut connection = pool.acquire().await?;
@@ -35,17 +34,17 @@ pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
     Ok(Lease::new(id, asked))
 }
 
-/// Keeps a lease.
+/// Renews a lease.
 #[derive(Debug)]
 pub struct LeaseKeeper {
     connection: DedicatedConnection,
     lease: Lease,
     nobody_sends: CancellationToken,
-    /// Since when each confirmation has come.
+    /// Since when all renewals have succeeded.
     steady_since: Option<Instant>,
-    /// The leases of others, and when each was first seen as it is.
+    /// The leases of others, and when each was first seen in its current state.
     others: HashMap<GatewayId, (DateTime<Utc>, BootTime)>,
-    /// When it looked last.
+    /// When the last check began.
     looked_at: Option<BootTime>,
 }
 
@@ -67,19 +66,19 @@ impl LeaseKeeper {
         &self.lease
     }
 
-    /// Cancelled when the last [`Sending`](super::Sending) is gone: nothing is in hand from then on.
+    /// Cancelled when the last [`Sending`](super::Sending) is dropped: no message is in hand from then on.
     #[must_use]
     pub fn nobody_sends(&self) -> &CancellationToken {
         &self.nobody_sends
     }
 
-    /// Has the lease confirmed, or learns that it has ended; then ends those of others that have lapsed.
+    /// Renews the lease, or finds out that it has ended; then ends the leases of others that have lapsed.
     pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let (asked, steady_since) = (BootTime::now(), Instant::now());
         let before = self.looked_at.replace(asked);
         if before.is_some_and(|before| before.elapsed() >= UNMOVED) {
-            // This process slept, perhaps the whole machine did: the others have the time to say that they live.
+            // This process, perhaps the whole machine, was suspended: give the others the time to renew.
             self.steady_since = None;
             self.others.clear();
         }
@@ -118,7 +117,7 @@ impl LeaseKeeper {
         Ok(())
     }
 
-    /// Those of the others' leases that have not moved for the length of one.
+    /// The leases of others that have not changed for [`UNMOVED`].
     fn unmoved(
         &mut self,
         others: Vec<(GatewayId, DateTime<Utc>)>,
@@ -137,7 +136,7 @@ impl LeaseKeeper {
         unmoved
     }
 
-    /// Says that nothing is in hand any more: what is left all the same is taken up by others at once.
+    /// Ends the lease. Other processes may take over immediately whatever is still in hand.
     pub async fn end(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let ending = self

@@ -1,4 +1,4 @@
-//! What is asked before the last of a message leaves: whether this process may still send it.
+//! The check before the last of a message is transmitted: whether this process may still send it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,11 +13,11 @@ use crate::storage::spool;
 use mailgate_types::ids::LogId;
 use mailgate_types::lease::Lease;
 
-/// Why a message stays.
+/// The error text of a message that was withheld.
 pub(super) const NOT_CONFIRMED: &str =
     "the gateway could not rule out that another process has the message, and did not send it";
 
-/// Of a message that only this process has.
+/// For a message that only this process has.
 impl Leave for Lease {
     fn ask(&self) -> BoxFuture<'_, Result<(), String>> {
         let answer = if self.is_fresh() {
@@ -32,19 +32,19 @@ impl Leave for Lease {
     }
 }
 
-/// Of a stored message, which any process may send whose row says that it has not left yet.
+/// For a stored message: any process may send it whose row says that it has not been transmitted yet.
 #[derive(Debug)]
 pub(super) struct StoredLeaves {
     pub(super) pool: PgPool,
     pub(super) lease: Lease,
     pub(super) id: LogId,
     pub(super) due_at: Option<DateTime<Utc>>,
-    /// It was not let go, for reasons of ours.
+    /// Whether the message was withheld for a reason of the gateway's own.
     pub(super) withheld: AtomicBool,
 }
 
 impl StoredLeaves {
-    /// Whether it was not let go: that is no attempt, and uses up none of its retries.
+    /// Whether the message was withheld: that is no attempt, and uses up none of its retries.
     pub(super) fn was_withheld(&self) -> bool {
         self.withheld.load(Ordering::Relaxed)
     }

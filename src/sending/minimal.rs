@@ -1,15 +1,15 @@
-//! What is left of a message's words where the database refuses to store them: its ids, its outcome, and
-//! nothing that a stranger wrote. So a message is logged, counted and told of whatever stands in it.
+//! What remains of a message that the database refuses to store: its ids and its outcome, without untrusted text. So
+//! every message is logged, counted and reported, whatever it contains.
 
 use super::ending::Ending;
 use super::facts::Facts;
 use crate::storage::spool::{Closing, Deferral, Opening};
 use mailgate_types::event::{EmailEvent, Emission, Event};
 
-/// Stands for what a provider said.
+/// Replaces the provider's reply.
 const UNSTORABLE: &str = "The provider's words could not be stored";
 
-/// A message as it comes in, with what it takes to send it.
+/// An opening, reduced to what sending the message takes.
 pub(super) fn opening(opening: &Opening) -> Opening {
     Opening {
         to_address: String::new(),
@@ -21,7 +21,7 @@ pub(super) fn opening(opening: &Opening) -> Opening {
     }
 }
 
-/// How it ended. Its idempotency key is answered by its log row.
+/// An ending without untrusted text. Its idempotency key is answered from its log row.
 pub(super) fn ending(ending: &Ending) -> Ending {
     Ending {
         closing: Closing {
@@ -38,7 +38,7 @@ pub(super) fn ending(ending: &Ending) -> Ending {
     }
 }
 
-/// A message that waits.
+/// The facts of a waiting message, without untrusted text.
 pub(super) fn facts(facts: &Facts) -> Facts {
     Facts {
         to_address: String::new(),
@@ -48,7 +48,7 @@ pub(super) fn facts(facts: &Facts) -> Facts {
     }
 }
 
-/// Why it waits.
+/// A deferral without the provider's reply.
 pub(super) fn deferral(deferral: &Deferral) -> Deferral {
     Deferral {
         error_message: UNSTORABLE.to_owned(),

@@ -1,4 +1,4 @@
-//! What becomes of a message, as its caller is told.
+//! The outcome of a message, as its caller sees it.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -7,34 +7,34 @@ use crate::providers::mail::verdict::Failure;
 use mailgate_types::ids::LogId;
 use mailgate_types::plugin::Plugin;
 
-/// What became of a message that the gateway took. It lies under its idempotency key in this form, which later
-/// releases must be able to read.
+/// The outcome of a message that the gateway accepted. It is stored under its idempotency key in this form, which
+/// later releases must be able to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
-    /// The provider has it.
+    /// The provider has accepted it.
     Sent {
-        /// Of the message.
+        /// The message's receipt.
         receipt: Receipt,
     },
-    /// Stored; the gateway tries again, so the caller must not.
+    /// Stored; the gateway retries, so the caller must not.
     Queued {
-        /// Of the message.
+        /// The message's receipt.
         receipt: Receipt,
-        /// Why not now.
+        /// Why it could not be sent now.
         failure: Failure,
         /// Attempts that have failed so far.
         retry_count: i32,
-        /// The next attempt.
+        /// When the next attempt is due.
         next_retry_at: DateTime<Utc>,
     },
     /// It will not be sent.
     Rejected {
-        /// Of the message.
+        /// The message's receipt.
         receipt: Receipt,
-        /// Why not.
+        /// Why it failed.
         failure: Failure,
-        /// It was out when the connection broke, and may have arrived.
+        /// The message had been transmitted when the connection broke, and may have arrived.
         may_have_arrived: bool,
     },
 }
@@ -42,7 +42,7 @@ pub enum Outcome {
 /// What identifies a message from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// In the log.
+    /// Its id in the log.
     pub id: LogId,
     /// The mailbox's address.
     pub from: String,
@@ -52,11 +52,11 @@ pub struct Receipt {
     pub message_id: Option<String>,
 }
 
-/// What a caller is told.
+/// The answer to a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// What became of the message.
+    /// The outcome of the message.
     pub outcome: Outcome,
-    /// It was told before, under the same idempotency key.
+    /// The answer was given before, under the same idempotency key.
     pub replayed: bool,
 }

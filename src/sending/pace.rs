@@ -1,5 +1,5 @@
-//! How fast a mailbox may send. A short wait is waited out within the request; a longer one is the
-//! queue's affair, and the mailbox's alone.
+//! Rate limiting per mailbox. A short wait is spent within the request; a longer one is left to the queue, and
+//! affects this mailbox alone.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use crate::storage::outage::trouble;
 /// The longest wait within a request.
 const SHORT: TimeDelta = TimeDelta::seconds(5);
 
-/// How long the database may take to say whose turn it is: its host may have vanished.
+/// Timeout of the database query for a turn: the database's host may have vanished.
 const ASKED: Duration = Duration::from_secs(10);
 
-/// Messages that have to ask again come back over so many seconds, and not all in one moment.
+/// Messages that have to ask again are spread over this many seconds.
 const SPREAD_SECONDS: f64 = 30.0;
 
-/// Part of a minute's messages that a mailbox may send at once.
+/// The part of a minute's messages, in seconds, that a mailbox may send in a burst.
 const BURST_SECONDS: f64 = 20.0;
 
-/// A provider that names so long a wait means the mailbox, not the message.
+/// A provider that asks for a wait of this length or more means the mailbox, not the message.
 const PARKED: Duration = Duration::from_mins(10);
 
-/// Whether a message may go now.
+/// Whether a message may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// It may; a short wait has passed.
+    /// Yes; a short wait is over.
     Go,
-    /// Not before then.
+    /// Not before this time.
     Later {
         at: DateTime<Utc>,
         why: &'static str,
@@ -39,7 +39,7 @@ pub(super) enum Pace {
 }
 
 impl Sending {
-    /// Takes a turn of the mailbox, and waits for it where that takes seconds only.
+    /// Takes a turn of the mailbox, waiting for it if that takes only seconds.
     pub(super) async fn pace(&self, mailbox: &Mailbox) -> Pace {
         let now = self.clock.now();
         if let Some(until) = mailbox.parked_until.filter(|until| *until > now) {
@@ -59,7 +59,7 @@ impl Sending {
         let slot = match taken.unwrap_or(Err(sqlx::Error::PoolTimedOut)) {
             Ok(slot) => slot,
             Err(error) => {
-                // The provider has limits of its own, and says so.
+                // Send without pacing: the provider enforces limits of its own.
                 trouble!(warn, error, credential_id = %mailbox.id, "a mailbox's sending rate can't be read");
                 return Pace::Go;
             }
@@ -101,7 +101,7 @@ impl Sending {
         })
     }
 
-    /// Parks a mailbox whose provider names a long wait: nothing more is tried from it meanwhile.
+    /// Parks a mailbox whose provider asks for a long wait: nothing is sent from it meanwhile.
     pub(super) async fn park(&self, mailbox: &Mailbox, wait: Duration) {
         if wait < PARKED {
             return;

@@ -1,4 +1,4 @@
-//! Writes what became of a message, whatever the database makes of it.
+//! Writes the outcome of a message, riding out database failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,19 +26,19 @@ use mailgate_types::ids::{AppId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
 
-/// Attempts to write what became of a message while its caller waits.
+/// Attempts to write an outcome while the caller waits.
 pub(super) const WRITE_ATTEMPTS: u32 = 5;
 
-/// A message is not stored.
+/// Why a message is not stored.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     /// Its app's quota is used up.
     #[error("as much of the app's mail as may wait does so already")]
     QuotaFull,
-    /// This process was ended by another one, which has taken the message over.
+    /// Another process has ended this one and taken the message over.
     #[error("this process was ended by another one")]
     Ended,
-    /// What the database said.
+    /// The database's error.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
@@ -49,19 +49,18 @@ impl Outage for StoreError {
     }
 }
 
-/// What came of writing the end of a message.
+/// The outcome of writing the end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
     /// It is written, or will be.
     Here,
-    /// It is not: this process was ended, and another one brings the message to its end.
+    /// It is not written: another process has ended this one, and finishes the message.
     Ended,
 }
 
 impl Sending {
-    /// Writes the end of a message. What the provider answered stands whatever the database says, so
-    /// the caller isn't told of a failure here, and would only send again; the entry is tried until it
-    /// is written or the process ends.
+    /// Writes the end of a message. The provider's answer stands whatever the database says, so a failure isn't
+    /// reported to the caller, who would only send again; the write is retried until it succeeds or the process ends.
     pub(super) async fn close(&self, ending: Ending) -> Closed {
         let ending = Arc::new(ending);
         let error = match self.try_close(&ending, WRITE_ATTEMPTS).await {
@@ -95,7 +94,7 @@ impl Sending {
         Closed::Here
     }
 
-    /// What a provider has taken is a fact, which is written even when this process was ended.
+    /// That a provider accepted a message is a fact, written even if this process was ended.
     async fn try_close(&self, ending: &Arc<Ending>, attempts: u32) -> Result<Closed, NotWritten> {
         let mut attempt = 1;
         loop {
@@ -122,11 +121,10 @@ impl Sending {
         }
     }
 
-    /// Keeps a message for its next attempt, with its raw bytes the first time, and tells its endpoints
-    /// where an attempt failed: in one transaction. A database that stumbles is asked again; where a
-    /// commit whose answer was lost has succeeded, nothing is written a second time, since the message may
-    /// be in other hands by then. A first attempt's message has to find room in its app's quota, unless it
-    /// may be at the provider already.
+    /// Stores a message for its next attempt, with its raw bytes the first time, and emits an event if an attempt
+    /// failed: in one transaction. Database errors are retried. If a commit whose answer was lost has succeeded,
+    /// nothing is written a second time, since another process may own the message by then. A message after its first
+    /// attempt must fit its app's quota, unless the provider may already have it.
     pub(super) async fn defer_first(
         &self,
         facts: &Facts,
@@ -150,8 +148,8 @@ impl Sending {
         }
     }
 
-    /// As [`Sending::defer_first`], for a message that nobody waits for: it is tried until it is written or the
-    /// process ends, since a failure that is forgotten would count as an outcome that nobody knows.
+    /// As [`Sending::defer_first`], for a message without a waiting caller. The write is retried until it succeeds or
+    /// the process ends, since losing it would make the outcome unknown.
     pub(super) async fn defer_again(&self, facts: &Facts, deferral: &Deferral) {
         for attempt in 1..u32::MAX {
             match self.try_store(facts, deferral, None, None).await {
@@ -165,7 +163,7 @@ impl Sending {
                     return;
                 }
                 Err(error) if self.stop.is_cancelled() => {
-                    // Whoever ends this process's row finds it.
+                    // The process that ends this one's row recovers it.
                     trouble!(error, error, log_id = %deferral.id, "a stored message was not requeued");
                     return;
                 }
@@ -173,7 +171,7 @@ impl Sending {
                     trouble!(warn, error, log_id = %deferral.id, "a stored message can't be requeued yet");
                 }
             }
-            // The end is asked for: once more, at once.
+            // On shutdown, try once more immediately.
             tokio::select! {
                 () = tokio::time::sleep(pause_before(attempt)) => {}
                 () = self.stop.cancelled() => {}
@@ -181,7 +179,8 @@ impl Sending {
         }
     }
 
-    /// As a message that the database refuses for good it is stored without what strangers wrote in it.
+    /// Stores a message in a transaction of its own; one that the database permanently rejects is stored without its
+    /// untrusted text.
     async fn try_store(
         &self,
         facts: &Facts,
@@ -212,7 +211,7 @@ impl Sending {
         }
     }
 
-    /// All of it within the caller's transaction, for a process in whose hands the message is.
+    /// Stores a message within the caller's transaction, on behalf of the process that owns it.
     pub(super) async fn store_in(
         &self,
         transaction: &mut PgConnection,
@@ -227,12 +226,12 @@ impl Sending {
                 self.lease.end();
                 return Err(StoreError::Ended);
             }
-            // Nobody else has had it in hand, so it was this that has been written before.
+            // No other process has owned it, so this write has succeeded before.
             let logged = email_logs::ending(transaction, deferral.id).await?;
             return Ok(logged.map(drop).ok_or(sqlx::Error::RowNotFound)?);
         };
         let is_limited = message.is_some() && !deferral.outcome_unknown;
-        // Before it is written, which would cost more than the question.
+        // Check before the write, which costs more than the check.
         if is_limited && !self.quota.may_hold(transaction, facts.app).await? {
             return Err(StoreError::QuotaFull);
         }
@@ -252,16 +251,16 @@ impl Sending {
         if deferred.is_first {
             email_counters::count_deferred(transaction, &deferred, 1).await?;
         }
-        // Last of all, so that the app's other messages wait for the commit alone.
+        // Take the quota's lock last, so that the app's other messages wait for the commit alone.
         if is_limited && !(self.quota.surely_holds(transaction, facts.app)).await? {
             return Err(StoreError::QuotaFull);
         }
         Ok(())
     }
 
-    /// Takes back what may have been written of a message whose sender was told to keep it: a commit
-    /// whose answer was lost may have succeeded. It is held meanwhile, so that this process doesn't try
-    /// it. It stays where its sender has asked again under its key, and was told that it is queued.
+    /// Withdraws a message that may have been stored although its sender got a temporary error: a commit whose answer
+    /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if
+    /// its sender has repeated the request under its key and was answered that it is queued.
     pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
         let sending = self.clone();
         let hold = self.held.hold(id);
@@ -282,7 +281,7 @@ impl Sending {
                     tracing::error!(log_id = %id, "a message was not withdrawn, and may be sent although its sender retries it");
                     return;
                 }
-                // The end is asked for: once more, at once.
+                // On shutdown, try once more immediately.
                 tokio::select! {
                     () = tokio::time::sleep(pause_before(attempt)) => {}
                     () = sending.stop.cancelled() => {}
@@ -292,7 +291,7 @@ impl Sending {
         self.tracker.spawn(task.in_current_span());
     }
 
-    /// `false` when another process has taken the message up, and may put it back.
+    /// `false` when another process has taken the message over and may requeue it.
     async fn try_withdraw(
         &self,
         id: LogId,
@@ -318,7 +317,7 @@ impl Sending {
     }
 }
 
-/// A tenth of a second, doubled with each attempt, half a minute at most.
+/// A tenth of a second, doubled with each attempt, up to half a minute.
 pub(super) fn pause_before(attempt: u32) -> Duration {
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     (Duration::from_millis(100) * doubled.min(300)).min(Duration::from_secs(30))

@@ -1,4 +1,4 @@
-//! The way of a message from its opening to its end, or to the queue.
+//! The path of a message from its opening to its end, or to the queue.
 
 use std::sync::Arc;
 
@@ -23,17 +23,17 @@ use crate::storage::spool::{Attempt, Deferral, Opening};
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::message::Message;
 
-/// What came of taking a message.
+/// The outcome of taking a message.
 pub(super) enum Taken {
-    /// It was opened, and this became of it.
+    /// It was opened, with this outcome.
     Here(Outcome),
-    /// Its idempotency key stands for another one.
+    /// Its idempotency key stands for another message.
     Twin,
     /// The app has changed since the mailbox was chosen.
     Stale,
 }
 
-/// A message that is being sent for the first time.
+/// A message at its first attempt.
 struct First<'a> {
     facts: Facts,
     receipt: Receipt,
@@ -43,7 +43,7 @@ struct First<'a> {
 }
 
 impl Sending {
-    /// Opens a message and submits it for the first time; nothing is sent where it can't be opened.
+    /// Opens a message and submits it for the first time; nothing is sent if it can't be opened.
     pub(super) async fn take(
         &self,
         app: AppId,
@@ -160,7 +160,7 @@ impl Sending {
                 };
                 let mut ending = first.facts.sent(message_id, Some(attempt));
                 ending.answer = first.answer(&outcome);
-                // What the provider said stands, whoever has the message in hand by now.
+                // The provider's reply stands, whichever process owns the message by now.
                 self.close(ending).await;
                 Ok(outcome)
             }
@@ -173,7 +173,7 @@ impl Sending {
                 };
                 ending.answer = first.answer(&outcome);
                 match self.close(ending).await {
-                    // Whoever has it in hand may find that it has arrived.
+                    // The process that took it over may find that it has arrived.
                     Closed::Ended if may_have_arrived => Err(SendError::Unknown),
                     _ => Ok(outcome),
                 }
@@ -247,7 +247,7 @@ impl Sending {
                     }
                 };
             }
-            // It may have arrived, so it stays in hand until it is known.
+            // It may have arrived, so it stays in hand until its outcome is known.
             Err(error) if outcome_unknown => {
                 tracing::error!(log_id = %id, %error, "a message that may have arrived could not be stored: it is looked up later");
                 return Err(SendError::Unknown);
@@ -279,7 +279,7 @@ fn new_key(app: AppId, log: LogId, key: &IdempotencyKey) -> NewKey {
 }
 
 impl First<'_> {
-    /// What is kept under the caller's key.
+    /// The answer to store under the caller's key.
     fn answer(&self, outcome: &Outcome) -> Option<(String, serde_json::Value)> {
         self.key
             .map(|key| (key.key.clone(), idempotency::stored(outcome)))

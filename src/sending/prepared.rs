@@ -1,4 +1,4 @@
-//! A message that is ready to go out, and what its log row will say.
+//! A message that is ready to send, and what its log row will say.
 
 use chrono::{DateTime, Utc};
 
@@ -8,10 +8,10 @@ use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 
-/// What the log tells of a message.
+/// What the log shows of a message.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// What the mailbox sends it as.
+    /// The sender's address.
     pub from_address: String,
     /// The To header's addresses, or the envelope's first.
     pub to_address: String,
@@ -25,20 +25,20 @@ pub struct Summary {
     pub has_attachments: bool,
 }
 
-/// A message that is ready to go out.
+/// A message that is ready to send.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     /// Its id in the log, which its Received header names too.
     pub id: LogId,
-    /// The moment that the id holds: what the log calls `sent_at`.
+    /// The timestamp in the id: `sent_at` in the log.
     pub at: DateTime<Utc>,
-    /// The bytes.
+    /// The raw message.
     pub message: Message,
     /// The envelope.
     pub recipients: Recipients,
     /// Its Message-ID header with the angle brackets.
     pub message_id: Option<String>,
-    /// What the log tells.
+    /// What the log shows.
     pub summary: Summary,
 }
 

@@ -1,5 +1,5 @@
-//! What may wait for each app: messages that are stored until their next attempt. The count is the
-//! database's, so it holds over all replicas.
+//! Limits what each app may have waiting: messages stored for their next attempt. The count is kept in the database,
+//! so it holds across all replicas.
 
 use sqlx::PgConnection;
 
@@ -8,10 +8,10 @@ use crate::config::Limits;
 use crate::storage::spool::usage::{self, Usage};
 use mailgate_types::ids::AppId;
 
-/// Changes that are added up together.
+/// Changes folded per statement.
 const FOLDED: i64 = 10_000;
 
-/// What may wait for one app.
+/// The limits for one app.
 #[derive(Debug, Clone, Copy)]
 pub struct Quota {
     messages: i64,
@@ -19,7 +19,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// That of the settings.
+    /// The quota of the configured limits.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl Quota {
         usage.messages <= self.messages && usage.bytes <= self.bytes
     }
 
-    /// How much of it is used, by messages or by bytes, whichever is more: 1 when it is full.
+    /// The fraction of the quota in use, by messages or by bytes, whichever is higher: 1 when it is full.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "for people to look at")]
     pub fn share(self, usage: Usage) -> f64 {
@@ -40,8 +40,7 @@ impl Quota {
         messages.max(usage.bytes as f64 / self.bytes as f64)
     }
 
-    /// Whether what an app has stored, the caller's own transaction included, is within its quota, at a
-    /// moment when others may be storing more.
+    /// Whether an app is within its quota, the caller's own transaction included, while others may be storing more.
     pub(super) async fn may_hold(
         self,
         connection: &mut PgConnection,
@@ -50,7 +49,7 @@ impl Quota {
         Ok(self.holds(usage::of(connection, app).await?))
     }
 
-    /// As [`Quota::may_hold`], and nobody stores more before the caller's transaction ends.
+    /// As [`Quota::may_hold`], and blocks other calls for the app until the caller's transaction ends.
     pub(super) async fn surely_holds(
         self,
         connection: &mut PgConnection,
@@ -62,7 +61,7 @@ impl Quota {
 }
 
 impl Sending {
-    /// Adds up what has changed of what waits.
+    /// Folds the changes into the usage of each app.
     pub async fn fold_usage(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         while usage::fold(&mut connection, FOLDED).await? > 0 {}

@@ -1,6 +1,6 @@
-//! Takes a message as an SMTP client submitted it: who it is from, what its log row says, and the
-//! bytes that go out. These are the client's own, but for Bcc and Idempotency-Key, which go, one Received
-//! header in front, and a Date and a Message-ID where the client gave none (RFC 6409 §8.2, §8.3).
+//! Reads a message that an SMTP client submitted: its sender, what its log row says, and the bytes to send. These are
+//! the client's own, except that Bcc and Idempotency-Key are removed, a Received header is added in front, and a Date
+//! and a Message-ID are added where the client gave none (RFC 6409 §8.2, §8.3).
 
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -29,56 +29,56 @@ use mailgate_types::one_line::one_line;
 const IDEMPOTENCY_KEY: HeaderName<'static> =
     HeaderName::Other(std::borrow::Cow::Borrowed("Idempotency-Key"));
 
-/// Bytes that a message's headers may take.
+/// Largest size of a message's headers, in bytes.
 const HEADER_BYTES: usize = 1024 * 1024;
 
-/// Addresses of one header that the log keeps, how many bytes of each, and of all.
+/// How many addresses of a header are logged, up to how many bytes each, and in total.
 const LOGGED_ADDRESSES: usize = 1_000;
 const ADDRESS_BYTES: usize = 320;
 const ADDRESSES_BYTES: usize = 64 * 1024;
 
-/// Characters of a subject that the log keeps.
+/// Characters of a subject that are logged.
 const SUBJECT_LENGTH: usize = 998;
 
-/// A submitted message whose sender is known, and is still to be held against the app's mailboxes.
+/// A submitted message whose sender is read, but not yet checked against the app's mailboxes.
 #[derive(Debug)]
 pub struct RawMessage {
     /// The one address of its one From header.
     pub from: EmailAddress,
-    /// What the client calls the submission, from a header that is taken off.
+    /// The client's name for the submission, from a header that is removed.
     pub idempotency_key: Option<IdempotencyKey>,
     prepared: Prepared,
 }
 
-/// The message can't be sent by anybody.
+/// Why a message can't be sent from any mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RawMessageError {
-    /// Not exactly one From header with exactly one address, or one that readers may take for another.
+    /// Not exactly one From header with exactly one address, or an address that readers may take for another.
     #[error("the message has not exactly one From header with exactly one address")]
     From,
-    /// A line among the headers is none.
+    /// A line among the headers is not a header field.
     #[error(
         "A line of the message's headers is neither a header field nor the continuation of one; an \
          empty line ends the headers"
     )]
     Malformed,
-    /// No key can be read from the Idempotency-Key header.
+    /// The Idempotency-Key header is not valid.
     #[error("Idempotency-Key must be given once, with 1 to 255 printable characters")]
     IdempotencyKey,
-    /// A Message-ID longer than a line may be.
+    /// The Message-ID is longer than a line may be.
     #[error(
         "the Message-ID is longer than {} octets (RFC 5322 §2.1.1)",
         message_id::LONGEST
     )]
     MessageId,
-    /// More headers than anybody reads.
+    /// The headers are too large.
     #[error("the message's headers take more than 1 MiB")]
     TooManyHeaders,
 }
 
 impl RawMessage {
-    /// Reads a message's headers. The message comes in `pieces`, `recipients` is the envelope; `gateway` the name in the Received
-    /// header, which tells nothing of the client.
+    /// Reads a message's headers. The message arrives in `pieces`; `recipients` is the envelope; `gateway` is the
+    /// name in the Received header, which reveals nothing about the client.
     pub fn read(
         pieces: Vec<Bytes>,
         recipients: &[EmailAddress],
@@ -104,7 +104,7 @@ impl RawMessage {
             .chain(&cc)
             .map(|named| named.to_ascii_lowercase())
             .collect();
-        // A message without a To is shown as one to its first recipient, who is no Bcc then.
+        // A message without a To is shown as addressed to its first recipient, who is then no Bcc.
         let unnamed: Vec<String> = recipients
             .iter()
             .skip(usize::from(to.is_empty()))
@@ -172,7 +172,7 @@ impl RawMessage {
         })
     }
 
-    /// The message as `from_address` sends it: how the sender is spelled among what the app's mailboxes may send as.
+    /// The message with `from_address` as its logged sender: the address as spelled among the app's mailboxes.
     #[must_use]
     pub fn prepared(&self, from_address: &str) -> Prepared {
         let mut prepared = self.prepared.clone();
@@ -181,7 +181,7 @@ impl RawMessage {
     }
 }
 
-/// The first piece, joined with as many more as it takes to hold all headers, and the others.
+/// The first piece, joined with as many more as it takes to hold all headers, and the remaining ones.
 fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), RawMessageError> {
     let mut others = pieces.split_off(pieces.len().min(1));
     let first = pieces.pop().unwrap_or_default();
@@ -208,7 +208,7 @@ fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
     header.name().trim_end().eq_ignore_ascii_case(name.as_str())
 }
 
-/// Every From header counts: which of two a receiver shows is anybody's guess.
+/// Every From header counts: which of two a receiver shows is unpredictable.
 fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, RawMessageError> {
     let mut from = (fields.iter()).filter(|field| field.is_named("from"));
     match (from.next(), from.next()) {
@@ -217,8 +217,8 @@ fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, RawMessageError> {
     }
 }
 
-/// The Message-ID as it stands there; several stand one behind the other, since nobody knows which of them a
-/// provider goes by. `None` where there is none: the message gets one (RFC 6409 §8.3).
+/// The Message-ID as written; several are joined, since it is unknown which of them a provider uses. `None` if there
+/// is none: the message gets one (RFC 6409 §8.3).
 fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, RawMessageError> {
     let all: Vec<String> = (fields.iter())
         .filter(|field| field.is_named("message-id"))
@@ -233,7 +233,7 @@ fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, RawMessageErro
         return Ok(None);
     }
     let id = all.join(" ");
-    // It couldn't be looked up by what is stored of it.
+    // A longer one is stored truncated, and could not be searched for.
     if id.len() > message_id::LONGEST {
         return Err(RawMessageError::MessageId);
     }
@@ -269,7 +269,7 @@ fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Byte
     ))
 }
 
-/// The key of a submission over its envelope and all of its content.
+/// The key of a submission, with a digest over its envelope and all of its content.
 fn idempotency_key(
     headers: &[Header<'_>],
     recipients: &[EmailAddress],
@@ -295,7 +295,7 @@ fn idempotency_key(
     Ok(Some(IdempotencyKey::over(key, parts)))
 }
 
-/// What the client tells the gateway alone: Bcc, and the key of its submission.
+/// Removes the headers meant for the gateway alone: Bcc and Idempotency-Key.
 fn without_private_headers(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
     const PRIVATE: [HeaderName<'static>; 3] =
         [HeaderName::Bcc, HeaderName::ResentBcc, IDEMPOTENCY_KEY];
@@ -315,7 +315,7 @@ fn without_private_headers(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes
     pieces
 }
 
-/// Whether a part of a multipart message, or the message itself, calls itself an attachment.
+/// Whether the message, or a part of a multipart message, is declared as an attachment.
 fn has_attachments(headers: &[Header<'_>], content: &[u8], others: &[Bytes]) -> bool {
     let is_attachment = |header: &Header<'_>| {
         is_named(header, &HeaderName::ContentDisposition)
@@ -334,7 +334,7 @@ fn has_attachments(headers: &[Header<'_>], content: &[u8], others: &[Bytes]) -> 
     headers.iter().any(is_attachment) || (is_multipart && says_attachment(content, others))
 }
 
-/// Looks into each piece, and across the seams between them.
+/// Searches each piece, and across the seams between them.
 fn says_attachment(content: &[u8], others: &[Bytes]) -> bool {
     const SEAM: usize = 256;
     let mut before = content;
@@ -350,7 +350,7 @@ fn says_attachment(content: &[u8], others: &[Bytes]) -> bool {
         })
 }
 
-/// Looks for the header of a part without taking the message to pieces, which would copy it.
+/// Searches for a part's header without parsing the message, which would copy it.
 fn a_line_says_attachment(content: &[u8]) -> bool {
     const FIELD: &[u8] = b"content-disposition:";
     const ATTACHMENT: &[u8] = b"attachment";

@@ -1,4 +1,4 @@
-//! Recovery: messages whose process died, or whose task did, are brought to an end or back into the queue.
+//! Recovery: messages whose process or task died are finished or returned to the queue.
 
 use std::collections::HashSet;
 use std::sync::{Arc, PoisonError};
@@ -17,22 +17,22 @@ use crate::storage::spool::Claimed;
 use crate::storage::{gateways, spool};
 use mailgate_types::ids::LogId;
 
-/// Abandoned messages that are looked at together.
+/// Abandoned messages claimed together.
 const ROUND: i64 = 64;
 
-/// How long a message rests whose mailbox can't be looked into at the moment.
+/// How long a message rests whose mailbox can't be searched at the moment.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
-/// How long a message that nobody has an answer for is looked up, before it counts as failed.
+/// How long to keep searching for a message with an unknown outcome before it counts as failed.
 const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 
-/// What is told of a message that died with its process, and is not among the sent ones.
+/// The error text of a message that died with its process and is not in the Sent folder.
 const NOT_SENT: &str =
     "The gateway stopped before the message was sent, and before its sender got an answer";
 
 impl Sending {
-    /// Takes up messages whose process has ended: brings them to an end, or back into the queue. Answers how
-    /// many there were.
+    /// Recovers messages of processes that have ended: finishes them or returns them to the queue. Returns how many
+    /// there were.
     pub async fn take_over(&self) -> Result<usize, sqlx::Error> {
         let gateway = self.lease.id();
         let claimed = {
@@ -50,7 +50,7 @@ impl Sending {
         self.take_up_left(claimed).await
     }
 
-    /// As [`Sending::take_over`], with messages that nobody has in hand.
+    /// As [`Sending::take_over`], for messages that no process owns.
     pub async fn recover_lapsed(&self) -> Result<usize, sqlx::Error> {
         let claimed = {
             let mut connection = self.pool.acquire().await?;
@@ -59,8 +59,8 @@ impl Sending {
         self.take_up_left(claimed).await
     }
 
-    /// As [`Sending::take_over`], with messages that this process has in hand and twice was seen not to work
-    /// on: the task that did has panicked.
+    /// As [`Sending::take_over`], for messages that this process owns but was twice seen not to be working on: their
+    /// task has panicked.
     pub async fn recover_forgotten(&self) -> Result<usize, sqlx::Error> {
         let before = self.held.ids();
         let mut claimed = {
@@ -83,7 +83,7 @@ impl Sending {
 
     async fn take_up_left(&self, abandoned: Vec<Claimed>) -> Result<usize, sqlx::Error> {
         let count = abandoned.len();
-        // All of them from now on, since some wait long for a place.
+        // Hold all of them from now on, since some wait long for a place.
         let holds: Vec<_> = (abandoned.iter())
             .map(|claimed| self.held.hold(claimed.id))
             .collect();
@@ -100,7 +100,7 @@ impl Sending {
             };
             tracing::warn!(log_id = %claimed.id, stored, "a message was left behind by a process that died");
             if !stored {
-                // Only closing fails, and that is when no place is needed any more.
+                // Acquiring fails only once the semaphore is closed, when no place is needed any more.
                 let place = Arc::clone(&self.retries).acquire_owned().await.ok();
                 let sending = self.clone();
                 self.tracker.spawn(async move {
@@ -112,8 +112,7 @@ impl Sending {
         Ok(count)
     }
 
-    /// Ends a message whose bytes died with their process: its sender has had no answer, and it can't
-    /// be sent again.
+    /// Ends a message whose bytes died with their process: its sender got no answer, and it can't be sent again.
     async fn end_unanswered(&self, claimed: Claimed) {
         let presence = match self.mailboxes.active(claimed.credential).await {
             Ok(Some(mailbox)) => {
@@ -144,14 +143,14 @@ impl Sending {
         self.close(ending).await;
     }
 
-    /// Lets go of a message that is to be looked at again.
+    /// Releases a message until its next search.
     async fn look_again(&self, id: LogId) {
         let let_go = async {
             let mut connection = self.pool.acquire().await?;
             spool::look_again(&mut connection, self.lease.id(), id, LOOK_AGAIN).await
         };
         if let Err(error) = let_go.await {
-            // It is found among what this process has in hand and does not work on.
+            // It will be found as owned by this process but not worked on.
             trouble!(warn, error, log_id = %id, "a message can't be released");
         }
     }

@@ -1,4 +1,4 @@
-//! Later attempts of messages that are due.
+//! Retries messages that are due.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,52 +23,51 @@ use crate::storage::spool::{Attempt, Claimed, Deferral};
 use crate::storage::{apps, spool};
 use mailgate_types::message::Message;
 
-/// Stored messages that one process tries at once.
+/// Stored messages that one process tries concurrently.
 pub(super) const PLACES: usize = 32;
 
-/// How long a message waits again whose app may not send at the moment.
+/// How long a message waits whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
 
-/// How long a message waits that this process would not let go of: its database was away, or its lease not
-/// confirmed.
+/// How long a message waits that this process withheld: its database was unavailable, or its lease not confirmed.
 const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 
-/// How long a message waits again that the database did not give out.
+/// How long a message waits that could not be read from the database.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 
-/// What is told of a message whose submission was cut off.
+/// The error text of a message whose submission was interrupted.
 pub(super) const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
-/// What is told of a message that was never sent because of what it waited for.
+/// The error text of a message that was never sent because of what it waited for.
 const TOO_OLD: &str = "The message has waited for the maximum time";
 
-/// What came of taking up a stored message.
+/// The outcome of taking up a stored message.
 enum Tried {
     Attempted(Attempted),
-    /// Nothing was sent: the app may not at the moment.
+    /// Nothing was sent: the app may not send at the moment.
     Blocked(Blocked),
-    /// Nothing was sent: the mailbox has sent as much as it may.
+    /// Nothing was sent: the mailbox has reached its rate limit.
     Paced(DateTime<Utc>, &'static str),
-    /// Nothing was sent: the process is about to end.
+    /// Nothing was sent: the process is shutting down.
     GivenBack,
 }
 
 /// How far a message got before its submission.
 enum TakenUp {
-    /// It may go out, in the room that it takes.
+    /// Ready to be sent, with its share of the budget.
     Ready(Box<Mailbox>, Message, Share),
-    /// It won't, for now.
+    /// Not to be sent for now.
     Done(Tried),
 }
 
 impl Sending {
-    /// Claims what is due, as far as there are places for it, and begins to try it. Answers how many
-    /// there were, so that a caller knows whether to come back at once.
+    /// Claims messages that are due, as far as there are places, and starts trying them. Returns how many there were,
+    /// so that a caller knows whether to continue immediately.
     ///
     /// # Errors
     ///
-    /// What the database said when asked for what is due.
+    /// The database's error on claiming.
     pub async fn retry_due(&self) -> Result<usize, sqlx::Error> {
         let mut places = Vec::new();
         while let Ok(place) = Arc::clone(&self.retries).try_acquire_owned() {
@@ -79,7 +78,7 @@ impl Sending {
         }
         let now = self.clock.now();
         let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
-        // A message whose storing had no answer may be due while its sender still waits.
+        // A message whose commit got no answer may be due while its sender still waits.
         let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
@@ -96,7 +95,7 @@ impl Sending {
         Ok(count)
     }
 
-    /// Makes messages due that wait for their apps' subscriptions alone, where these are suspended no longer.
+    /// Makes messages due that wait only for their app's subscription, if it is no longer suspended.
     pub async fn release_waiting(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         spool::release_waiting(&mut connection, self.clock.now()).await
@@ -169,7 +168,7 @@ impl Sending {
         Ok(Tried::Attempted(attempted))
     }
 
-    /// All that comes before the submission; it may be cut off at any moment.
+    /// Everything before the submission; it may be cancelled at any moment.
     async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
         let done = |tried| Ok(TakenUp::Done(tried));
         let told = |verdict| done(Tried::Attempted(Attempted::Known(verdict)));
@@ -208,7 +207,8 @@ impl Sending {
                 }
             }
         }
-        // What was sent already was sent, whatever holds by now.
+        // Checked after the search: a message found in the Sent folder was sent, even if the mailbox may no longer
+        // send as this address.
         let from = claimed.from_address.as_str();
         if !self.mailboxes.may_send_as(&mailbox, from).await? {
             return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
@@ -227,7 +227,7 @@ impl Sending {
         Ok(TakenUp::Ready(Box::new(mailbox), message, share))
     }
 
-    /// Lets another replica take a message up at once, as if nobody had.
+    /// Lets another replica take up a message immediately, as if it had not been claimed.
     async fn release(&self, claimed: &Claimed) {
         let given_back = async {
             let mut connection = self.pool.acquire().await?;
@@ -235,7 +235,7 @@ impl Sending {
             spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now).await
         };
         if let Err(error) = given_back.await {
-            // Whoever ends this process's row finds it.
+            // The process that ends this one's row recovers it.
             trouble!(warn, error, log_id = %claimed.id, "a stored message can't be released");
         }
     }
@@ -273,7 +273,7 @@ impl Sending {
         }
     }
 
-    /// Puts a message back whose attempt did not take place.
+    /// Puts back a message whose attempt did not take place.
     async fn postpone(
         &self,
         claimed: &Claimed,

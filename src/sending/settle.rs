@@ -1,4 +1,4 @@
-//! What an attempt means for its message: sent, failed, or tried again, and when.
+//! What an attempt means for its message: sent, failed, or retried, and when.
 
 use std::time::Duration;
 
@@ -9,28 +9,28 @@ use super::attempt::Attempted;
 use crate::config::Unverifiable;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
-/// What is told of a message whose outcome stays unknown.
+/// The error text of a message whose outcome stays unknown.
 pub(super) const UNVERIFIABLE: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives \
     no answer; it may have arrived, and was not sent again";
 
-/// How one attempt leaves its message.
+/// The state of a message after an attempt.
 #[derive(Debug)]
 pub(super) enum Settled {
     Sent {
-        /// The Message-ID that the provider gave it.
+        /// The Message-ID that the provider assigned.
         message_id: Option<String>,
     },
     Failed(Failure),
     Again {
         failure: Failure,
         next_attempt_at: DateTime<Utc>,
-        /// It may be at the provider already.
+        /// The provider may already have it.
         outcome_unknown: bool,
     },
 }
 
 impl Sending {
-    /// What an attempt means for a message whose `attempts`th it was, and which was taken at `opened_at`.
+    /// Evaluates attempt number `attempts` of a message that was accepted at `opened_at`.
     pub(super) fn settle(
         &self,
         attempted: Attempted,
@@ -75,7 +75,7 @@ impl Sending {
 }
 
 impl Sending {
-    /// Until when a message may wait that was taken at this moment.
+    /// The latest time until which a message accepted at `opened_at` may wait.
     pub(super) fn longest(&self, opened_at: DateTime<Utc>) -> DateTime<Utc> {
         let age = TimeDelta::from_std(self.settings.maximum_age).unwrap_or(TimeDelta::MAX);
         opened_at
@@ -88,7 +88,7 @@ fn unverifiable(failure: &Failure) -> Failure {
     Failure::own(format!("{UNVERIFIABLE} ({failure})"))
 }
 
-/// Up to a tenth longer, so that messages that failed together don't come back together.
+/// Adds up to a tenth, so that messages that failed together aren't retried together.
 fn jittered(wait: Duration) -> Duration {
     wait + wait.mul_f64(0.1 * rand::random::<f64>())
 }

@@ -1,8 +1,9 @@
-//! One way in for both doors: idempotency key → subscription → mailbox → message → opening → submission → end.
+//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening →
+//! submission → end.
 //!
-//! What was known of an app when its last message came is used again without a look-up. The opening's statement
-//! proves it: where the app has changed since, nothing is written, and all of it is asked anew. So a renewed key, a
-//! blocked subscription and a disconnected mailbox count at once, whichever process has made the change.
+//! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
+//! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
+//! subscription and a disconnected mailbox take effect immediately, whichever process made the change.
 
 use tracing::Instrument as _;
 
@@ -16,48 +17,48 @@ use super::{SendError, Sending};
 use crate::accounts::{AuthenticateError, Caller, SendingApp};
 use crate::mailboxes::Wanted;
 
-/// How often an app may change under a message until what was read of it last has to do.
+/// How often an app may change during a send before its last known state is used anyway.
 const TURNS: usize = 5;
 
-/// A message that a door has read.
+/// A message received over HTTP or SMTP.
 #[derive(Debug)]
 pub struct Request {
-    /// The app, and the key that has opened it.
+    /// The app, and the key that authenticated it.
     pub caller: Caller,
-    /// Whether what the door has read by the app as it was means the same by the app as it is.
+    /// Whether the request, read for the app's earlier state, means the same for its current state.
     pub still_means: fn(&SendingApp, &SendingApp) -> bool,
-    /// Which of its mailboxes.
+    /// Which of the app's mailboxes to send from.
     pub wanted: Wanted,
     /// The message.
     pub draft: Draft,
-    /// The caller's own name for it.
+    /// The caller's idempotency key.
     pub key: Option<IdempotencyKey>,
-    /// The room that it takes.
+    /// Its share of the budget.
     pub share: Share,
 }
 
-/// A message is not taken.
+/// Why a message is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The key opens nothing any more.
+    /// The key is no longer valid.
     #[error("the key opens nothing")]
     Key,
-    /// The app is another one than the message was read for: this one.
+    /// The app is no longer the one that the message was read for: this is its current state.
     #[error("the app has changed")]
     Changed(Box<SendingApp>),
-    /// The subscription doesn't let it through.
+    /// The subscription blocks sending.
     #[error(transparent)]
     Blocked(#[from] Blocked),
-    /// No connected mailbox is the wanted one.
+    /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
-    /// No message can be made of it.
+    /// No message can be made from the draft.
     #[error(transparent)]
     Unpreparable(#[from] PrepareError),
-    /// The database can't be asked.
+    /// The database query failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
-    /// As it says.
+    /// Sending failed.
     #[error(transparent)]
     Send(#[from] SendError),
 }
@@ -72,8 +73,8 @@ impl From<AuthenticateError> for Refusal {
 }
 
 impl Sending {
-    /// Sends a message from a mailbox of its caller's. It goes on when the caller goes away. A message whose key
-    /// stands for another one isn't sent: what became of that one is the answer.
+    /// Sends a message from one of the caller's mailboxes. The send continues if the caller disconnects. If the key
+    /// stands for another message, nothing is sent and that message's outcome is the answer.
     ///
     /// # Errors
     ///
@@ -81,7 +82,7 @@ impl Sending {
     pub async fn submit(&self, request: Request) -> Result<Answer, Refusal> {
         let sending = self.clone();
         self.tracker
-            // Boxed: the tracker and the runtime would each move all of it.
+            // Boxed: the tracker and the runtime would each move the whole future.
             .spawn(Box::pin(
                 async move { sending.submit_here(request).await }.in_current_span(),
             ))
@@ -120,7 +121,7 @@ impl Sending {
             };
             let mut chosen = chosen;
             if turn + 1 == TURNS {
-                // An app that changes all the time: what was read just now has to do.
+                // The app keeps changing: use what was just read.
                 chosen.version = None;
             } else if chosen.version != caller.version() {
                 caller.doubt();
@@ -142,7 +143,7 @@ impl Sending {
                         Some(key) => self.answer_to(wanted.app, key).await?,
                         None => None,
                     };
-                    // A key that was forgotten this very moment is free the next time.
+                    // A key that was deleted just now is free the next time.
                     return Ok(answer.ok_or(SendError::NotTaken)?);
                 }
             }
@@ -150,7 +151,7 @@ impl Sending {
         Err(SendError::NotTaken.into())
     }
 
-    /// Asks for the app once more where it was remembered.
+    /// Queries the app again if it came from memory.
     async fn prove(
         &self,
         caller: &mut Caller,

@@ -1,5 +1,5 @@
-//! Whether a message that was out when its connection broke has arrived: its mailbox's sent mail says
-//! so, by Message-ID.
+//! Checks whether a message that had been transmitted when its connection broke has arrived, by searching the
+//! mailbox's Sent folder for its Message-ID.
 
 use std::time::Duration;
 
@@ -12,26 +12,26 @@ use crate::storage::outage::trouble;
 use mailgate_types::ids::LogId;
 use mailgate_types::message_id::is_well_formed;
 
-/// How long a provider may take for one answer about its sent mail.
+/// Timeout of one query of the Sent folder.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// What the mailbox's sent mail says of a message.
+/// What the mailbox's Sent folder says about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// It is there.
+    /// It is in the folder.
     Sent,
-    /// It is not there, and would be if it had been sent.
+    /// It is missing, and would be there if it had been sent.
     ConfirmedMissing,
-    /// It is not there under the Message-ID that it left with; the provider may have given it another.
+    /// It is not there under the Message-ID that it was sent with; the provider may have assigned another.
     NotFound,
-    /// The mailbox could be looked into, but not now.
+    /// The mailbox can be searched, but not now.
     NotNow,
-    /// The mailbox can't be looked into.
+    /// The mailbox can't be searched.
     Unknowable,
 }
 
 impl Sending {
-    /// Whether what was found under a Message-ID can only be this message.
+    /// Whether a message found by its Message-ID can only be this one: [`Presence::Sent`] if so.
     async fn whose(&self, mailbox: &Mailbox, id: LogId, message_id: &str) -> Presence {
         let asked = async {
             let mut connection = self.pool.acquire().await?;
@@ -50,8 +50,8 @@ impl Sending {
         }
     }
 
-    /// Looks for a message in the sent mail of its mailbox. Nothing follows from a Message-ID that is not one,
-    /// and whether it is this message that is there only where no other one has the same.
+    /// Searches the mailbox's Sent folder for a message. An invalid Message-ID proves nothing, and a match is this
+    /// message only if no other message has the same Message-ID.
     pub(super) async fn look_up(
         &self,
         mailbox: &Mailbox,

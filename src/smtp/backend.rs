@@ -1,4 +1,4 @@
-//! What the gateway does with a submission.
+//! Processes submissions.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -30,26 +30,26 @@ use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
 use mailgate_types::refusal::{Door, RefusalReason};
 
-/// What is told when there is no room for another message.
+/// The reply text when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
 
-/// The gateway behind its SMTP sessions.
+/// The backend of the SMTP sessions.
 #[derive(Debug, Clone)]
 pub struct SubmissionBackend {
-    /// Who is calling.
+    /// Authenticates callers.
     pub accounts: Accounts,
-    /// The way of a message.
+    /// Sends messages.
     pub sending: Sending,
-    /// What was refused.
+    /// Records refusals.
     pub refusals: Refusals,
     /// The gateway's name in Received headers.
     pub hostname: Arc<str>,
-    /// The time.
+    /// The clock.
     pub clock: SharedClock,
 }
 
-/// An app that has authenticated. Its key is asked about again with each message, so that a renewed
-/// one ends what the old one opened.
+/// An authenticated app. Its key is checked again for each message, so that renewing it cuts off the
+/// sessions of the old one.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
     id: AppId,
@@ -58,7 +58,7 @@ pub struct AuthenticatedApp {
     session: AppSession,
 }
 
-/// What the gateway's sessions offer.
+/// The settings of the gateway's sessions.
 #[must_use]
 pub fn session_settings(
     hostname: &str,
@@ -79,19 +79,19 @@ pub fn session_settings(
     }
 }
 
-/// A message that is coming in.
+/// A message being received.
 #[derive(Debug, Default)]
 pub struct Incoming {
     pieces: Vec<Bytes>,
-    /// The bytes of the pieces.
+    /// The total length of the pieces.
     length: usize,
     share: Option<Share>,
-    /// There was no room for all of it.
+    /// There was not enough room for it.
     overloaded: bool,
 }
 
 impl Incoming {
-    /// Holds room for the pieces and so many bytes more; drops them where there is none.
+    /// Reserves room for the pieces and `more` bytes; drops the pieces if there is none.
     fn hold(&mut self, budget: &Budget, holder: Holder, more: usize) -> bool {
         if self.overloaded {
             return false;
@@ -108,7 +108,7 @@ impl Incoming {
         has_room
     }
 
-    /// Keeps a piece that there is room for.
+    /// Keeps a piece that has room reserved.
     fn add(&mut self, piece: Bytes) {
         if !self.overloaded {
             self.length += piece.len();
@@ -201,7 +201,7 @@ impl Backend for SubmissionBackend {
         let to = envelope.recipients.first().map(EmailAddress::as_str);
         match self.read(&caller, &envelope, incoming.pieces) {
             Ok(submitted) => self.submit(caller, submitted, share, to).await,
-            // Nobody hears what is wrong with a message whose key opens nothing any more.
+            // The error in a message isn't disclosed if its key is no longer valid.
             Err((reply, reason)) => match self.accounts.prove(&mut caller).await {
                 Ok(()) => {
                     self.note(caller.app().id, reason, None, to);
@@ -224,7 +224,7 @@ impl SubmissionBackend {
         }
     }
 
-    /// The app that a key opens, if it is the one that is named.
+    /// The app of a key, if it is the one with this `app_id`.
     async fn caller(&self, key: &PresentedKey, app_id: &str) -> Result<Caller, AuthenticateError> {
         let caller = self.accounts.caller(key).await?;
         if caller.app().slug == app_id {
@@ -317,7 +317,7 @@ impl SubmissionBackend {
     }
 }
 
-/// Why, where no mailbox was chosen.
+/// The reason under which a refusal is recorded; `None` if it is not recorded.
 fn reason(refusal: &Refusal) -> Option<RefusalReason> {
     match refusal {
         Refusal::Blocked(_) => Some(RefusalReason::SubscriptionBlocked),
@@ -386,8 +386,8 @@ fn reply(outcome: &Outcome) -> Reply {
     }
 }
 
-/// The provider's own code and text. What it says to the gateway's log-in would be taken for a word
-/// on the client's, and becomes a plain failure that quotes it.
+/// The provider's own code and text. Its reply to the gateway's login would be mistaken for one to the client's, and
+/// becomes a plain failure that quotes it.
 fn rejected(failure: &Failure) -> Reply {
     match failure.code {
         Some(code @ (500..=529 | 540..=599)) => with_enhanced(code, &failure.text),
@@ -396,7 +396,7 @@ fn rejected(failure: &Failure) -> Reply {
     }
 }
 
-/// A text may begin with an enhanced status code of its own (RFC 3463).
+/// The text may begin with an enhanced status code of its own (RFC 3463).
 fn with_enhanced(code: u16, text: &str) -> Reply {
     let own = text.split_once(' ').filter(|(word, _)| {
         word.starts_with("5.") && word.split('.').all(|part| part.parse::<u16>().is_ok())
@@ -415,7 +415,7 @@ fn not_authorized() -> Reply {
     Reply::new(550, "5.7.1", "From address not authorized")
 }
 
-/// It is one address, but nobody's here.
+/// The address is valid, but no mailbox has it.
 fn no_mailbox_sends_so() -> Reply {
     Reply::new(
         550,

@@ -1,4 +1,4 @@
-//! The table `apps`. What connecting mailboxes needs of it is in [`connecting`].
+//! The table `apps`. Its queries for connecting mailboxes are in [`connecting`].
 
 pub mod connecting;
 mod deleted;
@@ -24,33 +24,33 @@ use mailgate_types::ids::{AppId, SubscriberId};
 pub struct NewApp<'a> {
     /// Its id.
     pub id: AppId,
-    /// Whose it is.
+    /// The subscriber that owns it.
     pub subscriber_id: SubscriberId,
     /// The contract's `app_id`.
     pub slug: &'a str,
-    /// As the subscriber calls it.
+    /// The name that the subscriber gave it.
     pub name: &'a str,
     /// `pk_…`, in clear.
     pub pushable_key: &'a str,
     /// The send key, sealed.
     pub send_key_sealed: &'a [u8],
-    /// The send key's look-up digest.
+    /// The send key's lookup digest.
     pub send_key_digest: &'a [u8],
     /// The webhook secret, sealed.
     pub webhook_secret_sealed: &'a [u8],
-    /// An address, or empty.
+    /// A URL, or empty.
     pub logo_url: &'a str,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: bool,
-    /// Several mailboxes of one plugin and user.
+    /// Whether an end user may connect several mailboxes of one plugin.
     pub multilink: bool,
-    /// Mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub webhook_url: &'a str,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub callback_url: &'a str,
-    /// When.
+    /// When it was created.
     pub created_at: DateTime<Utc>,
 }
 
@@ -91,21 +91,21 @@ pub struct App {
     pub id: AppId,
     /// The contract's `app_id`.
     pub slug: String,
-    /// As the subscriber calls it.
+    /// The name that the subscriber gave it.
     pub name: String,
     /// `pk_…`
     pub pushable_key: String,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub logo_url: String,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: bool,
-    /// Several mailboxes of one plugin and user.
+    /// Whether an end user may connect several mailboxes of one plugin.
     pub multilink: bool,
-    /// Mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub webhook_url: String,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub callback_url: String,
     /// When it was created.
     pub created_at: DateTime<Utc>,
@@ -192,27 +192,27 @@ pub async fn find_owned(
     Ok(row.map(App::from))
 }
 
-/// What changes of an app; `None` leaves a field as it is.
+/// Changes to an app; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Change {
     /// Its name; the slug stays.
     pub name: Option<String>,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub logo_url: Option<String>,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: Option<bool>,
-    /// Several mailboxes of one plugin and user.
+    /// Whether an end user may connect several mailboxes of one plugin.
     pub multilink: Option<bool>,
-    /// Mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: Option<bool>,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub webhook_url: Option<String>,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub callback_url: Option<String>,
 }
 
-/// Locks an app's row until the transaction ends, so that nobody connects a mailbox meanwhile, and
-/// tells its name; `None` when it is gone.
+/// Locks an app's row until the transaction ends, so that no mailbox is connected meanwhile, and returns its name;
+/// `None` if the app is gone.
 pub async fn lock(
     connection: &mut PgConnection,
     app: AppId,
@@ -222,7 +222,7 @@ pub async fn lock(
         .await
 }
 
-/// As [`lock`]; tells all that may change.
+/// As [`lock`], returning every field that can change.
 pub async fn lock_fields(
     connection: &mut PgConnection,
     app: AppId,
@@ -240,7 +240,7 @@ pub async fn lock_fields(
     .await
 }
 
-/// The subscriber's app with this id, or else with this slug.
+/// The subscriber's app with this id, or else the one with this slug.
 pub async fn find_referred(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -300,7 +300,7 @@ pub async fn update(
     Ok(())
 }
 
-/// Removes an app with its users and mailboxes; `false` when it was gone.
+/// Deletes an app with its users and mailboxes; `false` if it was gone.
 pub async fn delete(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
     let deleted = sqlx::query!("DELETE FROM apps WHERE id = $1", app.0)
         .execute(connection)

@@ -10,7 +10,7 @@ use sqlx::types::Uuid;
 use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
 
-/// Inserts an entry; answers whose it is. An app must still be there.
+/// Inserts an entry; returns its subscriber. An app must still exist.
 pub async fn insert(
     connection: &mut PgConnection,
     id: AuditEntryId,
@@ -45,30 +45,30 @@ pub async fn insert(
 /// An entry as its subscriber sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntry {
-    /// Its id, with the moment of the change.
+    /// Its id, which holds the time of the change.
     pub id: Uuid,
     /// The app, which may be gone.
     pub app_id: Option<Uuid>,
     /// Its slug.
     pub app_slug: Option<String>,
-    /// What was changed.
+    /// The kind of change.
     pub action: String,
-    /// Who did it.
+    /// Who made the change.
     pub actor: String,
     /// The client's address.
     pub address: Option<String>,
     /// The mailbox or the webhook configuration.
     pub target: Option<String>,
-    /// What else there is to say.
+    /// Further details.
     pub details: Value,
 }
 
-/// Which entries of a subscriber.
+/// Selects a subscriber's entries.
 #[derive(Debug, Clone, Copy)]
 pub struct Range<'a> {
-    /// Of one app, or of all that concerns the subscriber.
+    /// Entries of one app only; `None` selects all of the subscriber's.
     pub app: Option<AppId>,
-    /// Of these kinds: each lies in the order of time.
+    /// The kinds of entries; each is indexed in time order.
     pub actions: &'a [AuditAction],
     /// The first id.
     pub from: Uuid,
@@ -76,7 +76,7 @@ pub struct Range<'a> {
     pub before: Uuid,
 }
 
-/// A subscriber's entries in a range, the newest first, but for the first `skip` of them.
+/// A subscriber's entries in a range, newest first, without the first `skip` of them.
 pub async fn list(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -140,7 +140,7 @@ pub async fn list(
     .await
 }
 
-/// The subscriber's deleted app that had this slug last.
+/// The subscriber's deleted app that had this slug most recently.
 pub async fn find_deleted_app(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -158,7 +158,7 @@ pub async fn find_deleted_app(
     Ok(found.flatten().map(AppId))
 }
 
-/// Removes up to `limit` entries from before `moment`; answers how many there were.
+/// Removes up to `limit` entries from before `moment`; returns how many there were.
 pub async fn remove_before(
     connection: &mut PgConnection,
     moment: DateTime<Utc>,
@@ -175,8 +175,8 @@ pub async fn remove_before(
     Ok(removed.rows_affected())
 }
 
-/// Removes up to `limit` entries of a subscriber who is gone, but for the one that says so; answers how
-/// many there were.
+/// Removes up to `limit` entries of a deleted subscriber, except the one that records the deletion; returns how many
+/// there were.
 pub async fn remove_of(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

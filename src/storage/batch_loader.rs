@@ -1,6 +1,6 @@
-//! Questions that every message asks, asked together: while one query runs, the callers that come
-//! meanwhile gather for the next. A query begins after all of its callers have asked, so no answer is
-//! older than its question, and what another replica has committed is seen at once.
+//! Batches queries that every message needs: while one query runs, callers that arrive meanwhile are gathered for the
+//! next. A query begins after all of its callers have asked, so no answer is older than its question, and a commit by
+//! another replica is visible immediately.
 
 use std::collections::HashMap;
 use std::fmt::{Debug, Formatter};
@@ -15,22 +15,22 @@ use tokio::time::timeout;
 use super::outage::Outage as _;
 use super::pool::DedicatedConnection;
 
-/// Longest that a query may take: the database's host may have vanished.
+/// Timeout of a query: the database's host may have vanished.
 const QUERY: Duration = Duration::from_secs(10);
 
-/// Answers any number of questions, in their order.
+/// Answers any number of questions, in order.
 type Query<K, V> =
     for<'a> fn(&'a mut PgConnection, &'a [K]) -> BoxFuture<'a, Result<Vec<Option<V>>, sqlx::Error>>;
 
-/// What came of one query, for all who wait for it.
+/// The result of one query, shared by all who wait for it.
 type Answers<V> = Arc<OnceLock<Result<Vec<Option<V>>, Said>>>;
 
-/// What the database said, for each of many callers.
+/// A database error that can be handed to many callers.
 #[derive(Debug, Clone)]
 enum Said {
-    /// It isn't there.
+    /// The database is unavailable.
     Outage(String),
-    /// Anything else.
+    /// Any other error.
     Other(String),
 }
 
@@ -53,14 +53,14 @@ impl From<Said> for sqlx::Error {
     }
 }
 
-/// Questions that wait for their query.
+/// Questions waiting for their query.
 struct Batch<K, V> {
-    /// Each with the place of its answer.
+    /// Each question, with the index of its answer.
     questions: HashMap<K, usize>,
     answers: Answers<V>,
 }
 
-/// One kind of question, with a connection of its own.
+/// Loads one kind of answer, over a connection of its own.
 pub struct BatchLoader<K, V> {
     query: Query<K, V>,
     waiting: Mutex<Option<Batch<K, V>>>,
@@ -76,7 +76,7 @@ impl<K, V> Debug for BatchLoader<K, V> {
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
-    /// Nothing is asked yet.
+    /// Creates a loader without questions.
     #[must_use]
     pub fn new(pool: PgPool, query: Query<K, V>) -> Self {
         Self {
@@ -91,19 +91,19 @@ impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
         loop {
             let (answers, place) = self.join(question);
             let mut own = self.turn.lock().await;
-            // The first of a batch who gets here asks for all of it.
+            // The first caller of a batch to get here runs the query for all of it.
             if let Some(questions) = self.take(&answers) {
                 let asked = own.run(async |connection| (self.query)(connection, &questions).await);
                 let result = timeout(QUERY, asked).await;
                 let result = result.unwrap_or(Err(sqlx::Error::PoolTimedOut));
-                // Nobody else has these questions.
+                // Only this caller holds these questions.
                 let _ = answers.set(result.map_err(Said::from));
             }
             drop(own);
             match answers.get() {
                 Some(Ok(answers)) => return Ok(answers.get(place).cloned().flatten()),
                 Some(Err(error)) => return Err(error.clone().into()),
-                // Whoever asked went away before the answer.
+                // The caller that ran the query was cancelled before the answer.
                 None => {}
             }
         }
@@ -113,7 +113,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a question to those that wait.
+    /// Adds a question to the waiting batch.
     fn join(&self, question: &K) -> (Answers<V>, usize) {
         let mut waiting = self.waiting();
         let batch = waiting.get_or_insert_with(|| Batch {
@@ -125,7 +125,7 @@ impl<K: Eq + Hash + Clone, V: Clone> BatchLoader<K, V> {
         (Arc::clone(&batch.answers), place)
     }
 
-    /// The questions of a batch in their order, if it still waits. Nobody joins it from now on.
+    /// The questions of a batch in order, if it is still waiting. No more callers can join it.
     fn take(&self, answers: &Answers<V>) -> Option<Vec<K>> {
         let batch = self
             .waiting()

@@ -1,5 +1,5 @@
-//! The table `billing_jobs`: what is to be done at the payment provider. One row for each subscriber and
-//! kind of work, however often the work becomes necessary.
+//! The table `billing_jobs`: pending work at the payment provider. One row for each subscriber and kind of work,
+//! however often the work becomes necessary.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,19 +8,19 @@ use uuid::Uuid;
 use super::waiting::Waiting;
 use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
 
-/// What is to be done.
+/// A kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobKind {
-    /// A customer and a subscription are to be made.
+    /// Creates a customer and a subscription.
     Provision,
-    /// The quantity is to be that of the active mailboxes.
+    /// Sets the quantity to the number of active mailboxes.
     Quantity,
-    /// The subscriptions of a subscriber who is gone are to be ended.
+    /// Ends the subscriptions of a deleted subscriber.
     End,
 }
 
 impl JobKind {
-    /// The word that it is stored under.
+    /// The name that it is stored under.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -31,22 +31,22 @@ impl JobKind {
     }
 }
 
-/// Work that was taken up.
+/// A claimed job.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Its own id, for the provider's idempotency keys.
     pub id: Uuid,
-    /// Whose it is.
+    /// The subscriber.
     pub subscriber: SubscriberId,
-    /// What is to be done.
+    /// The kind of work.
     pub kind: JobKind,
     /// For [`JobKind::End`]: the provider's customer.
     pub customer_id: Option<String>,
     /// How often it has become necessary.
     pub generation: i64,
-    /// How often it was taken up, this time included.
+    /// How often it was claimed, this time included.
     pub attempts: i32,
-    /// For [`JobKind::Provision`]: the quantity that the first attempt asked for.
+    /// For [`JobKind::Provision`]: the quantity that the first attempt requested.
     pub quantity: Option<i64>,
 }
 
@@ -82,7 +82,7 @@ impl TryFrom<Row> for Job {
     }
 }
 
-/// Notes that something is to be done for a subscriber, at once.
+/// Enqueues work for a subscriber, due immediately.
 pub async fn enqueue(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -106,7 +106,7 @@ pub async fn enqueue(
     Ok(())
 }
 
-/// Notes that the quantity of an app's subscriber has changed, within the transaction that changes it.
+/// Enqueues an update of the quantity for an app's subscriber, within the transaction that changes it.
 pub async fn enqueue_quantity_of_app(
     connection: &mut PgConnection,
     app: AppId,
@@ -126,8 +126,8 @@ pub async fn enqueue_quantity_of_app(
     Ok(())
 }
 
-/// Notes that a customer and a subscription are to be made for subscribers who have none, such as those
-/// who signed up while nothing was billed; `limit` of them.
+/// Enqueues the provisioning of up to `limit` subscribers without a subscription, such as those who signed up while
+/// billing was off.
 pub async fn enqueue_missing(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -149,7 +149,7 @@ pub async fn enqueue_missing(
     Ok(enqueued.rows_affected())
 }
 
-/// Takes up some work that is due, for as long as it is from `now` to `lease_until`: by the database's clock.
+/// Claims up to `limit` jobs that are due, for the length from `now` to `lease_until`, by the database's clock.
 pub async fn claim(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -176,7 +176,7 @@ pub async fn claim(
     rows.into_iter().map(Job::try_from).collect()
 }
 
-/// Takes up one piece of work, whenever it would be due, unless somebody is at it.
+/// Claims one job, due or not, unless another process has it.
 pub async fn claim_one(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -200,7 +200,7 @@ pub async fn claim_one(
     row.map(Job::try_from).transpose()
 }
 
-/// Whether there is such work for a subscriber.
+/// Whether a subscriber has a job of this kind.
 pub async fn is_pending(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -217,7 +217,7 @@ pub async fn is_pending(
     .await
 }
 
-/// Settles the quantity that every attempt of this work asks for: the first attempt's.
+/// Fixes the quantity that every attempt of this job requests: the first attempt's.
 pub async fn settle_quantity(
     connection: &mut PgConnection,
     job: &Job,
@@ -234,7 +234,7 @@ pub async fn settle_quantity(
     Ok(settled.flatten().unwrap_or(quantity))
 }
 
-/// The work is done. When it has become necessary again meanwhile it is due at once.
+/// Removes a finished job. If it has become necessary again meanwhile, it is due immediately instead.
 pub async fn finish(
     connection: &mut PgConnection,
     job: &Job,
@@ -259,8 +259,8 @@ pub async fn finish(
     Ok(())
 }
 
-/// Gives work back that could not be done, to be tried again at `due_at`; at once where it has become
-/// necessary again meanwhile.
+/// Returns a failed job to the queue, to be retried at `due_at`; immediately if it has become necessary again
+/// meanwhile.
 pub async fn postpone(
     connection: &mut PgConnection,
     job: &Job,
@@ -279,7 +279,7 @@ pub async fn postpone(
     Ok(())
 }
 
-/// Forgets what was to be done for a subscriber.
+/// Deletes a subscriber's jobs.
 pub async fn forget(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -293,9 +293,9 @@ pub async fn forget(
     Ok(())
 }
 
-/// How much there is to do, for the metrics.
+/// How many jobs are waiting, for the metrics.
 pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
-    // In the order of the index, so that nothing else is gone through.
+    // In index order, so that nothing else is scanned.
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
                       SELECT FROM billing_jobs ORDER BY due_at LIMIT 100000

@@ -1,4 +1,4 @@
-//! The table `billing_notices`: mail to subscribers about their subscription, on its way.
+//! The table `billing_notices`: mail to subscribers about their subscription, waiting to be sent.
 
 mod due;
 
@@ -10,7 +10,7 @@ use mailgate_types::notice::Notice;
 
 pub use due::{Due, NoticeOutcome, claim, forget, leaves, postpone, settle, waiting};
 
-/// Writes a notice to be sent at once; `false` when this event has brought one before.
+/// Inserts a notice, due immediately; `false` if this event has already produced one.
 pub async fn insert(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

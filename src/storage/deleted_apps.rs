@@ -1,4 +1,4 @@
-//! The table `deleted_apps`, and the log rows and webhooks of what it names.
+//! The table `deleted_apps`, and the log rows and webhooks of the apps in it.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -6,7 +6,7 @@ use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, SubscriberId};
 
-/// Notes that the log rows of an app, which is still there, are to be removed.
+/// Marks the log rows of an app, which still exists, for removal.
 pub async fn insert(
     connection: &mut PgConnection,
     app: AppId,
@@ -24,7 +24,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// As [`insert`], of all apps that a subscriber still has.
+/// As [`insert`], for all apps that a subscriber still has.
 pub async fn insert_all_of(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -42,7 +42,7 @@ pub async fn insert_all_of(
     Ok(())
 }
 
-/// The apps whose traces are still to be removed.
+/// The apps whose remaining data is still to be removed.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Error> {
     let ids: Vec<Uuid> = sqlx::query_scalar!("SELECT app_id FROM deleted_apps ORDER BY deleted_at")
         .fetch_all(connection)
@@ -50,7 +50,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Err
     Ok(ids.into_iter().map(AppId).collect())
 }
 
-/// Those of a subscriber.
+/// The deleted apps of a subscriber.
 pub async fn of_subscriber(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -64,7 +64,7 @@ pub async fn of_subscriber(
     Ok(ids.into_iter().map(AppId).collect())
 }
 
-/// Removes up to `limit` log rows of an app; answers how many there were.
+/// Removes up to `limit` log rows of an app; returns how many there were.
 pub async fn remove_logs(
     connection: &mut PgConnection,
     app: AppId,
@@ -87,19 +87,19 @@ pub async fn remove_logs(
     Ok(removed.len())
 }
 
-/// What a round of [`remove_webhooks`] found.
+/// The result of a round of [`remove_webhooks`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WebhooksLeft {
-    /// None.
+    /// None are left.
     None,
-    /// There may be some that can be removed.
+    /// Some may be left that can be removed.
     Some,
-    /// All of those that were looked at are still to be delivered.
+    /// All that were examined are still to be delivered.
     Queued,
 }
 
-/// Removes up to `limit` webhook messages of an app with their deliveries, but for those that are still to
-/// be delivered.
+/// Removes up to `limit` webhook messages of an app with their deliveries, except those that are still to be
+/// delivered.
 pub async fn remove_webhooks(
     connection: &mut PgConnection,
     app: AppId,
@@ -141,7 +141,7 @@ pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Resul
     Ok(())
 }
 
-/// Forgets apps that were deleted before `before`.
+/// Removes an app from the table if it was deleted before `before`.
 pub async fn forget(
     connection: &mut PgConnection,
     app: AppId,

@@ -1,4 +1,4 @@
-//! The table `email_attempts`: the attempts of messages that did not leave at the first one.
+//! The table `email_attempts`: the attempts of messages that were not sent at the first one.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -9,13 +9,13 @@ use mailgate_types::log_status::LogStatus;
 /// An attempt to submit a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedAttempt {
-    /// From 1 on.
+    /// Counts from 1.
     pub number: i32,
     /// When it began.
     pub at: DateTime<Utc>,
     /// How long it took, in milliseconds.
     pub duration_ms: i64,
-    /// How it went.
+    /// Its outcome.
     pub status: LogStatus,
     /// Why it failed.
     pub error_message: Option<String>,

@@ -1,6 +1,6 @@
-//! The tables `email_counters` and `email_counter_changes`: messages of apps and of subscribers by hour,
-//! day and month, plugin and status. Messages that end are counted by [`super::journal`]; what is counted
-//! waits as a change until [`fold`] adds it up, and is read with the rest meanwhile.
+//! The tables `email_counters` and `email_counter_changes`: messages of apps and subscribers by hour, day and month,
+//! plugin and status. [`super::journal`] counts messages that end; counts wait as changes until [`fold`] adds them
+//! up, and are read with the rest meanwhile.
 
 mod fold;
 mod read;
@@ -15,14 +15,14 @@ use super::spool::Deferred;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// A length of time that messages are counted by, in UTC.
+/// A unit of time that messages are counted by, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
-    /// From full hour to full hour.
+    /// A full hour.
     Hour,
-    /// From midnight to midnight.
+    /// A day, from midnight to midnight.
     Day,
-    /// A month of the calendar.
+    /// A calendar month.
     Month,
 }
 
@@ -54,7 +54,7 @@ impl Counts {
         (plugin, status)
     }
 
-    /// Those of one plugin and status.
+    /// The count of one plugin and status.
     #[must_use]
     pub fn get(&self, plugin: Plugin, status: LogStatus) -> i64 {
         let (plugin, status) = Self::place(plugin, status);
@@ -67,7 +67,7 @@ impl Counts {
         self.0[plugin][status] += by;
     }
 
-    /// Counts what another one has, too.
+    /// Adds the counts of another.
     pub fn add_all(&mut self, other: &Self) {
         for plugin in Plugin::ALL {
             for status in LogStatus::ALL {
@@ -76,7 +76,7 @@ impl Counts {
         }
     }
 
-    /// Those of a plugin and a status, each where it is given.
+    /// The sum over a plugin and a status, each where given.
     #[must_use]
     pub fn sum(&self, plugin: Option<Plugin>, status: Option<LogStatus>) -> i64 {
         let plugins = Plugin::ALL.into_iter();
@@ -89,8 +89,8 @@ impl Counts {
     }
 }
 
-/// Counts a message that waits for its next attempt `by` more (or, where negative, less) times, in the
-/// hour of its first attempt.
+/// Adds `by`, which may be negative, to the count of a message that waits for its next attempt, in the hour of its
+/// first attempt.
 pub async fn count_deferred(
     connection: &mut PgConnection,
     message: &Deferred,
@@ -109,7 +109,7 @@ pub async fn count_deferred(
     Ok(())
 }
 
-/// How many changes wait to be added up, 100,000 at most: for the metrics.
+/// How many changes are waiting to be folded, 100,000 at most: for the metrics.
 pub async fn changes(connection: &mut PgConnection) -> Result<u32, sqlx::Error> {
     let changes = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!"
@@ -120,7 +120,7 @@ pub async fn changes(connection: &mut PgConnection) -> Result<u32, sqlx::Error> 
     Ok(u32::try_from(changes).unwrap_or(u32::MAX))
 }
 
-/// Reads what the database calls a plugin or a status.
+/// Parses the stored name of a plugin or a status.
 fn known<T>(text: &str) -> Result<T, sqlx::Error>
 where
     T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
@@ -129,5 +129,5 @@ where
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// A moment and what was counted from then on.
+/// A start time and the counts from then on.
 pub type CountedFrom = (DateTime<Utc>, Counts);

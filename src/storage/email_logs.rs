@@ -11,7 +11,7 @@ use sqlx::PgConnection;
 use super::spool::Closing;
 use mailgate_types::ids::{CredentialId, LogId};
 
-/// How the log says a message ended.
+/// The final state of a message in the log.
 #[derive(Debug, Clone)]
 pub struct Ending {
     /// `sent`, `failed_temp` or `failed_perm`.
@@ -26,7 +26,7 @@ pub struct Ending {
     pub error_message: Option<String>,
 }
 
-/// How a message ended; `None` while the log does not have it.
+/// The final state of a message; `None` if it is not in the log yet.
 pub async fn ending(
     connection: &mut PgConnection,
     id: LogId,
@@ -41,8 +41,8 @@ pub async fn ending(
     .await
 }
 
-/// Says that a message was sent that counted as failed: its log row, its last attempt and the counters;
-/// `false` where the log doesn't say that it failed.
+/// Corrects a message that was recorded as failed to sent: its log row, its last attempt and the counters; `false` if
+/// the log doesn't record a failure.
 pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bool, sqlx::Error> {
     let attempt = sent.attempt;
     let corrected = sqlx::query_scalar!(
@@ -75,8 +75,8 @@ pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bo
     Ok(corrected)
 }
 
-/// Takes back that a message has failed which is to be sent after all; `false` where the log doesn't say so, or
-/// there was an attempt since. Its row says that it waits once it is stored.
+/// Reopens a message that was recorded as failed but is to be sent after all; `false` if the log doesn't record a
+/// failure, or there has been an attempt since. Once stored, its row shows that it is waiting.
 pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
     let reopened = sqlx::query_scalar!(
         r#"WITH reopened AS (
@@ -97,7 +97,7 @@ pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sq
     Ok(reopened)
 }
 
-/// Whether another message of a mailbox has the same Message-ID, whatever has become of it.
+/// Whether another message of a mailbox has the same Message-ID, whatever its outcome.
 pub async fn has_twin(
     connection: &mut PgConnection,
     mailbox: CredentialId,

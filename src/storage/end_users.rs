@@ -5,15 +5,15 @@ use sqlx::PgConnection;
 
 use mailgate_types::ids::{AppId, UserKey, uuid_at};
 
-/// The key of an app's end user, who is made when new. `user_id` is the app's own name for the user;
-/// `None` is the one user of an app without multiuser.
+/// The key of an app's end user, who is created if new. `user_id` is the app's own name for the user; `None` is the
+/// only user of an app without multiuser.
 pub async fn find_or_insert(
     connection: &mut PgConnection,
     app: AppId,
     user_id: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<UserKey, sqlx::Error> {
-    // The update changes nothing; it makes RETURNING speak of a row that was there.
+    // The update changes nothing; it makes RETURNING include an existing row.
     let user_key = sqlx::query_scalar!(
         "INSERT INTO end_users (user_key, app_id, user_id, created_at)
          VALUES ($1, $2, $3, $4)

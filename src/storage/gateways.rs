@@ -1,6 +1,6 @@
-//! The table `gateways`: processes that serve, each with a lease by the database's clock. Whatever a process
-//! writes of messages it writes only while its row has not ended: each such statement locks the row
-//! `FOR KEY SHARE`, which the row's end waits for, and its lease's confirmations don't.
+//! The table `gateways`: running processes, each with a lease by the database's clock. A process writes about
+//! messages only while its row has not ended: each such statement locks the row `FOR KEY SHARE`, which blocks ending
+//! the row, but not renewing its lease.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -9,7 +9,7 @@ use sqlx::types::Uuid;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::LEASE;
 
-/// A process begins to serve.
+/// Inserts the row of a process that starts to serve.
 pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "INSERT INTO gateways (id, started_at, lease_until)
@@ -22,7 +22,7 @@ pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), s
     Ok(())
 }
 
-/// Confirms a lease from now on; answers how many processes live, or `None` when this one was ended.
+/// Renews a lease; returns how many processes are alive, or `None` if this one was ended.
 pub async fn confirm(
     connection: &mut PgConnection,
     id: GatewayId,
@@ -45,7 +45,7 @@ pub async fn confirm(
     Ok(living.map(|living| usize::try_from(living).unwrap_or(usize::MAX)))
 }
 
-/// Ends a process's own row: others may take up at once what it has left.
+/// Ends a process's own row, so that others may take over immediately what it has left.
 pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE gateways SET ended_at = now()
@@ -57,7 +57,7 @@ pub async fn end(connection: &mut PgConnection, id: GatewayId) -> Result<(), sql
     Ok(())
 }
 
-/// Until when the others that have not ended have their leases.
+/// The lease ends of the other processes that have not ended.
 pub async fn others(
     connection: &mut PgConnection,
     id: GatewayId,
@@ -74,8 +74,8 @@ pub async fn others(
         .collect())
 }
 
-/// Ends those of these rows whose leases are as they were seen and have lapsed, or lie so far ahead that the
-/// database's clock must have been set back; but for those whose process is writing at this moment. Answers which.
+/// Ends those of these rows whose leases are unchanged and have lapsed, or lie so far ahead that the database's clock
+/// must have been set back; skips those whose process is writing at the moment. Returns the ended ones.
 pub async fn end_lapsed(
     connection: &mut PgConnection,
     unmoved: &[(GatewayId, DateTime<Utc>)],
@@ -101,7 +101,7 @@ pub async fn end_lapsed(
     Ok(ended.into_iter().map(GatewayId).collect())
 }
 
-/// Rows that have ended, and may have left something.
+/// Rows that have ended, and may still own messages.
 pub async fn ended(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx::Error> {
     let ended = sqlx::query_scalar!("SELECT id FROM gateways WHERE ended_at IS NOT NULL")
         .fetch_all(connection)
@@ -109,10 +109,10 @@ pub async fn ended(connection: &mut PgConnection) -> Result<Vec<GatewayId>, sqlx
     Ok(ended.into_iter().map(GatewayId).collect())
 }
 
-/// Removes rows that have ended and have nothing in hand any more.
+/// Removes rows that have ended and own nothing any more.
 pub async fn forget(connection: &mut PgConnection, ended: &[GatewayId]) -> Result<(), sqlx::Error> {
     let ended: Vec<Uuid> = ended.iter().map(|id| id.0).collect();
-    // Open rows without a lease of their own are those in somebody's hands: a range of an index.
+    // Open rows without a lease of their own are those owned by a process: an index range.
     sqlx::query!(
         "DELETE FROM gateways
          WHERE id = ANY($1) AND ended_at IS NOT NULL
@@ -126,7 +126,7 @@ pub async fn forget(connection: &mut PgConnection, ended: &[GatewayId]) -> Resul
     Ok(())
 }
 
-/// Removes a row within the transaction that has begun it.
+/// Removes a row within the transaction that inserted it.
 pub async fn remove(connection: &mut PgConnection, id: GatewayId) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM gateways WHERE id = $1", id.0)
         .execute(connection)
@@ -134,7 +134,7 @@ pub async fn remove(connection: &mut PgConnection, id: GatewayId) -> Result<(), 
     Ok(())
 }
 
-/// Whether a row has not ended; holds its end up until the caller's transaction is over.
+/// Whether a row has not ended; blocks its end until the caller's transaction is over.
 pub async fn is_living(connection: &mut PgConnection, id: GatewayId) -> Result<bool, sqlx::Error> {
     let living = sqlx::query_scalar!(
         "SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE",

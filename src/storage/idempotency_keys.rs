@@ -1,4 +1,4 @@
-//! The table `idempotency_keys`: which message a caller's key stands for, and what was first told of it.
+//! The table `idempotency_keys`: which message a caller's key stands for, and the first answer that its caller got.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, GatewayId, LogId};
 
-/// A key that a message comes with.
+/// The key that a message arrived with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewKey {
-    /// Whose it is.
+    /// The app that used it.
     pub app: AppId,
     /// As the caller wrote it.
     pub key: String,
-    /// Of what is asked for.
+    /// A digest of the request.
     pub request_digest: Vec<u8>,
     /// The message.
     pub log: LogId,
@@ -23,17 +23,17 @@ pub struct NewKey {
 /// A key that is in use.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Of what was asked for.
+    /// A digest of the request.
     pub request_digest: Vec<u8>,
     /// The message.
     pub log: LogId,
-    /// What its caller was first told; `None` while there is no answer.
+    /// The first answer to its caller; `None` while there is none.
     pub answer: Option<Value>,
-    /// The message is in the spool.
+    /// Whether the message is in the spool.
     pub in_spool: bool,
 }
 
-/// Takes keys; answers the messages whose keys were free. Of twins in one call, one gets it.
+/// Claims keys; returns the messages whose keys were free. If one call holds the same key twice, one message gets it.
 pub async fn claim(
     connection: &mut PgConnection,
     keys: &[&NewKey],
@@ -45,7 +45,7 @@ pub async fn claim(
         .map(|key| key.request_digest.as_slice())
         .collect();
     let logs: Vec<Uuid> = keys.iter().map(|key| key.log.0).collect();
-    // Sorted, so that two who claim never wait for each other in a circle.
+    // Sorted, so that concurrent claims can't deadlock.
     let claimed = sqlx::query_scalar!(
         "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at)
          SELECT app_id, key, request_digest, log_id, $5
@@ -65,7 +65,7 @@ pub async fn claim(
     Ok(claimed.into_iter().map(LogId).collect())
 }
 
-/// Notes what the callers of messages were told.
+/// Stores the answers given to the callers of messages.
 pub async fn answer(
     connection: &mut PgConnection,
     answers: &[(AppId, &str, &Value)],
@@ -89,7 +89,7 @@ pub async fn answer(
     Ok(())
 }
 
-/// As [`answer`], of one message: a key that stands for another one by now is left alone.
+/// As [`answer`], for one message; a key that stands for another message by now is left alone.
 pub async fn answer_of(
     connection: &mut PgConnection,
     log: LogId,
@@ -110,7 +110,7 @@ pub async fn answer_of(
     Ok(())
 }
 
-/// Sets keys free whose messages have ended without an answer.
+/// Frees keys whose messages have ended without an answer.
 pub async fn free(
     connection: &mut PgConnection,
     freed: &[(AppId, &str, LogId)],
@@ -121,7 +121,7 @@ pub async fn free(
     let apps: Vec<Uuid> = freed.iter().map(|(app, ..)| app.0).collect();
     let keys: Vec<&str> = freed.iter().map(|(_, key, _)| *key).collect();
     let logs: Vec<Uuid> = freed.iter().map(|(.., log)| log.0).collect();
-    // One whose message is in the spool has not ended after all.
+    // A message that is in the spool has not ended after all.
     sqlx::query!(
         "DELETE FROM idempotency_keys
          USING unnest($1::uuid[], $2::text[], $3::uuid[]) AS freed (app_id, key, log_id)
@@ -137,15 +137,15 @@ pub async fn free(
     Ok(())
 }
 
-/// Sets a key free again whose message was never taken; `false` where somebody who asked again was told its
-/// answer ([`bind`]), which stands then.
+/// Frees a key whose message was never accepted; `false` if a repeated request was given its answer ([`bind`]), which
+/// then stands.
 pub async fn withdraw(
     connection: &mut PgConnection,
     app: AppId,
     key: &str,
     log: LogId,
 ) -> Result<bool, sqlx::Error> {
-    // A bound key is locked all the same, so that whoever binds it this very moment is waited for.
+    // A bound key is locked too, to wait for a concurrent bind.
     let bound = sqlx::query_scalar!(
         r#"SELECT coalesce(answer ? 'bound', false) AS "bound!" FROM idempotency_keys
            WHERE app_id = $1 AND key = $2 AND log_id = $3 FOR UPDATE"#,
@@ -169,15 +169,15 @@ pub async fn withdraw(
     Ok(true)
 }
 
-/// Whether an answer was told to somebody who asked again.
+/// Whether the answer was given to a repeated request.
 #[must_use]
 pub fn is_bound(answer: &Value) -> bool {
     answer.get("bound").is_some()
 }
 
-/// Says that the answer under a key is being told to somebody who asked again: whoever stored its message and
-/// has not heard of it may not take it back any more. `false` where that has happened already, or this process
-/// has ended.
+/// Records that the answer under a key is being given to a repeated request: the process that stored the message
+/// without getting the commit's answer may no longer withdraw it. `false` if it was already withdrawn, or this
+/// process has ended.
 pub async fn bind(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -202,7 +202,7 @@ pub async fn bind(
     Ok(bound.rows_affected() > 0)
 }
 
-/// What a key stands for.
+/// The message that a key stands for.
 pub async fn find(
     connection: &mut PgConnection,
     app: AppId,
@@ -225,7 +225,7 @@ pub async fn find(
     }))
 }
 
-/// Forgets up to `limit` keys that were taken before `before`; answers how many.
+/// Deletes up to `limit` keys that were claimed before `before`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

@@ -1,7 +1,7 @@
-//! What the journal writes in one statement, and so in one round trip and one commit: messages that come
-//! into the gateway's hands, and messages that end with their log rows, attempts, counters and webhooks.
-//! A statement's parts cost Postgres something each time, whether or not they find anything to do, so
-//! what nearly all messages need is a statement of its own.
+//! What the journal writes in one statement, and so in one round trip and one commit: messages that the gateway
+//! accepts, and messages that end with their log rows, attempts, counters and webhooks. Each part of a statement
+//! costs Postgres something, whether or not it finds anything to do, so what nearly all messages need has a statement
+//! of its own.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -11,11 +11,11 @@ use super::spool::{Attempt, Closing, Opening};
 use super::webhook_messages::NewMessage;
 use mailgate_types::ids::{GatewayId, LogId};
 
-/// Addresses travel in one text a row, since Postgres can't unnest an array of arrays; no address
-/// holds a line end.
+/// Addresses are joined into one text per row, since Postgres can't unnest an array of arrays; no address contains a
+/// line break.
 const SEPARATOR: &str = "\n";
 
-/// Openings by column.
+/// Openings as columns.
 struct Openings<'a> {
     ids: Vec<Uuid>,
     apps: Vec<Uuid>,
@@ -63,7 +63,7 @@ impl<'a> Openings<'a> {
     }
 }
 
-/// Endings by column.
+/// Endings as columns.
 struct Closings<'a> {
     ids: Vec<Uuid>,
     statuses: Vec<&'a str>,
@@ -98,10 +98,10 @@ impl<'a> Closings<'a> {
     }
 }
 
-/// A statement that writes openings, and what comes behind them.
+/// A statement that writes openings, followed by further parts.
 ///
-/// A plan is kept, and the statistics of a table that fills and empties all the time may say that it is empty.
-/// A join by id would then read the whole spool by its key; `= ANY (ARRAY[…])` can only be looked up.
+/// Its plan is cached, and the statistics of a table that keeps filling and emptying may say that it is empty. A join
+/// by id would then scan the whole spool's primary key; `= ANY (ARRAY[…])` is always an index lookup.
 macro_rules! with_openings {
     ($opening:ident, $gateway:ident, $behind:tt $(, $argument:expr)* $(,)?) => {
         sqlx::query!(
@@ -151,23 +151,22 @@ macro_rules! with_openings {
     };
 }
 
-/// The process that writes has ended: nothing was written.
+/// The writing process has ended: nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HasEnded;
 
-/// What came of a statement that writes only while its process has not ended.
+/// The result of a statement that only writes while its process has not ended.
 pub type Fenced<T> = Result<Result<T, HasEnded>, sqlx::Error>;
 
 fn fenced<T>(is_living: bool, value: T) -> Result<T, HasEnded> {
     if is_living { Ok(value) } else { Err(HasEnded) }
 }
 
-/// Writes openings, but for those whose app has changed since its mailbox was chosen; answers the ones that were
-/// written.
+/// Writes openings, except those whose app has changed since its mailbox was chosen; returns those written.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is written then.
+/// The database's error; nothing is written then.
 pub async fn open(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -188,7 +187,7 @@ fn ids(ids: Vec<Uuid>) -> Vec<LogId> {
     ids.into_iter().map(LogId).collect()
 }
 
-/// What was written of openings and endings.
+/// What was written.
 #[derive(Debug, Default)]
 pub struct Written {
     /// Openings.
@@ -197,13 +196,13 @@ pub struct Written {
     pub ended: Vec<LogId>,
 }
 
-/// Writes openings, and the endings of messages that were sent at their first attempt. Those of them that
-/// somebody listens to, that an attempt had failed of before, or that are no longer in the spool are left
-/// to [`write`]; answers what was written.
+/// Writes openings, and the endings of messages that were sent at their first attempt. Endings with webhook
+/// listeners, with earlier failed attempts, or no longer in the spool are left to [`write`]; returns what was
+/// written.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is written then.
+/// The database's error; nothing is written then.
 pub async fn write_sent(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -256,15 +255,14 @@ pub async fn write_sent(
     Ok(fenced(written.is_living, Written { opened, ended }))
 }
 
-/// Writes openings and endings. An ending takes its message out of the spool and writes its log row,
-/// or brings the one that a failed attempt wrote to its end; it is counted, and its endpoints are told. The log
-/// of a day that has aged away is not written.
-/// Of a message that is no longer in the spool nothing is written: it had ended before. Answers the openings that
-/// were written, as [`open`].
+/// Writes openings and endings. An ending removes its message from the spool and writes its log row, or completes the
+/// row that a failed attempt wrote; it is counted, and its webhook events are queued. The log row of a day that is no
+/// longer kept is not written. If a message is no longer in the spool, nothing is written of it: it had ended before.
+/// Returns the openings that were written, as [`open`].
 ///
 /// # Errors
 ///
-/// What the database said; nothing is written then.
+/// The database's error; nothing is written then.
 #[expect(clippy::too_many_lines, reason = "one statement")]
 pub async fn write(
     connection: &mut PgConnection,

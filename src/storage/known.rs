@@ -1,6 +1,6 @@
-//! Questions that are asked again and again, with their last answers. An answer may be out of date: whoever relies
-//! on one lets the database compare its version with what holds by then. What is done before that, such as holding a
-//! body for a key, rests on an answer of the last seconds.
+//! A cache of answers to repeated queries. An answer may be stale: a caller that relies on one has the database
+//! compare its version with the current one. What is done before that, such as buffering a body for a key, relies on
+//! a recent answer.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use super::batch_loader::BatchLoader;
 
-/// How long an answer is worth anything.
+/// How long an answer is used.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// Questions, each with its last answer.
+/// Queries, each with its last answer.
 #[derive(Debug)]
 pub struct Known<K, V> {
     asked: BatchLoader<K, V>,
-    /// And when each was given.
+    /// The answers, and when each was given.
     answers: Mutex<HashMap<K, (Instant, V)>>,
-    /// Answers that are kept at most.
+    /// The largest number of answers kept.
     most: usize,
 }
 
 impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
-    /// Nothing is known yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new(asked: BatchLoader<K, V>, most: usize) -> Self {
         Self {
@@ -33,14 +33,14 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
         }
     }
 
-    /// Asks the database.
+    /// Queries the database.
     pub async fn load(&self, question: &K) -> Result<Option<V>, sqlx::Error> {
         let asked_at = Instant::now();
         let answer = self.asked.load(question).await?;
         let mut answers = self.answers();
         match &answer {
             Some(answer) => {
-                // Where there are too many, any of them goes: nothing is searched through.
+                // If full, evict any entry: searching for the oldest would cost too much.
                 if answers.len() >= self.most
                     && !answers.contains_key(question)
                     && let Some(any) = answers.keys().next().cloned()
@@ -54,7 +54,7 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
         Ok(answer)
     }
 
-    /// The last answer, where it is fresh.
+    /// The last answer, if it is fresh.
     #[must_use]
     pub fn last(&self, question: &K) -> Option<V> {
         let answers = self.answers();
@@ -62,12 +62,12 @@ impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
         (asked_at.elapsed() < FRESH).then(|| answer.clone())
     }
 
-    /// The question has no answer any more that is worth keeping.
+    /// Drops the answer to a question.
     pub fn forget(&self, question: &K) {
         self.answers().remove(question);
     }
 
-    /// Keeps only answers that are good.
+    /// Keeps only the answers for which `is_good` returns true.
     pub fn retain(&self, is_good: impl Fn(&V) -> bool) {
         self.answers().retain(|_, (_, answer)| is_good(answer));
     }

@@ -1,18 +1,17 @@
-//! The table `log_retention`: how far back the log goes, in its one row.
+//! The table `log_retention`: in its one row, how far back the log goes.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-/// When the oldest day of the log begins: from then on all rows are there, before it there are none, or
-/// not for long.
+/// The start of the oldest day in the log: all rows since then exist; earlier ones are gone, or soon will be.
 pub async fn kept_since(connection: &mut PgConnection) -> Result<DateTime<Utc>, sqlx::Error> {
     sqlx::query_scalar!("SELECT kept_since FROM log_retention")
         .fetch_one(connection)
         .await
 }
 
-/// Says that the days before `since` are about to be dropped. What was dropped before doesn't come back
-/// with an earlier moment.
+/// Records that the days before `since` are about to be dropped. An earlier time has no effect: what was dropped
+/// doesn't come back.
 pub async fn keep_since(
     connection: &mut PgConnection,
     since: DateTime<Utc>,

@@ -1,42 +1,42 @@
-//! The table `mailbox_pace`: how much a mailbox has sent lately, for providers that limit it.
+//! The table `mailbox_pace`: how much a mailbox has sent recently, for providers that limit it.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::CredentialId;
 
-/// Bounds of a mailbox.
+/// The rate limits of a mailbox.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Seconds that one message takes of the mailbox's time.
+    /// Seconds between two messages at the steady rate.
     pub interval_seconds: f64,
-    /// Seconds of its time that a mailbox may save up.
+    /// Seconds' worth of unused turns that a mailbox may accumulate.
     pub burst_seconds: f64,
-    /// The longest wait for a turn, in seconds; one that is further away is not taken.
+    /// The longest wait for a turn, in seconds; a later turn is not taken.
     pub patience_seconds: f64,
     /// Messages in 24 hours.
     pub per_day: i64,
 }
 
-/// What a mailbox may do.
+/// The result of asking for a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Slot {
-    /// When the message's turn is; past the patience, when the next one is that nobody has taken.
+    /// The message's turn; beyond the patience, the next free turn, which is not taken.
     pub turn: DateTime<Utc>,
-    /// The day's messages are used up until then.
+    /// The daily limit is used up until then.
     pub day_over_until: Option<DateTime<Utc>>,
 }
 
-/// Takes a turn of a mailbox; one whose day is used up gets none, and one whose next turn is too far away
-/// leaves it to others, since its message will have to ask again.
+/// Takes a turn of a mailbox. If the daily limit is used up, there is none; if the next turn is too far ahead, it is
+/// left to others, since this message has to ask again.
 pub async fn take(
     connection: &mut PgConnection,
     id: CredentialId,
     bounds: Bounds,
     now: DateTime<Utc>,
 ) -> Result<Slot, sqlx::Error> {
-    // What is stored is when the turn after the last one is; a mailbox that has not sent for a while
-    // has saved up the burst, no more.
+    // The row stores when the turn after the last one is; a mailbox that has not sent for a while has accumulated the
+    // burst, no more.
     let row = sqlx::query!(
         r#"INSERT INTO mailbox_pace AS pace (credential_id, next_turn, day_began, day_messages)
            VALUES ($1, $2::timestamptz - make_interval(secs => $4) + make_interval(secs => $3), $2, 1)

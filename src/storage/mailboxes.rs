@@ -1,7 +1,7 @@
-//! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. How one ends is in
-//! [`end`], what one may send as in [`addresses`].
+//! The table `mailboxes`: choosing one for a send, connecting one, and its tokens. Disconnecting is in [`end`],
+//! sender addresses are in [`addresses`].
 
-/// The mailbox of a row that has more beside it.
+/// The mailbox of a row that has further columns.
 macro_rules! mailbox_of {
     ($row:ident) => {
         $crate::storage::mailboxes::Mailbox::try_from($crate::storage::mailboxes::Row {
@@ -49,21 +49,21 @@ pub struct Mailbox {
     pub plugin: Plugin,
     /// Its address, as the provider spells it.
     pub email: String,
-    /// What its user has granted.
+    /// The OAuth scopes that its user has granted.
     pub scopes: Arc<[String]>,
     /// The refresh token, sealed.
     pub refresh_token_sealed: Option<Vec<u8>>,
     /// The access token, sealed.
     pub access_token_sealed: Option<Vec<u8>>,
-    /// When the access token lapses.
+    /// When the access token expires.
     pub access_token_expires_at: Option<DateTime<Utc>>,
-    /// Goes up with each new access token.
+    /// Incremented with each new access token.
     pub token_generation: i64,
-    /// The provider wants no more of it before then.
+    /// Nothing is sent before then, at the provider's request.
     pub parked_until: Option<DateTime<Utc>>,
 }
 
-/// A row as it lies there.
+/// A row as stored.
 struct Row {
     id: Uuid,
     user_key: Uuid,
@@ -99,7 +99,7 @@ impl TryFrom<Row> for Mailbox {
     }
 }
 
-/// A mailbox while it is active.
+/// The mailbox, if it is active.
 pub async fn find_active(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -117,10 +117,10 @@ pub async fn find_active(
     .transpose()
 }
 
-/// What a connection of a mailbox brings.
+/// A new connection of a mailbox.
 #[derive(Debug)]
 pub struct Connection<'a> {
-    /// The id it gets unless the address was connected before.
+    /// The id of the mailbox, unless the address was connected before.
     pub id: CredentialId,
     /// The app.
     pub app: AppId,
@@ -132,17 +132,17 @@ pub struct Connection<'a> {
     pub email: &'a str,
     /// The address in lower case.
     pub email_lookup: &'a str,
-    /// What was granted.
+    /// The granted OAuth scopes.
     pub scopes: &'a [String],
-    /// By a connect session.
+    /// Whether it was connected through a connect session.
     pub by_session: bool,
-    /// When.
+    /// When it was connected.
     pub now: DateTime<Utc>,
 }
 
-/// Connects a mailbox, or the same address again under its old id; one that is still active has been
-/// connected all along. Its tokens follow by [`store_tokens`], since they are sealed for that id, and what else it
-/// may send as by [`addresses::store`].
+/// Connects a mailbox, or reconnects the same address under its old id; one that is still active keeps its time of
+/// connection. Its tokens follow through [`store_tokens`], since they are sealed for that id, and its further sender
+/// addresses through [`addresses::store`].
 pub async fn upsert(
     connection: &mut PgConnection,
     new: &Connection<'_>,
@@ -177,7 +177,7 @@ pub async fn upsert(
     Ok(CredentialId(id))
 }
 
-/// Lets nothing go out from a mailbox until then.
+/// Pauses sending from a mailbox until then.
 pub async fn park(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -196,9 +196,9 @@ pub async fn park(
 /// The end of a mailbox's connection.
 #[derive(Debug, Clone)]
 pub struct Disconnected {
-    /// As `user.disconnected` has it.
+    /// The reason in `user.disconnected`.
     pub reason: String,
-    /// When.
+    /// When it ended.
     pub at: DateTime<Utc>,
 }
 
@@ -213,19 +213,19 @@ pub struct ConnectedUser {
     pub user_id: Option<String>,
     /// Its address.
     pub email: String,
-    /// What else it may send as.
+    /// Further addresses that it may send as.
     pub aliases: Vec<String>,
     /// The provider.
     pub plugin: Plugin,
-    /// Since when it isn't connected any more, and why; `None` while it is.
+    /// When and why it was disconnected; `None` while it is connected.
     pub disconnected: Option<Disconnected>,
-    /// What its user has granted.
+    /// The OAuth scopes that its user has granted.
     pub scopes: Vec<String>,
-    /// When it was connected, the last time.
+    /// When it was last connected.
     pub connected_at: DateTime<Utc>,
 }
 
-/// All mailboxes of an app, those connected first in front.
+/// All mailboxes of an app, in order of connection.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
@@ -270,14 +270,14 @@ pub async fn list(
 pub struct FormerMailbox {
     /// Its address.
     pub email: String,
-    /// Why, as `user.disconnected` has it.
+    /// The reason in `user.disconnected`.
     pub reason: String,
-    /// When.
+    /// When it was disconnected.
     pub disconnected_at: DateTime<Utc>,
 }
 
-/// The mailbox of an app that was disconnected last: of this end user (the app's own name for the user, or the
-/// user's key), plugin and address (in lower case), where they are given.
+/// The most recently disconnected mailbox of an app: of this end user (the app's own name for the user, or the
+/// user's key), plugin and address (in lower case), where given.
 pub async fn find_former(
     connection: &mut PgConnection,
     app: AppId,
@@ -304,7 +304,7 @@ pub async fn find_former(
     .await
 }
 
-/// Whether mailboxes of users with a name of the app's own are connected.
+/// Whether any connected mailbox belongs to a user with a name of the app's own.
 pub async fn has_named_users(
     connection: &mut PgConnection,
     app: AppId,

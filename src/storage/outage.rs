@@ -1,9 +1,9 @@
-//! Tells a database that is not there from one that refuses. [`super::readiness`] says once that it is not there,
-//! and why; whoever else meets the outage logs it at `debug` alone, by [`trouble!`].
+//! Distinguishes a database that is unavailable from one that refuses. [`super::readiness`] reports an outage and its
+//! cause once; all other code that meets it logs at `debug` only, through [`trouble!`].
 
-/// An error that may come of a database that is not there.
+/// An error that may be due to an unavailable database.
 pub trait Outage {
-    /// Whether it does.
+    /// Whether it is due to one.
     fn is_outage(&self) -> bool;
 }
 
@@ -11,8 +11,8 @@ impl Outage for sqlx::Error {
     fn is_outage(&self) -> bool {
         match self {
             Self::Io(_) | Self::PoolTimedOut | Self::PoolClosed | Self::WorkerCrashed => true,
-            // Connection exceptions (class 08), a server that ends, has crashed or is still starting, and a standby,
-            // which only reads.
+            // Connection exceptions (class 08), a server that is shutting down, has crashed or is starting up, and a
+            // standby, which is read-only.
             Self::Database(error) => error.code().is_some_and(|code| {
                 code.starts_with("08")
                     || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25006")
@@ -22,8 +22,8 @@ impl Outage for sqlx::Error {
     }
 }
 
-/// Logs what the database couldn't do: `trouble!(warn, error, log_id = %id, "what failed")`. While the database is
-/// not there the line is written at `debug`, whatever its level.
+/// Logs a failed database operation: `trouble!(warn, error, log_id = %id, "what failed")`. During an outage the line
+/// is logged at `debug`, whatever its level.
 macro_rules! trouble {
     ($level:ident, $error:ident, $($line:tt)+) => {{
         use $crate::storage::outage::Outage as _;

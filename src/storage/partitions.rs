@@ -1,12 +1,12 @@
-//! The daily partitions of the log's tables and the webhooks'. Their names and bounds are worked out here from dates, so
-//! these statements hold nothing that anybody sent.
+//! The daily partitions of the tables of the log and the webhooks. Their names and bounds are computed from dates, so
+//! these statements contain no user input.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use mailgate_types::ids::lowest_uuid_at;
 
-/// The tables that lie in daily partitions: by the `UUIDv7` of a log row, and by that of a webhook message.
+/// The tables with daily partitions: by the `UUIDv7` of a log row, and by that of a webhook message.
 const TABLES: [&str; 4] = [
     "email_logs",
     "email_attempts",
@@ -20,15 +20,15 @@ fn name(table: &str, day: NaiveDate) -> String {
     format!("{table}_{}", day.format(DATE))
 }
 
-/// When a day begins.
+/// The start of a day.
 #[must_use]
 pub fn midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
 }
 
-/// Makes the partitions of a day (UTC), as far as there are none. Only one process at a time may call it.
+/// Creates the missing partitions of a day (UTC). Only one process at a time may call it.
 ///
-/// A table is attached and not made in place, since that would lock out every insert.
+/// A partition is created as a table and then attached, since creating it in place would block every insert.
 pub async fn create(connection: &mut PgConnection, day: NaiveDate) -> Result<(), sqlx::Error> {
     let from = lowest_uuid_at(midnight(day));
     let to = lowest_uuid_at(midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)));
@@ -64,8 +64,8 @@ async fn is_attached(connection: &mut PgConnection, name: &str) -> Result<bool, 
     .await
 }
 
-/// Drops whole partitions of the days before `oldest`; answers how many. Inserts go on meanwhile.
-/// Only one process at a time may call it, and not within a transaction.
+/// Drops whole partitions of the days before `oldest`; returns how many. Inserts continue meanwhile. Only one process
+/// at a time may call it, and not within a transaction.
 pub async fn drop_before(
     connection: &mut PgConnection,
     oldest: NaiveDate,
@@ -151,13 +151,13 @@ pub async fn missing(
         .collect())
 }
 
-/// The right to change the partitions, which one session of the database has at a time. Dropping waits
-/// for everybody who reads an old partition, so making has a right of its own.
+/// The right to change the partitions, held by one database session at a time. Dropping waits for every reader of an
+/// old partition, so creating has a right of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Right {
-    /// Make partitions.
+    /// Creates partitions.
     Make,
-    /// Drop partitions.
+    /// Drops partitions.
     Drop,
 }
 
@@ -170,7 +170,7 @@ impl Right {
     }
 }
 
-/// Takes a right for this session of the database; `false` when another one has it.
+/// Takes a right for this database session; `false` if another session has it.
 pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_lock(hashtext($1)::bigint) AS "locked!""#,
@@ -180,7 +180,7 @@ pub async fn try_lock(connection: &mut PgConnection, right: Right) -> Result<boo
     .await
 }
 
-/// Gives a right back.
+/// Releases a right.
 pub async fn unlock(connection: &mut PgConnection, right: Right) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT pg_advisory_unlock(hashtext($1)::bigint)",

@@ -1,40 +1,40 @@
-//! The table `payprov_events`: what the payment provider has told.
+//! The table `payprov_events`: events from the payment provider.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::waiting::Waiting;
 
-/// An event as it is kept: what it tells of is fetched anew.
+/// A stored event: only what it refers to, which is fetched again.
 #[derive(Debug, Clone)]
 pub struct StoredEvent {
     /// The provider's own id.
     pub id: String,
-    /// `invoice.payment_failed` and its like.
+    /// `invoice.payment_failed` and the like.
     pub kind: String,
-    /// The customer that it tells of.
+    /// The customer that it concerns.
     pub customer_id: Option<String>,
-    /// The subscription that it tells of.
+    /// The subscription that it concerns.
     pub subscription_id: Option<String>,
-    /// The invoice that it tells of.
+    /// The invoice that it concerns.
     pub invoice_id: Option<String>,
-    /// How often it was taken up, this time included.
+    /// How often it was claimed, this time included.
     pub attempts: i32,
 }
 
-/// What became of an event.
+/// The final state of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventState {
-    /// It was looked into.
+    /// It was processed.
     Applied,
-    /// It tells of nothing that matters here.
+    /// It is of no relevance here.
     Ignored,
-    /// Nobody could look into it.
+    /// It could not be processed.
     Failed,
 }
 
 impl EventState {
-    /// The word that it is stored under.
+    /// The name that it is stored under.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl EventState {
     }
 }
 
-/// Keeps an event, to be looked into immediately. `false` when it has come before.
+/// Stores an event, due immediately. `false` if it was received before.
 pub async fn insert(
     connection: &mut PgConnection,
     event: &StoredEvent,
@@ -68,8 +68,8 @@ pub async fn insert(
     Ok(inserted.rows_affected() == 1)
 }
 
-/// Takes up some events that wait, those that are due longest first, for as long as it is from `now` to
-/// `lease_until`: by the database's clock.
+/// Claims up to `limit` waiting events, longest due first, for the length from `now` to `lease_until`, by the
+/// database's clock.
 pub async fn claim(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -97,7 +97,7 @@ pub async fn claim(
     .await
 }
 
-/// Notes what became of an event.
+/// Records the final state of an event.
 pub async fn settle(
     connection: &mut PgConnection,
     id: &str,
@@ -113,7 +113,7 @@ pub async fn settle(
     Ok(())
 }
 
-/// Puts an event off that nobody could look into.
+/// Postpones an event that could not be processed.
 pub async fn postpone(
     connection: &mut PgConnection,
     id: &str,
@@ -130,7 +130,7 @@ pub async fn postpone(
     Ok(())
 }
 
-/// Forgets some events that came before `before`; those that wait are kept. Answers how many.
+/// Deletes up to `limit` events received before `before`, except waiting ones. Returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -149,9 +149,9 @@ pub async fn forget(
     Ok(forgotten.rows_affected())
 }
 
-/// How many events nobody has looked into, for the metrics.
+/// How many events are not processed yet, for the metrics.
 pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
-    // In the order of the index, so that nothing else is gone through.
+    // In index order, so that nothing else is scanned.
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
                       SELECT FROM payprov_events WHERE state = 'waiting' ORDER BY due_at LIMIT 100000

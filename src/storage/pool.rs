@@ -17,42 +17,42 @@ use crate::config::DatabaseSettings;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
-/// How long a caller waits for a free connection before it is told that the gateway is overloaded.
+/// How long a caller waits for a free connection before it is refused as an overload.
 const ACQUIRE: Duration = Duration::from_secs(5);
 
-/// How long a statement waits for a lock that somebody else has, and a transaction may lie idle before the
-/// database ends it: its process has gone, or hangs.
+/// How long a statement waits for a lock, and how long a transaction may be idle before the database ends it: its
+/// process is gone, or hangs.
 const LOCK_SECONDS: u64 = 5;
 const IDLE_IN_TRANSACTION_SECONDS: u64 = 10;
 
-/// Pauses between a migration's attempts to get its locks: the first, and the longest; each doubles.
+/// Delays between a migration's attempts to get its locks: the first, and the longest; each doubles.
 const LOCK_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_LOCK_PAUSE: Duration = Duration::from_secs(30);
 
-/// How long maintenance may take that changes tables or goes through much of them.
+/// How long maintenance may take that alters tables or scans much of them.
 const MAINTENANCE_SECONDS: u64 = 3_600;
 
-/// A connection that was used this lately is taken for a living one without asking.
+/// A connection used this recently is assumed to be alive without a ping.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The database can't be used.
+/// Why the database can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    /// The address is none.
+    /// The URL is not valid.
     #[error(
         "database.url can't be read: {0}; write it as postgres://user:password@host:port/database"
     )]
     Url(#[source] sqlx::Error),
-    /// Nobody answers there, or refuses.
+    /// There is no server, or it refuses.
     #[error("the database at database.url can't be reached: {0}; {advice}", advice = advice(.0))]
     Connect(#[source] sqlx::Error),
-    /// A newer program has made tables that this one doesn't know.
+    /// A newer version has created tables that this one doesn't know.
     #[error(
         "the database at database.url belongs to a newer mailgate: its migration {0} is unknown to this one, {version}; run the newer version, or restore a backup from before the upgrade",
         version = env!("CARGO_PKG_VERSION")
     )]
     Newer(i64),
-    /// The tables were made by something else than this program's migrations.
+    /// The tables were not created by this program's migrations.
     #[error(
         "the database at database.url was not made by this mailgate: its migration {0} differs; give database.url a database of mailgate's own, or run the version that made this one"
     )]
@@ -74,7 +74,7 @@ impl From<MigrateError> for PoolError {
     }
 }
 
-/// What to do when the database can't be reached, by what was said (SQLSTATE, Appendix A of the manual).
+/// What to do when the database can't be reached, by the error (SQLSTATE, Appendix A of the manual).
 fn advice(error: &sqlx::Error) -> &'static str {
     let code = match error {
         sqlx::Error::Database(error) => error.code().unwrap_or_default(),
@@ -102,7 +102,7 @@ fn advice(error: &sqlx::Error) -> &'static str {
     }
 }
 
-/// Connects, and proves it by one round trip.
+/// Connects, and verifies it with one round trip.
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
         .connect_with(options.clone())
         .await;
     match connected {
-        // The pool has tried again and again, and keeps to itself why: one more attempt tells.
+        // The pool retries silently and hides the cause: one more attempt shows it.
         Err(sqlx::Error::PoolTimedOut) => {
             let attempt = tokio::time::timeout(ACQUIRE, options.connect()).await;
             let reason = attempt.ok().and_then(Result::err);
@@ -146,7 +146,7 @@ pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
     }
 }
 
-/// Connects beside the pool, for what the database says to it.
+/// Connects outside the pool, for the database's own error.
 pub async fn reach(pool: &PgPool) -> Result<(), sqlx::Error> {
     PgConnection::connect_with(&pool.connect_options())
         .await?
@@ -154,9 +154,9 @@ pub async fn reach(pool: &PgPool) -> Result<(), sqlx::Error> {
         .await
 }
 
-/// Brings the tables up to date. Any number of processes may do it at once: an advisory lock lets
-/// them in one after the other. A table that somebody else has locked is waited for in small steps: whoever
-/// comes behind a migration that waits would wait with it, the last release's gateways among them.
+/// Migrates the schema. Any number of processes may do it at the same time: an advisory lock lets them in one after
+/// the other. A lock on a table is waited for in short steps: statements queued behind a waiting migration would wait
+/// with it, those of the previous release's gateways included.
 ///
 /// # Errors
 ///
@@ -172,7 +172,7 @@ pub async fn migrate(pool: &PgPool) -> Result<(), PoolError> {
             Ok(()) => return connection.close().await.map_err(PoolError::Connect),
             Err(error) => error,
         };
-        // The lock of migrations goes with its connection.
+        // The migrations' lock is released with its connection.
         let _ = connection.close().await;
         if !is_locked(&error) || started.elapsed().as_secs() > MAINTENANCE_SECONDS {
             return Err(error.into());
@@ -183,7 +183,7 @@ pub async fn migrate(pool: &PgPool) -> Result<(), PoolError> {
     }
 }
 
-/// Whether somebody else's lock was not given back in time, or was waited for in a circle (SQLSTATE `55P03`, `40P01`).
+/// Whether another session's lock was not released in time, or a deadlock was detected (SQLSTATE `55P03`, `40P01`).
 fn is_locked(error: &MigrateError) -> bool {
     let (MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _)) = error else {
         return false;
@@ -193,7 +193,7 @@ fn is_locked(error: &MigrateError) -> bool {
         .is_some_and(|error| matches!(error.code().as_deref(), Some("55P03" | "40P01")))
 }
 
-/// A connection beside the pool for what takes long: it may run for an hour, and wait as long for a lock.
+/// A connection outside the pool for long operations: it may run for an hour, and wait as long for a lock.
 pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
     let mut connection = pool.acquire().await?.detach();
     let bounds = bounds(MAINTENANCE_SECONDS, MAINTENANCE_SECONDS);
@@ -201,10 +201,10 @@ pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
     Ok(connection)
 }
 
-/// What a connection may take of the database, so that nobody waits for ever. The server looks after its own
-/// side too: of a process that has vanished it hears within a minute, and its locks go. Nothing is compiled:
-/// every statement is short, and where indexes are to be used, a small table that has none counts as so dear
-/// that compiling would take hundreds of times as long as the statement itself.
+/// The limits of a connection, so that nothing waits for ever. The server detects a vanished client within a minute
+/// and releases its locks. JIT is off: every statement is short, and since indexes are enforced by disabling
+/// sequential scans, a small table without an index gets a cost so high that compiling would take hundreds of times
+/// as long as the statement itself.
 fn bounds(statement: u64, lock: u64) -> String {
     format!(
         "SET statement_timeout = '{statement}s'; SET lock_timeout = '{lock}s';
@@ -214,9 +214,9 @@ fn bounds(statement: u64, lock: u64) -> String {
     )
 }
 
-/// Until the end of its transaction a connection goes by indexes in their order, and by nothing that reads
-/// all of a table first. The planner thinks of a queue as it was when it was last looked at, and a queue
-/// may have grown to millions since.
+/// Until the end of its transaction, a connection uses index scans in index order, and nothing that first reads a
+/// whole table. The planner's statistics of a queue date from the last analyze, and the queue may have grown to
+/// millions since.
 pub async fn force_index_scans(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection
         .execute(
@@ -246,45 +246,45 @@ pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
     Ok(applied.unwrap_or(0) >= newest)
 }
 
-/// Planning a statement over all partitions takes longer than running it, so each is planned once, and
-/// chooses its partitions when it runs. By index, as below.
+/// Planning a statement over all partitions takes longer than running it, so each is planned once, and chooses its
+/// partitions when it runs. Index scans only, as below.
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
                         SET LOCAL plan_cache_mode = force_generic_plan;
                         SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off;
                         SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off";
 
-/// A transaction that only reads, and sees one state of the database from its first statement to its end.
+/// A read-only transaction that sees one state of the database from its first statement to its end.
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     pool.begin_with(SNAPSHOT).await
 }
 
-/// A plan that is made while a table is empty must be a good one when it has filled up: by index.
+/// A plan made while a table is empty must still be good once it has filled up: it must use indexes.
 const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                             SET enable_hashjoin = off; SET enable_mergejoin = off";
 
-/// A connection beside the pool, for a few statements that are run all the time: each is planned once,
-/// where Postgres would plan statements over arrays anew each time.
+/// A connection outside the pool, for a few statements that run all the time: each is planned once, whereas Postgres
+/// would otherwise plan statements over arrays each time.
 #[derive(Debug)]
 pub struct DedicatedConnection {
     pool: PgPool,
-    /// And when it was used last.
+    /// The connection, and when it was last used.
     open: Option<(Instant, PgConnection)>,
     setup: &'static str,
-    /// It is never the pool's own, not even at first.
+    /// Always connects by itself, never with a connection taken from the pool.
     is_beside: bool,
 }
 
-/// As [`PLANNED_ONCE`], and a commit doesn't wait for the disk.
+/// As [`PLANNED_ONCE`], and commits don't wait for the disk.
 const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                          SET enable_hashjoin = off; SET enable_mergejoin = off;
                          SET synchronous_commit = off";
 
-/// As [`PLANNED_ONCE`], and nothing is waited for.
+/// As [`PLANNED_ONCE`], with short timeouts.
 const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
                       SET lock_timeout = '2s'";
 
 impl DedicatedConnection {
-    /// Connects when it is first used.
+    /// Connects on first use.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         Self {
@@ -295,7 +295,7 @@ impl DedicatedConnection {
         }
     }
 
-    /// As [`DedicatedConnection::new`], for what must not wait for a place in the pool, nor for long.
+    /// As [`DedicatedConnection::new`], for what must not wait for a connection of the pool, nor for long.
     #[must_use]
     pub fn beside(pool: PgPool) -> Self {
         Self {
@@ -305,8 +305,8 @@ impl DedicatedConnection {
         }
     }
 
-    /// As [`DedicatedConnection::new`], for what may be forgotten when the database itself crashes, such as
-    /// leases: its commits don't wait for the disk.
+    /// As [`DedicatedConnection::new`], for what may be lost if the database itself crashes, such as leases: its
+    /// commits don't wait for the disk.
     #[must_use]
     pub fn async_commit(pool: PgPool) -> Self {
         Self {
@@ -315,8 +315,8 @@ impl DedicatedConnection {
         }
     }
 
-    /// Runs statements. After an error, or when whoever runs them goes away, the connection is given
-    /// up for a new one; after a refusal it is as good as before.
+    /// Runs statements. After an error, or if the caller is cancelled, the connection is replaced by a new one; after
+    /// a refusal it is kept.
     pub async fn run<T>(
         &mut self,
         statements: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,

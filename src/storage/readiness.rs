@@ -1,5 +1,5 @@
-//! Whether the database can be used: the one place that knows, and that logs when it goes, why, and when it is back.
-//! It is looked at once in a second, however often somebody wants to know.
+//! Whether the database can be used: the one place that knows it, and that logs an outage, its cause and its end. The
+//! database is checked once a second, however often the state is read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use super::outage::Outage as _;
 use super::pool;
 
-/// How long the pool may take before it is asked whether the database is there at all.
+/// How long the pool may take before the database is probed directly.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How long it may take after all.
+/// How long each further step of a check may take.
 const LATE: Duration = Duration::from_secs(5);
 
-/// What the last look has shown.
+/// The result of the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
     /// The database answers, and its tables are there.
@@ -27,7 +27,7 @@ pub enum Ready {
     Unreachable,
 }
 
-/// The last look.
+/// Holds the result of the last check.
 #[derive(Debug, Clone)]
 pub struct Readiness {
     inner: Arc<Inner>,
@@ -36,12 +36,12 @@ pub struct Readiness {
 #[derive(Debug)]
 struct Inner {
     pool: PgPool,
-    /// And since when it is so.
+    /// The state, and since when it holds.
     last: Mutex<(Ready, Instant)>,
 }
 
 impl Readiness {
-    /// Over a database that was there just now, with its tables.
+    /// Starts with a database that was just available, with its tables.
     #[must_use]
     pub fn new(pool: PgPool) -> Self {
         let last = Mutex::new((Ready::Yes, Instant::now()));
@@ -50,7 +50,7 @@ impl Readiness {
         }
     }
 
-    /// What the last look has shown. Nobody waits for it.
+    /// The result of the last check, without waiting.
     #[must_use]
     pub fn last(&self) -> Ready {
         self.state().0
@@ -63,7 +63,7 @@ impl Readiness {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks, and logs what has changed.
+    /// Checks the database, and logs a change.
     pub async fn look(&self) {
         let (ready, cause) = match self.probe().await {
             Ok(true) => (Ready::Yes, None),
@@ -97,14 +97,14 @@ impl Readiness {
         }
     }
 
-    /// Whether the tables are there; else why the database can't be used. The pool tries again and again, and keeps
-    /// to itself why, so the database itself is asked where the pool has nothing to say soon.
+    /// Whether the tables are there; else why the database can't be used. The pool retries silently and hides the
+    /// cause, so if it doesn't answer soon the database is probed directly.
     async fn probe(&self) -> Result<bool, String> {
         let pool = &self.inner.pool;
         let mut asked = std::pin::pin!(pool::is_ready(pool));
         if let Ok(answer) = timeout(SOON, asked.as_mut()).await {
             match answer {
-                // A connection of the pool has broken; the next one may be good.
+                // A connection of the pool broke; the next one may be good.
                 Err(error) if error.is_outage() => {}
                 answer => return answer.map_err(|error| error.to_string()),
             }
@@ -122,7 +122,7 @@ impl Readiness {
         }
     }
 
-    /// Connects beside the pool.
+    /// Connects outside the pool.
     async fn reach(&self) -> Result<(), String> {
         match timeout(LATE, pool::reach(&self.inner.pool)).await {
             Ok(reached) => reached.map_err(|error| error.to_string()),

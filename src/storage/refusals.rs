@@ -12,36 +12,36 @@ use mailgate_types::refusal::{Door, RefusalReason};
 pub struct Refused {
     /// The app that sent it.
     pub app: AppId,
-    /// Its own, with the moment.
+    /// Its id, which holds the time.
     pub id: RefusalId,
-    /// Where it came in.
+    /// Whether it arrived over HTTP or SMTP.
     pub door: Door,
     /// Why.
     pub reason: RefusalReason,
-    /// As far as it could be read.
+    /// The sender, as far as it could be read.
     pub from: Option<String>,
-    /// As far as it could be read.
+    /// The recipient, as far as it could be read.
     pub to: Option<String>,
 }
 
-/// How many were refused.
+/// The number of refused messages.
 #[derive(Debug, Clone, Copy)]
 pub struct Count {
     /// The app.
     pub app: AppId,
-    /// The hour's beginning.
+    /// The start of the hour.
     pub hour: DateTime<Utc>,
     /// Why.
     pub reason: RefusalReason,
-    /// How many.
+    /// The number of messages.
     pub messages: i64,
 }
 
-/// Adds counts, and what was refused last; of each app the newest `kept` stay. Apps that are gone have none.
+/// Adds counts and the latest refusals, keeping the newest `kept` of each app. Refusals of deleted apps are dropped.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is written then.
+/// The database's error; nothing is written then.
 pub async fn add(
     connection: &mut PgConnection,
     counts: &[Count],
@@ -52,7 +52,7 @@ pub async fn add(
     let hours: Vec<DateTime<Utc>> = counts.iter().map(|count| count.hour).collect();
     let reasons: Vec<&str> = counts.iter().map(|count| count.reason.as_str()).collect();
     let messages: Vec<i64> = counts.iter().map(|count| count.messages).collect();
-    // In one order for all processes, so that none waits for another that waits for it.
+    // In the same order in every process, so that they can't deadlock.
     sqlx::query!(
         "INSERT INTO refusal_counters AS counter (app_id, hour, reason, messages)
          SELECT count.app_id, count.hour, count.reason, count.messages
@@ -106,7 +106,7 @@ pub async fn add(
     Ok(())
 }
 
-/// What was refused of an app since a moment, the newest first.
+/// An app's refusals since a given time, newest first.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
@@ -140,7 +140,7 @@ pub async fn list(
         .collect()
 }
 
-/// How many were refused of an app since a moment, by hour and reason, the newest hour first.
+/// The number of an app's refusals since a given time, by hour and reason, newest hour first.
 pub async fn counts(
     connection: &mut PgConnection,
     app: AppId,
@@ -171,7 +171,7 @@ fn reason(text: &str) -> Result<RefusalReason, sqlx::Error> {
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// Removes what is older than a moment, up to `limit` rows of each table; answers how many went.
+/// Removes up to `limit` rows of each table that are older than a given time; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

@@ -1,18 +1,18 @@
-//! The table `replies`, and which logged messages are answered.
+//! The table `replies`, and the logged messages that they answer.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{CredentialId, LogId};
 
-/// A logged message that somebody may have answered.
+/// A logged message that may have been answered.
 #[derive(Debug)]
 pub struct Answered {
     /// Its Message-ID.
     pub message_id: String,
-    /// Its place in the log.
+    /// Its id in the log.
     pub log: LogId,
-    /// What the mailbox sent it as.
+    /// The sender's address.
     pub from_address: String,
 }
 
@@ -40,7 +40,7 @@ pub async fn answered(
         .collect())
 }
 
-/// Notes replies by their own Message-IDs, and answers those that were not noted before.
+/// Stores replies by their own Message-IDs, and returns those that are new.
 pub async fn insert(
     connection: &mut PgConnection,
     credential: CredentialId,
@@ -60,7 +60,7 @@ pub async fn insert(
     .await
 }
 
-/// Forgets up to `limit` replies that were noted before `before`; answers how many.
+/// Deletes up to `limit` replies that were stored before `before`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

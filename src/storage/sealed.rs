@@ -1,5 +1,5 @@
-//! Every column that holds something sealed, so that all of it can be sealed anew. The names stand here and
-//! nowhere else, so these statements hold nothing that anybody sent.
+//! Every column that holds a sealed value, so that all of them can be resealed. The names are constants, so these
+//! statements contain no user input.
 
 use sqlx::postgres::PgRow;
 use sqlx::types::Uuid;
@@ -14,13 +14,13 @@ pub struct SealedColumn {
     pub column: &'static str,
     /// The primary key: columns of type uuid.
     key: &'static [&'static str],
-    /// The place that its values are sealed for, as SQL over a row of the table.
+    /// The context that its values are sealed for, as SQL over a row of the table.
     context: &'static str,
-    /// The column with the look-up digest of the same secret.
+    /// The column with the lookup digest of the same secret.
     digest: Option<&'static str>,
 }
 
-/// All of them, but for [`LAPSING`]: a new one is one more line here.
+/// All of them, except [`LAPSING`]: a new one is one more line here.
 #[rustfmt::skip]
 pub const COLUMNS: &[SealedColumn] = &[
     column("subscribers", "api_secret_sealed", &["id"], "'subscribers.api_secret ' || id", Some("api_secret_digest")),
@@ -32,8 +32,8 @@ pub const COLUMNS: &[SealedColumn] = &[
     column("webhook_queue", "secret_sealed", &["message_id", "endpoint_id"], "CASE WHEN endpoint_id = app_id THEN 'apps.webhook_secret ' || app_id ELSE 'webhook_configs.secret ' || endpoint_id END", None),
 ];
 
-/// Columns of rows that are found by a keyed digest of something that nobody keeps: they can't be moved to
-/// another key, and go by themselves at `expires_at`.
+/// Columns of rows that are found by a keyed digest of a value that isn't stored: they can't be moved to another key,
+/// and expire at `expires_at`.
 pub const LAPSING: &[(&str, &str)] = &[("oauth_states", "code_verifier_sealed")];
 
 const fn column(
@@ -57,34 +57,34 @@ const fn column(
 pub struct SealedValue {
     /// The row.
     pub key: Vec<Uuid>,
-    /// The place that it is sealed for.
+    /// The context that it is sealed for.
     pub context: String,
-    /// The value, unless it begins with the prefix that was asked for, or is NULL.
+    /// The value, unless it begins with the given prefix or is NULL.
     pub sealed: Option<Vec<u8>>,
 }
 
-/// A value that takes another one's place.
+/// A replacement for a sealed value.
 #[derive(Debug)]
 pub struct Replacement {
     /// The row.
     pub key: Vec<Uuid>,
-    /// What was read.
+    /// The value that was read.
     pub read: Vec<u8>,
-    /// What takes its place.
+    /// The new value.
     pub sealed: Vec<u8>,
-    /// The look-up digest, where the column has one.
+    /// The lookup digest, if the column has one.
     pub digest: Vec<u8>,
 }
 
 impl SealedColumn {
-    /// Whether there is a look-up digest beside it.
+    /// Whether the column has a lookup digest.
     #[must_use]
     pub fn has_digest(&self) -> bool {
         self.digest.is_some()
     }
 
-    /// The next values in the order of their rows, `limit` at most, those behind `after`. It costs the same
-    /// wherever it stands: a piece of the primary key.
+    /// The next values in primary key order after `after`, `limit` at most. Every call costs the same: a range of the
+    /// primary key.
     pub async fn read(
         &self,
         connection: &mut PgConnection,
@@ -114,8 +114,8 @@ impl SealedColumn {
         rows.iter().map(value).collect()
     }
 
-    /// Replaces values that are still the ones that were read; answers how many. It waits for nobody: rows
-    /// that others are changing at this moment are left as they are.
+    /// Replaces values that are still the ones that were read; returns how many. It never waits: rows that are locked
+    /// at the moment are skipped.
     pub async fn replace(
         &self,
         connection: &mut PgConnection,
@@ -178,7 +178,7 @@ fn value(row: &PgRow) -> Result<SealedValue, sqlx::Error> {
     })
 }
 
-/// How many rows of [`LAPSING`] columns still count at `now` and don't begin with the prefix.
+/// How many rows of [`LAPSING`] columns are still valid at `now` and don't begin with the prefix.
 pub async fn lapsing(
     connection: &mut PgConnection,
     prefix: &[u8],

@@ -1,5 +1,5 @@
-//! The tables `spool` and `spool_chunks`: messages in the gateway's hands. What the journal writes of
-//! them, a batch in one statement, is in [`super::journal`].
+//! The tables `spool` and `spool_chunks`: messages that the gateway has accepted. What the journal writes of them, a
+//! batch per statement, is in [`super::journal`].
 
 pub mod backlog;
 mod claim;
@@ -19,14 +19,14 @@ use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sendin
 pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
-/// A message that comes into the gateway's hands.
+/// A message that the gateway accepts.
 #[derive(Debug, Clone)]
 pub struct Opening {
     /// The message.
     pub id: LogId,
     /// The app that sends it.
     pub app: AppId,
-    /// The mailbox it goes out from.
+    /// The mailbox it is sent from.
     pub credential: CredentialId,
     /// The mailbox's address.
     pub from_address: String,
@@ -50,15 +50,15 @@ pub struct Opening {
     pub recipients: Vec<String>,
     /// The envelope needs SMTPUTF8.
     pub smtputf8: bool,
-    /// The first attempt's moment: the id's own time.
+    /// The time of the first attempt, which is also the id's.
     pub opened_at: DateTime<Utc>,
     /// The caller's idempotency key.
     pub key: Option<String>,
-    /// What was known of the app when its mailbox was chosen: the opening is refused where that has changed since.
+    /// The version of the app when its mailbox was chosen: the opening is refused if it has changed since.
     pub version: Option<AppVersion>,
 }
 
-/// Stores one piece of a deferred message; one that is there stays.
+/// Stores one piece of a deferred message; an existing one stays.
 pub async fn add_chunk(
     connection: &mut PgConnection,
     id: LogId,
@@ -77,7 +77,7 @@ pub async fn add_chunk(
     Ok(())
 }
 
-/// The next piece of a deferred message.
+/// A piece of a deferred message.
 pub async fn chunk(
     connection: &mut PgConnection,
     id: LogId,
@@ -92,12 +92,12 @@ pub async fn chunk(
     .await
 }
 
-/// Messages of an app that are made due together: others' mail comes in between.
+/// Messages of one app that become due together, so that other apps' mail gets in between.
 const RELEASED: i64 = 100;
 
-/// Makes messages due that wait for nothing but their apps' subscriptions, where these are suspended no longer: some of
-/// each app, and the others the next time. The apps are found by steps through the index, so that it costs the same
-/// however many messages wait for each.
+/// Makes messages due that wait only for their app's subscription, if it is no longer suspended: some of each app,
+/// and the rest in later calls. The apps are found by skipping through the index, so the cost doesn't depend on how
+/// many messages wait for each.
 pub async fn release_waiting(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -145,7 +145,7 @@ pub async fn release_waiting(
     Ok(())
 }
 
-/// Lets go of an open message, which is to be looked at again by anybody after `wait`.
+/// Releases an open message, which any process may claim again after `wait`.
 pub async fn look_again(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -169,7 +169,7 @@ pub async fn look_again(
     Ok(())
 }
 
-/// Puts a message into the hands of a process, whoever has had it; `false` where it is not there.
+/// Makes a process the owner of a message, whichever owned it before; `false` if the message is not in the spool.
 pub async fn hand_to(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -187,12 +187,12 @@ pub async fn hand_to(
     Ok(handed.rows_affected() > 0)
 }
 
-/// Says that the last of a claimed message is about to leave: whatever becomes of its process, it may be at
-/// the provider from now on. `false` when others have taken it over.
+/// Records that the last of a claimed message is about to be transmitted: whatever happens to its process, the
+/// provider may have it from now on. `false` if another process has taken it over.
 ///
 /// # Errors
 ///
-/// What the database said; the message must not leave then.
+/// The database's error; the message must not be sent then.
 pub async fn mark_leaving(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -216,8 +216,7 @@ pub async fn mark_leaving(
     Ok(marked.rows_affected() > 0)
 }
 
-/// Takes what strangers wrote out of messages whose log rows the database refuses; what they need to be sent
-/// stays.
+/// Removes untrusted text from messages whose log rows the database refuses; what sending them takes is kept.
 pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query!(
@@ -231,7 +230,7 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
     Ok(())
 }
 
-/// Puts a message back into the queue, at once; nothing of it is changed but that.
+/// Returns a message to the queue immediately; nothing else about it changes.
 pub async fn release(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -258,7 +257,7 @@ pub async fn release(
     Ok(())
 }
 
-/// Whether a message is in the gateway's hands.
+/// Whether a message is in the spool.
 pub async fn is_there(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS (SELECT 1 FROM spool WHERE id = $1) AS "exists!""#,
@@ -278,7 +277,7 @@ pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool
     .await
 }
 
-/// Forgets the waiting messages of an app. What is being submitted at this moment ends by itself.
+/// Deletes an app's waiting messages. Those being submitted at the moment end by themselves.
 pub async fn delete_waiting(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "DELETE FROM spool WHERE app_id = $1 AND state = 'deferred'",

@@ -1,4 +1,4 @@
-//! The table `subscribers`. What is known of their subscriptions is in [`billing`].
+//! The table `subscribers`. The state of their subscriptions is in [`billing`].
 
 pub mod billing;
 
@@ -21,11 +21,11 @@ pub struct NewSubscriber<'a> {
     pub email: &'a str,
     /// The API secret, sealed.
     pub api_secret_sealed: &'a [u8],
-    /// The API secret's look-up digest.
+    /// The API secret's lookup digest.
     pub api_secret_digest: &'a [u8],
-    /// What it starts with.
+    /// The initial status.
     pub subscription_status: Option<SubscriptionStatus>,
-    /// When.
+    /// When it signed up.
     pub created_at: DateTime<Utc>,
 }
 
@@ -51,7 +51,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// What changes of a subscriber; `None` leaves a field as it is.
+/// Changes to a subscriber; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct SubscriberChange {
     /// Display name.
@@ -60,8 +60,7 @@ pub struct SubscriberChange {
     pub email: Option<String>,
 }
 
-/// Locks a subscriber's row until the transaction ends, and tells the fields that can be changed; `None` when it is
-/// gone.
+/// Locks a subscriber's row until the transaction ends, and returns the fields that can change; `None` if it is gone.
 pub async fn lock_fields(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -94,7 +93,7 @@ pub async fn update(
     Ok(())
 }
 
-/// A subscriber, the secret sealed.
+/// A subscriber, its secret sealed.
 #[derive(Debug, Clone)]
 pub struct Subscriber {
     /// Its id.
@@ -105,9 +104,9 @@ pub struct Subscriber {
     pub email: String,
     /// The API secret, sealed.
     pub api_secret_sealed: Vec<u8>,
-    /// The payment provider's name for it.
+    /// The payment provider's id for it.
     pub payprov_customer_id: Option<String>,
-    /// `None`: there is no subscription.
+    /// The subscription status; `None` without a subscription.
     pub subscription_status: Option<SubscriptionStatus>,
     /// When it signed up.
     pub created_at: DateTime<Utc>,
@@ -139,7 +138,7 @@ impl From<Row> for Subscriber {
     }
 }
 
-/// The subscriber that one of these digests of its API secret belongs to.
+/// The subscriber whose API secret has one of these digests.
 pub async fn find_by_api_secret(
     connection: &mut PgConnection,
     digests: &[Vec<u8>],
@@ -156,7 +155,7 @@ pub async fn find_by_api_secret(
     Ok(row.map(Subscriber::from))
 }
 
-/// All subscribers, the oldest first.
+/// All subscribers, oldest first.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx::Error> {
     let rows = sqlx::query_as!(
         Row,
@@ -169,7 +168,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     Ok(rows.into_iter().map(Subscriber::from).collect())
 }
 
-/// The subscriber that signed up last.
+/// The subscriber that signed up most recently.
 pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>, sqlx::Error> {
     let row = sqlx::query_as!(
         Row,
@@ -182,9 +181,8 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     Ok(row.map(Subscriber::from))
 }
 
-/// Replaces the API secret. With `presented` only while one of those digests is still the one in use,
-/// so that of two callers who renew the same secret one learns that it was renewed. `false`: nothing
-/// was replaced.
+/// Replaces the API secret. With `presented`, only if one of those digests is still the current one, so that of two
+/// callers who renew the same secret one finds out that it was renewed. `false` if nothing was replaced.
 pub async fn replace_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -205,7 +203,7 @@ pub async fn replace_api_secret(
     Ok(replaced.rows_affected() == 1)
 }
 
-/// Removes a subscriber and its apps; `false` when there was none.
+/// Deletes a subscriber and its apps; `false` if there was none.
 pub async fn delete(connection: &mut PgConnection, id: SubscriberId) -> Result<bool, sqlx::Error> {
     let deleted = sqlx::query!("DELETE FROM subscribers WHERE id = $1", id.0)
         .execute(connection)

@@ -1,10 +1,10 @@
-//! The table `used_links`: connect sessions and OAuth states that were used, until they lapse.
+//! The table `used_links`: connect sessions and OAuth states that were used, until they expire.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// Notes that a link was used; `false` when it was before.
+/// Marks a link as used; `false` if it already was.
 pub async fn insert(
     connection: &mut PgConnection,
     id: Uuid,
@@ -30,8 +30,8 @@ pub async fn exists(connection: &mut PgConnection, id: Uuid) -> Result<bool, sql
     .await
 }
 
-/// Removes links that have lapsed, `limit` at most of each kind, and says how many. Several replicas may do it
-/// at once.
+/// Removes expired links, `limit` at most of each kind, and returns how many. Several replicas may do it at the same
+/// time.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -47,7 +47,7 @@ pub async fn remove_lapsed(
     )
     .execute(&mut *connection)
     .await?;
-    // The release before this one stores every state.
+    // The previous release stores every state.
     let stored = sqlx::query!(
         "DELETE FROM oauth_states WHERE digest IN (
              SELECT digest FROM oauth_states WHERE expires_at <= $1

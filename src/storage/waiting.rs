@@ -1,13 +1,13 @@
-//! How much waits in a table that is worked off, for the metrics.
+//! The length of a work queue, for the metrics.
 
 use chrono::{DateTime, Utc};
 
-/// What waits.
+/// What is waiting.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     /// Rows, 100,000 at most.
     pub entries: u32,
-    /// When the row was due, or will be, that is due first.
+    /// When the first row was or will be due.
     pub due_first: Option<DateTime<Utc>>,
 }
 

@@ -1,5 +1,5 @@
-//! The table `webhook_configs`: the endpoints that a subscriber sets up for an app. Who listens to what
-//! is asked where events are written (`webhook_messages`, `journal`).
+//! The table `webhook_configs`: the endpoints that a subscriber configures for an app. Events are matched to
+//! endpoints where they are written (`webhook_messages`, `journal`).
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -14,15 +14,15 @@ use mailgate_types::ids::{AppId, WebhookConfigId};
 pub struct WebhookConfig {
     /// Its id.
     pub id: WebhookConfigId,
-    /// Whose events it gets.
+    /// The app whose events it receives.
     pub app: AppId,
-    /// Where they go.
+    /// The endpoint's URL.
     pub url: String,
-    /// Which ones.
+    /// The events that it receives.
     pub events: Vec<EventName>,
-    /// Whether it gets any at this time.
+    /// Whether it is active.
     pub is_active: bool,
-    /// What signs them, sealed.
+    /// The signing secret, sealed.
     pub secret_sealed: Vec<u8>,
     /// When it was created.
     pub created_at: DateTime<Utc>,
@@ -59,7 +59,7 @@ impl TryFrom<Row> for WebhookConfig {
     }
 }
 
-/// Names as the table has them.
+/// Event names as stored.
 fn names(events: &[EventName]) -> Vec<String> {
     events.iter().map(ToString::to_string).collect()
 }
@@ -116,20 +116,20 @@ pub async fn find(
     .transpose()
 }
 
-/// A configuration, and how it fares.
+/// A configuration, with its delivery statistics.
 #[derive(Debug, Clone)]
 pub struct ListedConfig {
     /// The configuration.
     pub config: WebhookConfig,
-    /// When an attempt to deliver was last begun; `None` where none is kept.
+    /// When the last delivery attempt began; `None` if none is kept.
     pub last_triggered_at: Option<DateTime<Utc>>,
-    /// Attempts since then, and how many of them the receiver took.
+    /// The number of attempts to deliver events of the requested period.
     pub attempts: i64,
-    /// Those that it took.
+    /// How many of them succeeded.
     pub successes: i64,
 }
 
-/// An app's configurations, the oldest first; their attempts to deliver what happened `since` are counted.
+/// An app's configurations, oldest first, with the number of attempts to deliver events from `since` on.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,
@@ -177,18 +177,18 @@ pub async fn list(
         .collect()
 }
 
-/// What changes of a configuration; `None` leaves a field as it is.
+/// Changes to a configuration; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct WebhookConfigChange {
-    /// Where events go.
+    /// The endpoint's URL.
     pub url: Option<String>,
-    /// Which ones.
+    /// The events that it receives.
     pub events: Option<Vec<EventName>>,
-    /// Whether it gets any.
+    /// Whether it is active.
     pub is_active: Option<bool>,
 }
 
-/// Changes a configuration and answers it as it is now; `None` when the app has none of this id.
+/// Changes a configuration and returns its new state; `None` if the app has none with this id.
 pub async fn update(
     connection: &mut PgConnection,
     app: AppId,
@@ -217,7 +217,7 @@ pub async fn update(
     .transpose()
 }
 
-/// Deletes a configuration and answers where it went; `None` when the app has none of this id.
+/// Deletes a configuration and returns its URL; `None` if the app has none with this id.
 pub async fn delete(
     connection: &mut PgConnection,
     app: AppId,

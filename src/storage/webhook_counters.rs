@@ -1,10 +1,10 @@
-//! The table `webhook_counters`: attempts by endpoint, hour, event and success. They are counted with the
-//! attempts' rows (`webhook_queue::record`).
+//! The table `webhook_counters`: delivery attempts by endpoint, hour, event and success. They are counted along with
+//! the attempts' rows (`webhook_queue::record`).
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-/// Removes up to `limit` counters of hours before `before`; answers how many.
+/// Removes up to `limit` counters of hours before `before`; returns how many.
 pub async fn remove_before(
     connection: &mut PgConnection,
     before: DateTime<Utc>,

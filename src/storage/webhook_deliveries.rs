@@ -1,4 +1,4 @@
-//! The table `webhook_deliveries`: attempts to deliver. They are written with the queue's rows
+//! The table `webhook_deliveries`: delivery attempts. They are written along with the queue's rows
 //! (`webhook_queue::record`); here they are read. An endpoint's list of them is in [`list`].
 
 pub mod list;
@@ -12,25 +12,25 @@ use mailgate_types::ids::{
     AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
 };
 
-/// An attempt as the detail of a log row names it.
+/// A delivery attempt as shown in the details of a log row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedDelivery {
     /// `wdel_…`
     pub id: WebhookDeliveryId,
     /// The event's name.
     pub event: String,
-    /// Whether the receiver took it.
+    /// Whether the receiver accepted it.
     pub success: bool,
     /// When the attempt began.
     pub delivered_at: DateTime<Utc>,
 }
 
-/// The attempts to tell of one message, oldest first, a hundred at most.
+/// The delivery attempts of events about one message, oldest first, a hundred at most.
 pub async fn of_log(
     connection: &mut PgConnection,
     log: LogId,
 ) -> Result<Vec<LoggedDelivery>, sqlx::Error> {
-    // What tells of a message is younger than it, and the partitions are by age.
+    // Events about a message are younger than it, and the partitions are by age.
     let rows = sqlx::query!(
         "SELECT id, event, success, delivered_at
          FROM webhook_deliveries
@@ -53,11 +53,11 @@ pub async fn of_log(
         .collect())
 }
 
-/// Records a test: an attempt of its own, whose body isn't kept.
+/// Records a test: an attempt without a message, whose body isn't kept.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is written then.
+/// The database's error; nothing is written then.
 pub async fn record_test(
     connection: &mut PgConnection,
     app: AppId,
@@ -95,7 +95,7 @@ pub async fn record_test(
     Ok(())
 }
 
-/// The message that an attempt was to deliver to this endpoint of the app.
+/// The message of a delivery attempt to this endpoint of the app.
 pub async fn message_of(
     connection: &mut PgConnection,
     app: AppId,

@@ -1,5 +1,5 @@
-//! The table `webhook_messages`: events that somebody listens to. What is written here is queued for each
-//! endpoint in the same statement.
+//! The table `webhook_messages`: events that have listeners. An event written here is queued for each endpoint in the
+//! same statement.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -9,23 +9,23 @@ use mailgate_types::event::Emission;
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, LogId, WebhookMessageId, lowest_uuid_at};
 
-/// An event, before it is known which endpoints it goes to.
+/// An event before it is matched to endpoints.
 #[derive(Debug)]
 pub struct NewMessage {
     /// The webhook-id.
     pub id: WebhookMessageId,
-    /// Whose event it is.
+    /// The app whose event it is.
     pub app: AppId,
     /// Its name.
     pub event: EventName,
-    /// The log row that it tells of.
+    /// The log row that it is about.
     pub log: Option<LogId>,
-    /// The body to the byte.
+    /// The exact body.
     pub body: String,
 }
 
 impl NewMessage {
-    /// What is written of something that happened at `at`.
+    /// The message to write for an event at `at`.
     #[must_use]
     pub fn of(emission: &Emission, at: DateTime<Utc>) -> Self {
         Self {
@@ -38,8 +38,8 @@ impl NewMessage {
     }
 }
 
-/// Writes events for those who listen, within the caller's transaction: the app's own `webhook_url`, and
-/// its active configurations that list them. What nobody listens to is not written.
+/// Writes events for their listeners, within the caller's transaction: the app's own `webhook_url`, and its active
+/// configurations that list them. Events without listeners are not written.
 pub async fn emit(
     connection: &mut PgConnection,
     emissions: &[Emission],
@@ -65,7 +65,7 @@ pub async fn emit(
         .iter()
         .map(|message| message.body.as_str())
         .collect();
-    // The journal's statement has the same end.
+    // The journal's statement ends the same way.
     sqlx::query_scalar!(
         "WITH heard AS MATERIALIZED (
                SELECT message.*, endpoints.*
@@ -108,14 +108,13 @@ pub async fn emit(
     Ok(())
 }
 
-/// Takes back, within the caller's transaction, what was to be told of a message that counts as never
-/// taken.
+/// Withdraws, within the caller's transaction, the events about a message that counts as never accepted.
 pub async fn withdraw(
     connection: &mut PgConnection,
     app: AppId,
     log: LogId,
 ) -> Result<(), sqlx::Error> {
-    // What tells of a message is younger than it, and the index is by age.
+    // Events about a message are younger than it, and the index is by age.
     sqlx::query!(
         "WITH withdrawn AS (
              DELETE FROM webhook_messages WHERE app_id = $1 AND log_id = $2 AND id >= $3
@@ -131,14 +130,14 @@ pub async fn withdraw(
     Ok(())
 }
 
-/// The bodies of messages; those that have aged away are missing.
+/// The bodies of messages; expired ones are missing.
 pub async fn bodies(
     connection: &mut PgConnection,
     messages: &[(AppId, WebhookMessageId)],
 ) -> Result<Vec<(WebhookMessageId, String)>, sqlx::Error> {
     let apps: Vec<Uuid> = messages.iter().map(|(app, _)| app.0).collect();
     let ids: Vec<Uuid> = messages.iter().map(|(_, id)| id.0).collect();
-    // The bounds name the partitions before the statement runs.
+    // The bounds let Postgres prune partitions before the statement runs.
     let (Some(lowest), Some(highest)) = (ids.iter().min(), ids.iter().max()) else {
         return Ok(Vec::new());
     };

@@ -1,6 +1,6 @@
-//! The table `webhook_queue`: what is still to be delivered. A row is ready until somebody claims it; it is
-//! leased then, and whoever holds the lease says what came of the attempt. A lease that has run out counts
-//! as a delivery that is due again.
+//! The table `webhook_queue`: pending deliveries. A row is ready until a process claims it; then it is leased, and
+//! the process that holds the lease records the outcome of the attempt. When a lease has expired, the delivery is due
+//! again.
 
 pub mod backlog;
 
@@ -13,15 +13,15 @@ use sqlx::{PgConnection, PgPool};
 
 use mailgate_types::ids::{AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId};
 
-/// Postgres announces new rows here.
+/// The channel on which Postgres announces new rows.
 const CHANNEL: &str = "webhooks";
 
-/// Hears of new rows, of this process and of others.
+/// Receives announcements of new rows, from this process and others.
 #[derive(Debug)]
 pub struct NewRows(PgListener);
 
 impl NewRows {
-    /// Listens from now on, over a connection beside the pool's: it never comes back to it.
+    /// Starts to listen, over a connection outside the pool, which is never returned to it.
     pub async fn listen(pool: &PgPool) -> Result<Self, sqlx::Error> {
         let options = PgConnectOptions::clone(&pool.connect_options());
         let own = PgPoolOptions::new().max_connections(1);
@@ -36,38 +36,38 @@ impl NewRows {
     }
 }
 
-/// A delivery that this process has leased.
+/// A delivery leased by this process.
 #[derive(Debug, Clone)]
 pub struct Claimed {
     /// The webhook-id.
     pub message: WebhookMessageId,
-    /// Where it goes.
+    /// The endpoint to deliver to.
     pub endpoint: EndpointId,
-    /// Whose event it is.
+    /// The app whose event it is.
     pub app: AppId,
-    /// The log row that it tells of.
+    /// The log row that it is about.
     pub log: Option<LogId>,
     /// The event's name.
     pub event: String,
-    /// The endpoint's address now, or as it was when it is gone.
+    /// The endpoint's current URL, or its last one if the endpoint is gone.
     pub url: String,
-    /// Its secret likewise.
+    /// The endpoint's secret, likewise.
     pub secret_sealed: Vec<u8>,
-    /// Attempts that were recorded.
+    /// The number of recorded attempts.
     pub attempts: i32,
-    /// Until when it is this process's, by the database's clock; what it is recognized by.
+    /// When the lease expires, by the database's clock; identifies the claim.
     pub lease: DateTime<Utc>,
-    /// The same by this process's, or somewhat earlier.
+    /// When the lease expires by this process's clock, or somewhat earlier.
     pub until: Instant,
 }
 
-/// Endpoints that have something ready, in the order of their ids, those behind `after` only.
+/// Endpoints with ready deliveries, in id order, starting after `after`.
 pub async fn ready_endpoints(
     connection: &mut PgConnection,
     after: EndpointId,
     limit: i64,
 ) -> Result<Vec<EndpointId>, sqlx::Error> {
-    // From endpoint to endpoint through the index, whatever number of rows each of them has.
+    // Skips from endpoint to endpoint through the index, however many rows each of them has.
     let endpoints = sqlx::query_scalar!(
         r#"WITH RECURSIVE ready AS (
                (SELECT endpoint_id FROM webhook_queue
@@ -89,7 +89,7 @@ pub async fn ready_endpoints(
     Ok(endpoints.into_iter().map(EndpointId).collect())
 }
 
-/// Leases what is ready for `lease`, up to a number for each endpoint, the oldest first.
+/// Leases ready deliveries for `lease`, up to a number for each endpoint, oldest first.
 pub async fn claim(
     connection: &mut PgConnection,
     places: &[(EndpointId, i64)],
@@ -148,8 +148,8 @@ pub async fn claim(
         .collect())
 }
 
-/// Makes ready what is due: retries whose time has come by `now`, and what was leased by somebody who has not
-/// said anything since, by the database's clock. Answers how many there were, `limit` at most.
+/// Makes due deliveries ready: retries whose time has come by `now`, and deliveries whose lease has expired without a
+/// result, by the database's clock. Returns how many there were, `limit` at most.
 pub async fn make_ready(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -172,7 +172,7 @@ pub async fn make_ready(
     Ok(made.rows_affected())
 }
 
-/// Gives leases back of which no attempt was made.
+/// Releases leases of deliveries that were not attempted.
 pub async fn release(
     connection: &mut PgConnection,
     claimed: &[Claimed],
@@ -197,35 +197,35 @@ pub async fn release(
     Ok(())
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone)]
 pub struct Attempted {
-    /// What was attempted.
+    /// The delivery that was attempted.
     pub claimed: Claimed,
-    /// The attempt's own id; its time is when it began.
+    /// The attempt's own id, which holds the time when it began.
     pub id: WebhookDeliveryId,
     /// When it began.
     pub began_at: DateTime<Utc>,
     /// How long it took.
     pub duration_ms: i64,
-    /// What the receiver answered, if it did.
+    /// The response status, if there was a response.
     pub http_status: Option<u16>,
-    /// The beginning of its answer.
+    /// The beginning of the response body.
     pub response_body: String,
-    /// Whether the receiver took it.
+    /// Whether the receiver accepted it.
     pub success: bool,
     /// Why it failed.
     pub error_message: Option<String>,
-    /// The next attempt; `None`: there is none.
+    /// When to try again; `None` if this was the last attempt.
     pub next_at: Option<DateTime<Utc>>,
 }
 
-/// Records attempts: their rows, the counters, and the queue's rows gone or put off. An attempt whose lease
-/// is no longer there is not recorded: somebody else has taken the delivery up since. Answers how many were.
+/// Records attempts: their rows, the counters, and the removal or rescheduling of the queue's rows. An attempt whose
+/// lease is gone is not recorded: another process has claimed the delivery since. Returns how many were recorded.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is written then.
+/// The database's error; nothing is written then.
 pub async fn record(
     connection: &mut PgConnection,
     attempted: &[Attempted],
@@ -245,8 +245,8 @@ pub async fn record(
     let errors = column(attempted, |attempt| attempt.error_message.as_deref());
     let next = column(attempted, |attempt| attempt.next_at);
     let hours = column(attempted, |attempt| attempt.claimed.message.moment());
-    // Row by row through the primary key, whatever the planner thinks of a table that fills and empties. A
-    // lease that has run out unnoticed still counts.
+    // Row by row through the primary key, whatever the planner assumes about a table that fills and empties. A lease
+    // that has expired unnoticed still counts.
     sqlx::query_scalar!(
         r#"WITH attempted AS (
                SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::uuid[],
@@ -314,7 +314,7 @@ pub async fn record(
     .await
 }
 
-/// The oldest message that is still to be delivered: its partition must stay.
+/// The oldest pending message: its partition must stay.
 pub async fn oldest(
     connection: &mut PgConnection,
 ) -> Result<Option<WebhookMessageId>, sqlx::Error> {
@@ -325,19 +325,19 @@ pub async fn oldest(
     Ok(oldest.map(WebhookMessageId))
 }
 
-/// What became of the wish to deliver a message again.
+/// The result of a request to deliver a message again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requeued {
-    /// It is due now, as the attempt of this number.
+    /// It is due now, as the attempt with this number.
     Due(i32),
-    /// It is being delivered at this moment.
+    /// It is being delivered at the moment.
     InFlight,
-    /// Its body has aged away.
+    /// Its body has expired.
     Gone,
 }
 
-/// Queues a message for a configuration again, at once: with the attempts that were made so far, or, where
-/// it still waits for its next attempt, by making it due. Within the caller's transaction.
+/// Queues a message for a configuration again, due immediately: with the number of attempts made so far or, if it is
+/// still waiting for its next attempt, by making it due. Within the caller's transaction.
 pub async fn requeue(
     connection: &mut PgConnection,
     app: AppId,
@@ -345,7 +345,7 @@ pub async fn requeue(
     message: WebhookMessageId,
     now: DateTime<Utc>,
 ) -> Result<Requeued, sqlx::Error> {
-    // One after the other, so that two don't count the attempts at the same time.
+    // One at a time, so that two requests don't count the attempts concurrently.
     sqlx::query_scalar!(
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
         format!("webhook_queue {} {}", message.0, endpoint.0),
@@ -374,7 +374,7 @@ pub async fn requeue(
             .await?;
             row.attempts
         }
-        // Whoever has just recorded an attempt and ended the row has committed by now.
+        // A process that has just recorded an attempt and removed the row has committed by now.
         None => {
             let inserted = sqlx::query_scalar!(
                 "INSERT INTO webhook_queue

@@ -1,4 +1,4 @@
-//! One attempt to deliver: signed, posted, and what the receiver's answer means for later attempts.
+//! One delivery attempt: sign, post, and decide what the response means for later attempts.
 
 use std::time::Instant;
 
@@ -10,27 +10,27 @@ use super::sign::SigningKey;
 use crate::providers::egress::EgressError;
 use mailgate_types::ids::WebhookMessageId;
 
-/// What came of one attempt to deliver.
+/// The outcome of one delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// What the receiver answered; `None`: no answer came.
+    /// The response status; `None` if there was no response.
     pub http_status: Option<u16>,
-    /// The beginning of its answer, 16 KiB at most.
+    /// The beginning of the response body, 16 KiB at most.
     pub response_body: String,
     /// How long it took.
     pub duration_ms: i64,
-    /// Whether the receiver took it: 2xx.
+    /// Whether the receiver accepted it: 2xx.
     pub success: bool,
     /// Why it failed, in a sentence for the subscriber.
     pub error_message: Option<String>,
-    /// The wait that the receiver asks for, where it failed.
+    /// The wait that the receiver asks for, if the attempt failed.
     pub retry_after: Option<std::time::Duration>,
-    /// Whether no further attempt can change it: the URL is refused, or the receiver says 410 Gone.
+    /// Whether no further attempt can succeed: the URL is refused, or the receiver answers 410 Gone.
     pub is_final: bool,
 }
 
 impl Webhooks {
-    /// Signs and posts a body once. Nothing is recorded.
+    /// Signs and posts a body once, without recording the attempt.
     pub async fn attempt(
         &self,
         url: &str,
@@ -79,7 +79,7 @@ impl Webhooks {
 }
 
 impl Attempt {
-    /// One that got no answer.
+    /// An attempt that got no response.
     pub(super) fn failed(error: String, duration_ms: i64, is_final: bool) -> Self {
         Self {
             http_status: None,

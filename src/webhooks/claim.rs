@@ -17,19 +17,19 @@ use crate::storage::webhook_messages;
 use crate::storage::webhook_queue::{self, Claimed};
 use mailgate_types::ids::{AppId, EndpointId, WebhookMessageId};
 
-/// Endpoints of one look.
+/// Endpoints read per poll.
 const ENDPOINTS: usize = 512;
 
-/// How often it looks for what is due again.
+/// How often due deliveries are made ready.
 const READY_EVERY: Duration = Duration::from_millis(900);
 
-/// Deliveries that are made ready in one statement.
+/// Deliveries made ready per statement.
 const READY: u64 = 1_000;
 
-/// How long a step may take.
+/// Timeout of a step.
 const STEP: Duration = Duration::from_secs(15);
 
-/// A leased delivery with all that it needs.
+/// A leased delivery with all that sending it takes.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) claimed: Claimed,
@@ -43,19 +43,19 @@ impl Leased for Ready {
     }
 }
 
-/// What a look at the queue brought.
+/// The result of one step of a poll.
 pub(super) enum Seen {
-    /// Endpoints that have something ready, and whether there may be others.
+    /// Endpoints with ready deliveries.
     Endpoints(Vec<EndpointId>),
-    /// Deliveries that are this process's now, and those endpoints that may have more.
+    /// Deliveries that are now leased by this process, and their bodies.
     Leased(Vec<Claimed>, HashMap<WebhookMessageId, Bytes>),
 }
 
-/// Leases deliveries, over a connection of its own: one step at a time.
+/// Leases deliveries over a connection of its own, one step at a time.
 pub(super) struct Claimer {
     webhooks: Webhooks,
     connection: DedicatedConnection,
-    /// Where the next look begins, so that all endpoints have their turn.
+    /// Where the next poll begins, so that all endpoints get their turn.
     after: EndpointId,
     made_ready: Option<Instant>,
 }
@@ -64,14 +64,14 @@ impl Claimer {
     pub(super) fn new(webhooks: &Webhooks) -> Self {
         Self {
             webhooks: webhooks.clone(),
-            // A lease that the database forgets in a crash is a delivery that is made again.
+            // If the database loses a lease in a crash, its delivery is repeated.
             connection: DedicatedConnection::async_commit(webhooks.pool.clone()),
             after: EndpointId(Uuid::nil()),
             made_ready: None,
         }
     }
 
-    /// The next endpoints that have something ready; now and then, what is due again is made ready first.
+    /// The next endpoints with ready deliveries; at intervals, due deliveries are made ready first.
     pub(super) async fn endpoints(mut self) -> (Self, Result<Seen, sqlx::Error>) {
         let seen = match timeout(STEP, self.try_endpoints()).await {
             Ok(endpoints) => endpoints.map(Seen::Endpoints),
@@ -97,7 +97,7 @@ impl Claimer {
         if make_ready {
             self.made_ready = Some(Instant::now());
         }
-        // A short list has come round to where it began.
+        // A short list has wrapped around to where it began.
         if let (ENDPOINTS, Some(last)) = (endpoints.len(), endpoints.last()) {
             self.after = *last;
         }
@@ -120,7 +120,7 @@ impl Claimer {
     }
 }
 
-/// From `after` on, and round to it again.
+/// Endpoints with ready deliveries, starting after `after` and wrapping around to it.
 async fn ready_endpoints(
     connection: &mut PgConnection,
     after: EndpointId,
@@ -144,7 +144,7 @@ async fn bodies(
         .iter()
         .map(|claimed| (claimed.app, claimed.message))
         .collect();
-    // Several endpoints hear of the same message, one after the other here.
+    // Several endpoints may receive the same message; they are adjacent here.
     messages.dedup();
     let bodies = webhook_messages::bodies(connection, &messages).await?;
     Ok(bodies
@@ -154,7 +154,7 @@ async fn bodies(
 }
 
 impl Webhooks {
-    /// Gives leases back of which no attempt was made.
+    /// Releases leases of deliveries that were not attempted.
     pub(super) async fn release(self, waiting: Vec<Ready>) {
         if waiting.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! Webhook configurations: the endpoints that a subscriber sets up for an app. What was told before a
-//! configuration changes or goes still arrives as it was.
+//! Webhook configurations: the endpoints that a subscriber configures for an app. Events queued before a
+//! configuration is changed or deleted are still delivered.
 
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use serde_json::json;
@@ -17,64 +17,65 @@ use mailgate_types::signing_secret::{SecretEncoding, SigningSecret};
 
 pub use crate::storage::webhook_configs::{WebhookConfig, WebhookConfigChange};
 
-/// Configurations that an app may have: each one costs a delivery of every event that it lists.
+/// The largest number of configurations of an app: each one costs a delivery of every event that it lists.
 pub const MOST_CONFIGURATIONS: i64 = 20;
 
-/// A configuration that was not created, or can't be shown.
+/// Why a configuration was not created, or can't be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
     /// The app is gone.
     #[error("the app is gone")]
     Gone,
-    /// The app has as many as it may.
+    /// The app has as many configurations as it may have.
     #[error(
         "an app may have {MOST_CONFIGURATIONS} webhook configurations at most; delete one first"
     )]
     TooMany,
-    /// No secret could be drawn.
+    /// No secret could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The secret could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// A stored secret can't be opened.
+    /// A stored secret can't be unsealed.
     #[error("a stored webhook secret can't be opened: {0}")]
     Unseal(#[from] UnsealError),
-    /// What the database said.
+    /// The database's error.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// What a configuration begins with.
+/// The fields of a new configuration.
 #[derive(Debug)]
 pub struct NewConfiguration {
-    /// Where events go.
+    /// The endpoint's URL.
     pub url: String,
-    /// Which ones, each once.
+    /// The events that it receives, each once.
     pub events: Vec<EventName>,
-    /// What signs them; `None`: one is made.
+    /// The signing secret; `None` generates one.
     pub secret: Option<SigningSecret>,
-    /// Whether it gets any.
+    /// Whether it is active.
     pub is_active: bool,
 }
 
 /// A configuration as its subscriber sees it.
 #[derive(Debug)]
 pub struct Configuration {
-    /// What is stored.
+    /// The stored configuration.
     pub config: WebhookConfig,
-    /// Enough of the secret to tell it from others.
+    /// Enough of the secret to recognize it.
     pub truncated_secret: String,
-    /// How its key is made.
+    /// How the signing key is derived from the secret.
     pub secret_encoding: SecretEncoding,
-    /// When an attempt to deliver was last begun.
+    /// When the last delivery attempt began.
     pub last_triggered_at: Option<DateTime<Utc>>,
-    /// The part of the attempts of the last 7 days that the receiver took, 0 to 1; 1 when there were none.
+    /// The fraction of delivery attempts for events of the last 7 days that the receiver accepted, 0 to 1; 1 if there
+    /// were none.
     pub success_rate_7d: f64,
 }
 
 impl Webhooks {
-    /// Creates a configuration; its secret is shown now and never again.
+    /// Creates a configuration; this is the only time that its secret is shown.
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl Webhooks {
             updated_at: now,
         };
         let mut transaction = self.pool.begin().await?;
-        // One at a time, so that none of them slips past the bound.
+        // One at a time, so that concurrent requests can't exceed the limit.
         if apps::lock(&mut transaction, app).await?.is_none() {
             return Err(ConfigurationError::Gone);
         }
@@ -120,13 +121,13 @@ impl Webhooks {
         Ok((config, secret))
     }
 
-    /// An app's configurations, the oldest first.
+    /// An app's configurations, oldest first.
     pub async fn configurations(
         &self,
         app: AppId,
     ) -> Result<Vec<Configuration>, ConfigurationError> {
         let week_ago = self.clock.now() - TimeDelta::days(7);
-        // Counters are by the hour.
+        // Counters are per hour.
         let since = week_ago
             .duration_trunc(TimeDelta::hours(1))
             .unwrap_or(week_ago);
@@ -151,7 +152,7 @@ impl Webhooks {
         })
     }
 
-    /// What signs the events of a configuration.
+    /// The signing secret of a configuration.
     pub(super) fn signing_secret(
         &self,
         config: &WebhookConfig,
@@ -171,7 +172,7 @@ impl Webhooks {
         webhook_configs::find(&mut connection, app, id).await
     }
 
-    /// Changes a configuration and answers it as it is now; `None` when the app has none of this id.
+    /// Changes a configuration and returns its new state; `None` if the app has none with this id.
     pub async fn change_configuration(
         &self,
         app: AppId,
@@ -181,7 +182,7 @@ impl Webhooks {
     ) -> Result<Option<WebhookConfig>, sqlx::Error> {
         let now = self.clock.now();
         let mut transaction = self.pool.begin().await?;
-        // One at a time, so that each is recorded with what it changed.
+        // One at a time, so that each change is recorded with its own difference.
         apps::lock(&mut transaction, app).await?;
         let Some(before) = webhook_configs::find(&mut transaction, app, id).await? else {
             return Ok(None);
@@ -215,8 +216,7 @@ impl Webhooks {
         Ok(after)
     }
 
-    /// Deletes a configuration; `false` when the app has none of this id. It gets nothing that happens
-    /// from now on.
+    /// Deletes a configuration; `false` if the app has none with this id. It receives no events from now on.
     pub async fn delete_configuration(
         &self,
         app: AppId,
@@ -235,7 +235,7 @@ impl Webhooks {
     }
 }
 
-/// The part of the attempts that went well; with none, nothing has failed.
+/// The fraction of successful attempts; 1 if there were none, since nothing has failed.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts of a week are far from 2^52"

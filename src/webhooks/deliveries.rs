@@ -1,4 +1,4 @@
-//! What was delivered to a configuration.
+//! The deliveries to a configuration.
 
 use super::Webhooks;
 use crate::storage::webhook_configs;
@@ -8,8 +8,8 @@ use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId};
 pub use crate::storage::webhook_deliveries::list::{Delivery, DeliveryFilter, DeliveryTotals};
 
 impl Webhooks {
-    /// A configuration's attempts that the filter matches: a part of them, newest first, and how many there
-    /// are; `None` when the app has no such configuration.
+    /// A page of a configuration's attempts that match the filter, newest first, and their total number; without `id`,
+    /// those to the app's own `webhook_url`. `None` if the app has no such configuration.
     pub async fn deliveries(
         &self,
         app: AppId,
@@ -30,7 +30,7 @@ impl Webhooks {
             None => EndpointId::from(app),
         };
         let totals = list::totals(&mut connection, endpoint, filter).await?;
-        // What isn't there isn't looked for among all that is.
+        // Past the last attempt there is nothing to search for.
         let deliveries = if totals.successes + totals.failures > offset {
             list::list(&mut connection, endpoint, filter, limit, offset).await?
         } else {

@@ -1,5 +1,5 @@
-//! Delivers what is queued: leases what is ready, serves the endpoints in turn, and hands what came of it to
-//! the recorder.
+//! Delivers queued messages: leases ready deliveries, serves the endpoints in turn, and hands the outcomes to the
+//! recorder.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -23,29 +23,29 @@ use crate::storage::outage::trouble;
 use crate::storage::webhook_queue::{Attempted, Claimed};
 use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
-/// How often it looks by itself: for what is due again, and for what no announcement told of.
+/// How often to poll, for retries that are due and for rows whose announcement was missed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// Deliveries that are leased at once at most.
+/// The largest number of deliveries leased per claim.
 const CLAIM: usize = 1_024;
 
-/// With so many deliveries under way nobody waits for the next look, and it gathers more.
+/// With this many deliveries in flight, polls are spaced out so that each one gathers more.
 const BUSY: usize = 16;
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Endings that are heard at once.
+/// Ended deliveries received per wakeup.
 const ENDINGS: usize = 256;
 
-/// Secrets that are remembered.
+/// Signing keys kept in memory.
 const KEYS: usize = 10_000;
 
-/// How much longer than an exchange a lease must last when it begins: the recorder needs time too, and
+/// How much longer than an exchange a lease must last when the exchange begins: the recorder needs time too, and
 /// clocks differ.
 const MARGIN: Duration = Duration::from_secs(15);
 
 type Looking = Pin<Box<dyn Future<Output = (Claimer, Result<Seen, sqlx::Error>)> + Send>>;
 
-/// How a delivery ended, for its lane. Told when it is dropped, however that comes.
+/// Reports the end of a delivery to its lane. It reports on drop, however the delivery ended.
 struct LaneSlot {
     ended: mpsc::Sender<Ended>,
     endpoint: EndpointId,
@@ -61,7 +61,7 @@ struct Ended {
 
 impl Drop for LaneSlot {
     fn drop(&mut self) {
-        // There is room for all that can be under way.
+        // The channel has room for all deliveries in flight.
         let _ = self.ended.try_send(Ended {
             endpoint: self.endpoint,
             success: self.success,
@@ -71,13 +71,12 @@ impl Drop for LaneSlot {
 }
 
 impl Webhooks {
-    /// Looks at the queue soon.
+    /// Makes the dispatcher poll the queue soon.
     pub fn wake(&self) {
         self.wake.notify_one();
     }
 
-    /// Delivers until `stop`, then finishes what is under way and gives back what is not. Attempts run on
-    /// `tracker`.
+    /// Delivers until `stop`, then finishes deliveries in flight and releases the others. Attempts run on `tracker`.
     pub async fn dispatch(self, tracker: TaskTracker, stop: CancellationToken) {
         let concurrency = self.settings.concurrency;
         let (attempts, recorder) = recorder(self.pool.clone(), concurrency.max(512));
@@ -94,12 +93,12 @@ impl Webhooks {
         dispatcher.run(endings, stop).await;
     }
 
-    /// How long a lease must last when its exchange begins.
+    /// How long a lease must still last when its exchange begins.
     fn shortest_lease(&self) -> Duration {
         self.settings.exchange + MARGIN
     }
 
-    /// How long leases last: deliveries wait for a place on them too.
+    /// How long leases last: deliveries also wait for a place while leased.
     pub(super) fn lease(&self) -> Duration {
         self.shortest_lease() * 2
     }
@@ -108,7 +107,7 @@ impl Webhooks {
 struct Dispatcher {
     webhooks: Webhooks,
     lanes: Lanes<Ready>,
-    /// Secrets as they sign, so that each is unsealed once.
+    /// Signing keys by endpoint, so that each secret is unsealed once.
     keys: HashMap<EndpointId, (Vec<u8>, SigningKey)>,
     tracker: TaskTracker,
     attempts: mpsc::Sender<Attempted>,
@@ -156,7 +155,7 @@ impl Dispatcher {
                         }
                         Ok(Seen::Leased(claimed, bodies)) => {
                             idle = Some(idle_again);
-                            // What may be left is looked for until nothing comes.
+                            // Keep polling until nothing is left.
                             look |= !claimed.is_empty();
                             self.take(claimed, &bodies);
                         }
@@ -167,7 +166,7 @@ impl Dispatcher {
                     }
                 }
                 () = wake.notified() => look = true,
-                // A look that was put off.
+                // Time for a postponed poll.
                 () = tokio::time::sleep(GATHER), if look && looking.is_none() => {}
                 _ = tick.tick() => {
                     look = true;
@@ -176,7 +175,7 @@ impl Dispatcher {
             }
             self.start();
         }
-        // What a look that is under way leases must not wait for its lease to run out.
+        // Don't leave what a running poll leases to wait for the lease to expire.
         if let Some(looking) = looking
             && let (_, Ok(Seen::Leased(claimed, bodies))) = looking.await
         {
@@ -227,7 +226,7 @@ impl Dispatcher {
         }
     }
 
-    /// What has to be done now and then.
+    /// Periodic housekeeping.
     fn look_after(&mut self) {
         let until = Instant::now() + self.webhooks.shortest_lease();
         let short = self.lanes.take_short(until);
@@ -254,7 +253,7 @@ impl Dispatcher {
     }
 }
 
-/// The next step of a look; never comes where there is none.
+/// The next step of a poll; pending for ever if none is running.
 async fn step(looking: &mut Option<Looking>) -> (Claimer, Result<Seen, sqlx::Error>) {
     match looking {
         Some(looking) => looking.await,
@@ -287,7 +286,7 @@ fn report(attempted: &Attempted) {
     metrics::histogram!("mailgate_webhook_seconds", "outcome" => outcome).record(took);
 }
 
-/// Attempts one delivery and hands over what came of it.
+/// Attempts one delivery and hands its outcome to the recorder.
 async fn deliver(
     webhooks: Webhooks,
     ready: Ready,
@@ -323,6 +322,6 @@ async fn deliver(
         next_at,
     };
     report(&attempted);
-    // The recorder outlives all attempts; where it is behind, they wait for it.
+    // The recorder outlives all attempts; if it is behind, they wait for it.
     let _ = attempts.send(attempted).await;
 }

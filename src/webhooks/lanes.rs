@@ -1,31 +1,31 @@
-//! Who is served next. Each endpoint has a lane of its own: deliveries that this process has leased for it,
-//! and the number of places that it may take at once. A lane begins with few places, gets one more with
-//! each success up to the limit, and loses half of them with each failure, so that an endpoint that hangs
-//! holds little of what all share. Lanes are served in turn.
+//! Schedules deliveries. Each endpoint has a lane of its own: deliveries that this process has leased for it, and the
+//! number of places that it may use concurrently. A lane begins with few places, gains one with each success up to
+//! the limit, and loses half of them with each failure, so that a hanging endpoint holds little of what all share.
+//! Lanes are served in turn.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use mailgate_types::ids::EndpointId;
 
-/// Places that an unknown endpoint begins with.
+/// Places that a new endpoint begins with.
 const FIRST: usize = 4;
 
-/// How much work is leased ahead of an endpoint's places, going by how fast it answered lately.
+/// How much work is leased ahead of an endpoint's places, based on how fast it answered recently.
 const AHEAD: Duration = Duration::from_millis(200);
 
-/// Deliveries that are leased for one endpoint at most.
+/// The largest number of deliveries leased for one endpoint.
 const WINDOW: usize = 1_024;
 
-/// Lanes that are remembered though they are empty.
+/// The largest number of lanes kept, beyond which empty ones are dropped.
 const REMEMBERED: usize = 10_000;
 
-/// How fast an endpoint is while nothing is known of it: nothing is leased ahead.
+/// The assumed pace of a new endpoint: nothing is leased ahead.
 const UNKNOWN: Duration = AHEAD;
 
-/// Something that waits in a lane.
+/// An item that waits in a lane.
 pub(super) trait Leased {
-    /// Until when it is ours.
+    /// When its lease ends.
     fn until(&self) -> Instant;
 }
 
@@ -34,16 +34,16 @@ struct Lane<T> {
     waiting: VecDeque<T>,
     in_flight: usize,
     places: usize,
-    /// A moving average of what its deliveries take.
+    /// A moving average of how long its deliveries take.
     pace: Duration,
-    /// Whether it stands in the line of lanes that have something to start.
+    /// Whether it is in the queue of lanes that have something to start.
     in_line: bool,
-    /// Whether more was ready for it when the queue was last looked at.
+    /// Whether the last poll of the queue found more for it.
     has_more: bool,
 }
 
 impl<T> Lane<T> {
-    /// What may be leased for it at once.
+    /// How many deliveries may be leased for it at the same time.
     fn window(&self) -> usize {
         let rounds = AHEAD.as_micros() / self.pace.as_micros().max(1);
         let ahead = self
@@ -70,7 +70,7 @@ pub(super) struct Lanes<T> {
 }
 
 impl<T: Leased> Lanes<T> {
-    /// `concurrency` places in all, `endpoint_concurrency` for one endpoint.
+    /// Creates lanes with `concurrency` places in total, and `endpoint_concurrency` for one endpoint.
     pub(super) fn new(concurrency: usize, endpoint_concurrency: usize) -> Self {
         Self {
             by_endpoint: HashMap::new(),
@@ -82,25 +82,25 @@ impl<T: Leased> Lanes<T> {
         }
     }
 
-    /// Deliveries under way.
+    /// Deliveries in flight.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Deliveries that wait for a place.
+    /// Deliveries waiting for a place.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How many more may be leased in all.
+    /// How many more may be leased in total.
     pub(super) fn room(&self) -> usize {
         let most = self.concurrency.saturating_mul(4).max(2 * WINDOW);
         most.saturating_sub(self.waiting + self.in_flight)
     }
 
-    /// Shares the room out over endpoints that have something ready, `most` deliveries at most. Those that
-    /// get none for want of room of their own are remembered as having more.
+    /// Divides the room among endpoints with ready deliveries, `most` deliveries at most. Endpoints that have a lane
+    /// are marked as having more.
     pub(super) fn share_out(
         &mut self,
         endpoints: &[EndpointId],
@@ -110,7 +110,7 @@ impl<T: Leased> Lanes<T> {
         let mut waiting = endpoints.len();
         let mut places = Vec::with_capacity(waiting);
         for endpoint in endpoints {
-            // What the earlier ones leave goes to the later ones.
+            // What earlier endpoints leave unused is available to later ones.
             let share = left.div_ceil(waiting.max(1));
             waiting -= 1;
             let wanted = self.room_of(*endpoint);
@@ -126,7 +126,7 @@ impl<T: Leased> Lanes<T> {
         places
     }
 
-    /// How many more may be leased for an endpoint: its places, and what it does in [`AHEAD`].
+    /// How many more may be leased for an endpoint: its places, and what it delivers in [`AHEAD`].
     pub(super) fn room_of(&self, endpoint: EndpointId) -> usize {
         let Some(lane) = self.by_endpoint.get(&endpoint) else {
             return FIRST.min(self.endpoint_concurrency);
@@ -173,8 +173,7 @@ impl<T: Leased> Lanes<T> {
         None
     }
 
-    /// Says that a delivery has ended, and how long it took; answers whether it is time to look for more
-    /// of its endpoint's.
+    /// Records that a delivery has ended, and how long it took; returns whether to poll for more of its endpoint's.
     pub(super) fn end(&mut self, endpoint: EndpointId, success: bool, took: Duration) -> bool {
         let Some(lane) = self.by_endpoint.get_mut(&endpoint) else {
             return false;
@@ -193,7 +192,7 @@ impl<T: Leased> Lanes<T> {
         is_time
     }
 
-    /// Takes out what waits on a lease that ends before `until`.
+    /// Removes waiting deliveries whose lease ends before `until`.
     pub(super) fn take_short(&mut self, until: Instant) -> Vec<T> {
         self.take_while(|delivery| delivery.until() < until)
     }
@@ -210,12 +209,12 @@ impl<T: Leased> Lanes<T> {
         short
     }
 
-    /// Takes out all that waits.
+    /// Removes all waiting deliveries.
     pub(super) fn take_waiting(&mut self) -> Vec<T> {
         self.take_while(|_| true)
     }
 
-    /// Forgets empty lanes, once there are many.
+    /// Drops empty lanes, once there are many.
     pub(super) fn forget_idle(&mut self) {
         if self.by_endpoint.len() > REMEMBERED {
             self.by_endpoint
@@ -281,11 +280,11 @@ mod tests {
         }
         assert_eq!(std::iter::from_fn(|| lanes.start()).count(), 1);
         assert_eq!(lanes.room_of(endpoint(1)), 0);
-        // Nothing of that stands in another's way.
+        // None of that blocks another endpoint.
         assert_eq!(lanes.room_of(endpoint(2)), FIRST);
         filled(&mut lanes, 2, 1);
         assert_eq!(lanes.start().map(|started| started.0), Some(endpoint(2)));
-        // It answers again, and gets all its places back.
+        // It recovers, and gets all its places back.
         for _ in 0..40 {
             lanes.end(endpoint(1), true, FAST);
             lanes.start();
@@ -330,7 +329,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens in whatever order: no place too many, nothing lost, nobody forgotten.
+        /// For any sequence of events: no limit is exceeded, nothing is lost, no lane is starved.
         #[test]
         fn books_balance(steps in prop::collection::vec((0_u8..4, 0_u128..5), 1..400)) {
             let mut lanes = Lanes::new(6, 3);
@@ -350,7 +349,7 @@ mod tests {
                 prop_assert!(lanes.in_flight() <= 6);
                 prop_assert!(lanes.by_endpoint.values().all(|lane| lane.in_flight <= 3));
             }
-            // All of it is served in the end.
+            // Everything is served in the end.
             loop {
                 under_way.extend(std::iter::from_fn(|| lanes.start()).map(|started| started.0));
                 let Some(endpoint) = under_way.pop() else { break };

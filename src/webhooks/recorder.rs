@@ -1,5 +1,5 @@
-//! Writes what came of attempts: all that wait at once, in one statement. While one commit runs the next
-//! batch gathers.
+//! Records the outcomes of attempts: all that are waiting, in one statement. While one commit runs
+//! the next batch gathers.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::storage::pool::DedicatedConnection;
 use crate::storage::refusal::is_refusal;
 use crate::storage::webhook_queue::{self, Attempted};
 
-/// Attempts of one commit at most.
+/// The largest number of attempts per commit.
 const BATCH: usize = 512;
 
-/// Attempts that show that more are coming, and how long these are waited for.
+/// The number of attempts that indicates that more are coming, and how long to wait for them.
 const BUSY: usize = 8;
 const GATHER: Duration = Duration::from_millis(5);
 
-/// How long a commit may take.
+/// Timeout of a commit.
 const COMMIT: Duration = Duration::from_secs(15);
 
-/// Attempts to write while the database can't be reached. What is not written then is delivered again
-/// once its lease has run out.
+/// Attempts to write while the database is unavailable. What is not written then is delivered again once its lease
+/// has expired.
 const TRIES: u32 = 10;
 
-/// Stands for what a receiver said.
+/// Replaces the receiver's response.
 const UNSTORABLE: &str = "The receiver's words could not be stored";
 
 /// The recorder's task.
@@ -36,7 +36,7 @@ pub(super) struct Recorder {
     attempts: mpsc::Receiver<Attempted>,
 }
 
-/// A recorder that has `waiting` places, and the way to it. Whoever finds no place waits.
+/// Creates a recorder with room for `waiting` attempts, and its sender. When it is full, senders wait.
 pub(super) fn recorder(pool: PgPool, waiting: usize) -> (mpsc::Sender<Attempted>, Recorder) {
     let (sender, attempts) = mpsc::channel(waiting);
     let connection = DedicatedConnection::new(pool);
@@ -50,11 +50,11 @@ pub(super) fn recorder(pool: PgPool, waiting: usize) -> (mpsc::Sender<Attempted>
 }
 
 impl Recorder {
-    /// Runs until all senders are gone and all is written.
+    /// Runs until all senders are gone and everything is written.
     pub(super) async fn run(mut self) {
         let mut waiting = Vec::with_capacity(BATCH);
         while self.attempts.recv_many(&mut waiting, BATCH).await > 0 {
-            // Where much is under way, more comes at once, and nobody waits for this.
+            // Under load more attempts follow immediately, and no caller waits for this commit.
             if (BUSY..BATCH).contains(&waiting.len()) {
                 tokio::time::sleep(GATHER).await;
                 while waiting.len() < BATCH
@@ -100,7 +100,7 @@ impl Recorder {
     async fn record_alone(&mut self, attempted: &Attempted) {
         let mut recorded = self.try_record(std::slice::from_ref(attempted)).await;
         if recorded.as_ref().is_err_and(is_refusal) {
-            // What the receiver said is lost; what it did with the message is not.
+            // The response text is lost; the outcome is not.
             let minimal = Attempted {
                 response_body: String::new(),
                 error_message: attempted
@@ -131,7 +131,7 @@ impl Recorder {
     }
 }
 
-/// They were made, and nothing says so.
+/// Counts attempts that were made but could not be recorded.
 fn note_lost(attempts: usize) {
     metrics::counter!("mailgate_webhook_unrecorded_total").increment(attempts as u64);
 }

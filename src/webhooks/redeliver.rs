@@ -1,4 +1,4 @@
-//! Delivers again what a subscriber points at.
+//! Redelivers messages at a subscriber's request.
 
 use super::Webhooks;
 use crate::storage::webhook_deliveries;
@@ -7,7 +7,7 @@ use mailgate_types::ids::{
     AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId,
 };
 
-/// A delivery can't be made again.
+/// Why a delivery can't be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RedeliverError {
     /// The configuration has no such delivery.
@@ -16,15 +16,15 @@ pub enum RedeliverError {
     /// Its message is being delivered to the endpoint at this moment.
     #[error("this message is being delivered at this moment")]
     InFlight,
-    /// Its body has aged away.
+    /// Its body has expired.
     #[error("the body of this message is no longer kept")]
     Gone,
-    /// The database.
+    /// The database's error.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
 }
 
-/// A message that is delivered again.
+/// A message that was queued again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Redelivered {
     /// The webhook-id, as before.
@@ -34,8 +34,8 @@ pub struct Redelivered {
 }
 
 impl Webhooks {
-    /// Delivers the message of an earlier delivery to its configuration again, at once: under the same
-    /// webhook-id, as its next attempt, with the schedule's attempts that are left behind it.
+    /// Delivers the message of an earlier delivery to its configuration again, immediately: under the same
+    /// webhook-id, as its next attempt, followed by the remaining attempts of the schedule.
     pub async fn redeliver(
         &self,
         app: AppId,

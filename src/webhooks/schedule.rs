@@ -1,11 +1,11 @@
-//! When a delivery that failed is tried again.
+//! The retry schedule of failed deliveries.
 
 use std::time::Duration;
 
 use super::attempt::Attempt;
 
-/// The time to wait after a failed attempt; `None`: it was the last one. `attempt_number` counts from 1,
-/// `retry` holds the wait after each, and `random` (0 to 1) spreads what failed together.
+/// The time to wait after a failed attempt; `None` if it was the last one. `attempt_number` counts from 1, `retry`
+/// holds the wait after each, and `random` (0 to 1) spreads deliveries that failed together.
 pub(super) fn wait_after(
     attempt: &Attempt,
     attempt_number: i32,
@@ -54,7 +54,7 @@ mod tests {
             (500, None, i32::MAX, 0.0, None),
             (429, Some(60), 1, 0.0, Some(60.0)),
             (503, Some(1), 1, 0.0, Some(5.0)),
-            // The receiver's wish makes the schedule no longer.
+            // The receiver's Retry-After can't extend the schedule.
             (503, Some(60), 3, 0.0, None),
         ] {
             let wait = wait_after(&answered(status, retry_after), number, &RETRY, random);

@@ -1,4 +1,4 @@
-//! Signs webhooks as Standard Webhooks has it (version 1.0.0): HMAC-SHA256 over id, time and body.
+//! Signs webhooks as specified by Standard Webhooks (version 1.0.0): HMAC-SHA256 over id, time and body.
 
 use std::fmt::{Debug, Formatter};
 
@@ -13,7 +13,7 @@ use sha2::Sha256;
 use mailgate_types::ids::WebhookMessageId;
 use mailgate_types::signing_secret::encoded_key;
 
-/// A secret as it signs.
+/// A secret, ready to sign.
 #[derive(Clone)]
 pub(super) struct SigningKey(Hmac<Sha256>);
 
@@ -24,7 +24,7 @@ impl Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// The bytes that [`encoded_key`] finds, or else, as with an app's `whs_…`, those of the text itself.
+    /// Uses the bytes that [`encoded_key`] finds, or else, as with an app's `whs_…`, those of the text itself.
     pub(super) fn new(secret: &SecretString) -> Option<Self> {
         let text = secret.expose_secret();
         let decoded = encoded_key(text);
@@ -32,7 +32,7 @@ impl SigningKey {
         Hmac::new_from_slice(key).ok().map(Self)
     }
 
-    /// The three headers of one attempt, made at `timestamp` (seconds since 1970).
+    /// The three headers of an attempt made at `timestamp` (seconds since 1970).
     pub(super) fn headers(
         &self,
         id: WebhookMessageId,
@@ -48,7 +48,7 @@ impl SigningKey {
         ]
         .map(|(name, value)| {
             let value = HeaderValue::try_from(value);
-            // Letters, digits and the signs of base64.
+            // Letters, digits and base64 symbols are always valid.
             let value = value.unwrap_or_else(|_| HeaderValue::from_static(""));
             (HeaderName::from_static(name), value)
         })

@@ -1,4 +1,4 @@
-//! Test deliveries: sent at once, signed as any other, not repeated, and listed among the deliveries.
+//! Test deliveries: sent immediately, signed as any other, not retried, and listed among the deliveries.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,29 +13,30 @@ use crate::storage::webhook_deliveries;
 use mailgate_types::event::TestEvent;
 use mailgate_types::ids::{AppId, EndpointId, WebhookDeliveryId, WebhookMessageId};
 
-/// A test that was not sent.
+/// Why a test was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
-    /// Another one of the app is under way.
+    /// Another test of the app is in progress.
     #[error("another test delivery of this app is under way")]
     UnderWay,
-    /// The secret.
+    /// The configuration's secret can't be used.
     #[error(transparent)]
     Configuration(#[from] ConfigurationError),
 }
 
-/// The apps that have a test under way in this process.
+/// The apps that have a test in progress in this process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TestsUnderWay(Arc<Mutex<HashSet<AppId>>>);
 
-/// An app's place, until it is dropped.
+/// Marks an app's test as in progress until dropped.
 struct TestPermit<'a> {
     tests: &'a TestsUnderWay,
     app: AppId,
 }
 
 impl TestsUnderWay {
-    /// `None` while one is under way; what would be dropped at once would give its place back.
+    /// `None` while a test of the app is in progress. No permit is created then, since dropping it would clear the
+    /// mark.
     fn begin(&self, app: AppId) -> Option<TestPermit<'_>> {
         let mut apps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         apps.insert(app).then(|| TestPermit { tests: self, app })
@@ -50,8 +51,8 @@ impl Drop for TestPermit<'_> {
 }
 
 impl Webhooks {
-    /// Sends a test delivery to a configuration, active or not, and answers what was sent and what came of
-    /// it. One at a time for an app, since its subscriber says where they go and asks for them at will.
+    /// Sends a test delivery to a configuration, active or not, and returns what was sent and its outcome. One at a
+    /// time per app, since the subscriber chooses the URL and may request any number of tests.
     ///
     /// # Errors
     ///

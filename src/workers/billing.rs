@@ -1,5 +1,5 @@
-//! Billing's work: the payment provider's events, what is to be done there, and subscriptions that are due
-//! for a look. Each has places of its own, so that none waits behind another.
+//! Billing's work: the payment provider's events, jobs to be done there, and subscriptions due for a sync. Each has
+//! places of its own, so that none waits behind another.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use tokio_util::task::TaskTracker;
 use crate::billing::Billing;
 use crate::storage::outage::trouble;
 
-/// How many of each are worked on at once.
+/// How many of each are worked on concurrently.
 const PLACES: usize = 8;
 
-/// How often it looks for due work while nothing wakes it.
+/// How often to poll for due work without being woken.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often it looks for subscribers without a subscription, and forgets old events.
+/// How often to search for subscribers without a subscription, and delete old events.
 const SELDOM: Duration = Duration::from_mins(1);
 
 /// Places for one kind of work.
@@ -32,13 +32,13 @@ impl Places {
         self.0.available_permits()
     }
 
-    /// Only one loop takes places, so there is one for each that was free.
+    /// Takes a place. Only one loop takes places, so each one that was free still is.
     fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.0).try_acquire_owned().ok()
     }
 }
 
-/// Runs until `stop`; what was taken up is finished on `tracker`.
+/// Runs until `stop`; claimed work is finished on `tracker`.
 pub async fn run(billing: Billing, tracker: TaskTracker, stop: CancellationToken) {
     let (events, jobs, looks) = (Places::new(), Places::new(), Places::new());
     let mut seldom_at: Option<Instant> = None;
@@ -61,8 +61,8 @@ pub async fn run(billing: Billing, tracker: TaskTracker, stop: CancellationToken
     }
 }
 
-/// Takes up as much as there are places for; `true` when all places of a kind were filled and are free
-/// again.
+/// Claims as much as there are places for; `true` if all free places for events or for jobs were filled, so that
+/// there may be more.
 async fn round(
     billing: &Billing,
     tracker: &TaskTracker,

@@ -1,4 +1,4 @@
-//! Shows a certificate that was renewed, without a restart.
+//! Reloads a renewed certificate without a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use mailgate_server::tls::ServerCertificate;
 
-/// How often it looks at the files.
+/// How often the files are checked.
 pub const EVERY: Duration = Duration::from_mins(1);
 
-/// Runs until `stop`, and looks each time `every` has passed.
+/// Runs until `stop`, checking the files every `every`.
 pub async fn run(certificate: Arc<ServerCertificate>, every: Duration, stop: CancellationToken) {
     while pause(every, &stop).await {
         match certificate.reload().await {

@@ -1,4 +1,4 @@
-//! Looks whether the database is there.
+//! Checks whether the database is available.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::pause;
 use crate::storage::readiness::Readiness;
 
-/// How often it looks.
+/// How often to check.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until `stop`.

@@ -1,4 +1,4 @@
-//! Says which certificates of the settings expire soon, at the start and each day, and keeps the metric of it.
+//! Warns of the configured certificates that expire soon, at the start and each day, and updates the metric.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::providers::tls::expiry;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::plugin::Plugin;
 
-/// How often it looks; what has changed meanwhile is said again.
+/// How often to check; a certificate that has changed is reported again.
 const EVERY: Duration = Duration::from_mins(1);
 
-/// How long before its end a certificate is spoken of, and how long before it is a matter of days.
+/// How long before its expiry a certificate is reported, and how long before it is an error.
 const SOON: TimeDelta = TimeDelta::days(21);
 const NEAR: TimeDelta = TimeDelta::days(3);
 
-/// The time between two lines on the same certificate.
+/// The time between two log lines about the same certificate.
 const AGAIN: TimeDelta = TimeDelta::days(1);
 
 /// A file of certificates.
@@ -28,26 +28,26 @@ const AGAIN: TimeDelta = TimeDelta::days(1);
 struct Named {
     setting: &'static str,
     path: Option<PathBuf>,
-    /// What was said last, and when.
+    /// The expiry that was last reported, and when.
     said: Option<(DateTime<Utc>, DateTime<Utc>)>,
 }
 
-/// All that the settings name.
+/// All certificates in the settings.
 #[derive(Debug)]
 pub struct Certificates(Vec<Named>);
 
 impl Certificates {
-    /// Those of these settings.
+    /// Collects the certificates of these settings.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self(named(settings))
     }
 
-    /// Reads them all, and says what there is to say.
+    /// Reads all files, and reports what is due.
     pub async fn look(&mut self, now: DateTime<Utc>) {
         for named in &mut self.0 {
             let expires = match &named.path {
-                // What can't be read is told by whoever uses it.
+                // Whatever uses the file reports that it can't be read.
                 Some(path) => tokio::fs::read(path).await.ok(),
                 None => None,
             };
@@ -91,7 +91,7 @@ fn named(settings: &Settings) -> Vec<Named> {
 }
 
 impl Named {
-    /// Whether it expires soon, and nobody has said so today.
+    /// Whether it expires soon, and was not reported in the last day.
     fn is_due(&mut self, expires: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let is_known = self
             .said

@@ -1,4 +1,4 @@
-//! Metrics that have to be asked for: every 15 seconds, whoever scrapes and how often.
+//! Metrics that have to be queried: every 15 seconds, however often they are scraped.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::storage::waiting::Waiting;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 
-/// How often it asks.
+/// How often to query.
 const EVERY: Duration = Duration::from_secs(15);
 
-/// How long the database may take.
+/// Timeout of the database queries.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs until `stop`.
@@ -44,7 +44,7 @@ pub async fn run(
             Ok(queues) => show(&queues, quota, clock.now()),
             Err(error) => trouble!(warn, error, "the queues can't be measured"),
         }
-        // What histograms have gathered is put into their buckets, though nobody may ever scrape.
+        // Drains the histograms into their buckets, even if they are never scraped.
         handle.run_upkeep();
         if !pause(EVERY, &stop).await {
             return;

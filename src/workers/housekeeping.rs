@@ -1,4 +1,4 @@
-//! Rounds of small work that is due every few seconds.
+//! Small periodic tasks that run every few seconds.
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,22 +12,22 @@ use super::places::Places;
 use crate::mailboxes::{ADDRESS_PLACES, Mailboxes};
 use crate::reports::Reports;
 
-/// How often used connect links are looked through.
+/// How often expired connect links are removed.
 const LINKS: Duration = Duration::from_mins(1);
 
-/// How often deleted apps are looked for.
+/// How often deleted apps are purged.
 const APPS: Duration = Duration::from_secs(5);
 
-/// How often counters are added up: reports read what waits, and that is little then.
+/// How often counters are folded: reports also read what is pending, which stays little this way.
 const COUNTERS: Duration = Duration::from_secs(1);
 
-/// Places of counters that are worth giving back.
+/// The number of folded changes after which their space is reclaimed.
 const SPENT: i64 = 1_000;
 
-/// How often mailboxes are looked for whose addresses are due.
+/// How often to poll for mailboxes whose addresses are due.
 const ADDRESSES: Duration = Duration::from_secs(1);
 
-/// Forgets the used connect links that have lapsed.
+/// Removes the used connect links that have expired.
 pub async fn forget_lapsed_links(mailboxes: Mailboxes, stop: CancellationToken) {
     let trouble = "expired connect links can't be removed";
     every(LINKS, &stop, trouble, || {
@@ -42,7 +42,7 @@ pub async fn purge_deleted_apps(mailboxes: Mailboxes, stop: CancellationToken) {
     every(APPS, &stop, trouble, || mailboxes.purge_deleted_apps(&stop)).await;
 }
 
-/// Adds up what the journal has counted.
+/// Folds what the journal has counted.
 pub async fn fold_counters(reports: Reports, stop: CancellationToken) {
     let trouble = "message counts can't be aggregated";
     let spent = AtomicI64::new(0);
@@ -57,7 +57,8 @@ pub async fn fold_counters(reports: Reports, stop: CancellationToken) {
     .await;
 }
 
-/// Asks the providers what mailboxes may send as: each once a day, and at once after a sender was refused.
+/// Queries the providers for the addresses that mailboxes may send as: each once a day, and immediately after a
+/// sender was refused.
 pub async fn read_addresses(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
     let places = Places::new(ADDRESS_PLACES, tracker, stop.clone());
     let trouble = "mailboxes whose sender addresses are due can't be read";

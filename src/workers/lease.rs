@@ -1,4 +1,4 @@
-//! Keeps the lease of this process as long as anybody sends, however long the other work takes.
+//! Renews the lease of this process for as long as it sends, however long other work takes.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use crate::sending::LeaseKeeper;
 use crate::storage::outage::trouble;
 use mailgate_server::shutdown::Shutdown;
 
-/// How often the lease is confirmed: a dozen times within its length.
+/// How often the lease is renewed: a dozen times within its length.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Runs until nobody sends any more, or another process has ended this one, which is the end of it then. Says how
-/// many gateways live when that has changed.
+/// Runs until nothing sends any more, or until another process has ended this one, which then shuts down. Reports the
+/// number of live gateways when it changes.
 pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdown: Shutdown) {
     let mut known = 1;
     let nobody_sends = keeper.nobody_sends().clone();

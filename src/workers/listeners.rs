@@ -1,4 +1,4 @@
-//! Listens to what the database announces, on connections of their own.
+//! Listens for database notifications, on connections of their own.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::storage::apps::DeletedApps;
 use crate::storage::webhook_queue::NewRows;
 use crate::webhooks::Webhooks;
 
-/// A pause after the database could not be listened to.
+/// The delay after listening failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How often deleted apps are looked for without an announcement: one is missed when the connection breaks.
+/// How often deleted apps are checked for without a notification: one is missed when the connection breaks.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// Ends the sessions of deleted apps, whichever replica deleted them.
@@ -35,7 +35,7 @@ pub async fn end_sessions(pool: PgPool, accounts: Accounts, stop: CancellationTo
     stop.run_until_cancelled(listening).await;
 }
 
-/// Wakes the webhooks' dispatcher when there is something new; it looks by itself too.
+/// Wakes the webhook dispatcher on new rows; it also polls by itself.
 pub async fn wake_webhooks(pool: PgPool, webhooks: Webhooks, stop: CancellationToken) {
     let trouble = "can't listen for new webhooks; trying again";
     let listening = every(AGAIN, &stop, trouble, || async {

@@ -1,5 +1,4 @@
-//! What is done for connected mailboxes without being asked: replies are looked for, and unused tokens
-//! refreshed.
+//! Background work on connected mailboxes: checking for replies and refreshing unused tokens.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +10,16 @@ use super::places::Places;
 use crate::mailboxes::{Mailboxes, REPLY_PLACES};
 use crate::storage::outage::trouble;
 
-/// How often it looks for mailboxes that are due.
+/// How often to poll for mailboxes that are due.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often it looks for unused tokens while there are none.
+/// How often to poll for unused tokens while there are none.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// How often old replies are forgotten.
+/// How often old replies are deleted.
 const FORGET: Duration = Duration::from_hours(1);
 
-/// Looks for replies until `stop`.
+/// Checks for replies until `stop`.
 pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
     let places = Places::new(REPLY_PLACES, tracker, stop.clone());
     let mut forgot_at: Option<Instant> = None;
@@ -43,7 +42,7 @@ pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: Cancellat
     }
 }
 
-/// Begins as many looks as there are places for.
+/// Starts as many checks as there are places for.
 async fn look(mailboxes: &Mailboxes, places: &Places) -> Result<(), sqlx::Error> {
     let free = places.free();
     if free == 0 {

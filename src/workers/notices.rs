@@ -1,4 +1,4 @@
-//! Sends the notices to subscribers that are due, and forgets old ones.
+//! Sends due notices to subscribers, and deletes old ones.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use super::pause;
 use crate::billing::notices::Notices;
 use crate::storage::outage::trouble;
 
-/// How often it looks while there are none.
+/// How often to poll while there are none.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often old ones are forgotten.
+/// How often old ones are deleted.
 const FORGET: Duration = Duration::from_hours(1);
 
-/// Runs until `stop`; what is being sent then is finished first.
+/// Runs until `stop`; notices being sent are finished first.
 pub async fn run(notices: Notices, stop: CancellationToken) {
     let mut forgot_at: Option<Instant> = None;
     loop {

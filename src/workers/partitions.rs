@@ -1,5 +1,5 @@
-//! Makes the log's daily partitions ahead of their days, and drops those that are too old, with what is kept as
-//! long as the log.
+//! Creates the log's daily partitions ahead of time, and drops those that are too old, along with other data kept for
+//! as long as the log.
 
 use std::time::Duration;
 
@@ -17,28 +17,28 @@ use crate::storage::{
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::WebhookMessageId;
 
-/// Days for which partitions stand ready: a gateway that can't make them has two weeks to be mended.
+/// How many days ahead partitions are created: if that fails, there are two weeks to fix it.
 const AHEAD: usize = 14;
 
-/// How often it looks.
+/// How often to check.
 const EVERY: Duration = Duration::from_mins(15);
 
-/// Days that statistics show of the past, and one more for replicas whose clocks differ.
+/// Days of the past that statistics show, plus one for replicas whose clocks differ.
 const COUNTED: u64 = 31;
 
-/// Counters, or entries of the audit trail, that are removed together.
+/// Counters, or audit entries, removed per statement.
 const BATCH: i64 = 1_000;
 
-/// How often it asks whether another replica has finished, and after how many times it says so.
+/// How often to check whether another replica has finished, and after how many checks to log it.
 const WAIT: Duration = Duration::from_millis(100);
 const TELL_EVERY: u32 = 50;
 
-/// The partitions could not be looked after.
+/// The partitions could not be maintained.
 #[derive(Debug, thiserror::Error)]
 #[error("the log's partitions can't be maintained: {0}")]
 pub struct PartitionError(#[from] sqlx::Error);
 
-/// Makes sure, before the first message, that today's partition and the next ones are there.
+/// Ensures, before the first message, that the partitions of today and the next days exist.
 pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionError> {
     let mut connection = maintenance(pool).await?;
     let days = days_ahead(clock.now().date_naive());
@@ -77,7 +77,7 @@ async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Resul
     dropped
 }
 
-/// Makes what is missing of these days; `false` when another replica is at it.
+/// Creates the missing partitions of these days; `false` if another replica is doing it.
 async fn make(connection: &mut PgConnection, days: &[NaiveDate]) -> Result<bool, sqlx::Error> {
     if partitions::missing(connection, days).await?.is_empty() {
         return Ok(true);
@@ -100,8 +100,8 @@ async fn make_missing(
     Ok(())
 }
 
-/// Drops what is too old, but for days whose webhooks are still waiting in the queue, where the schedule keeps them
-/// for a day or two. A message that still waits in the spool is brought to its end without a log row.
+/// Drops partitions that are too old, except those of days whose webhooks are still waiting in the queue, where the
+/// schedule keeps them for a day or two. A message still waiting in the spool is ended without a log row.
 async fn drop_old(
     connection: &mut PgConnection,
     today: NaiveDate,
@@ -113,7 +113,7 @@ async fn drop_old(
     let queued = webhook_queue::oldest(connection).await?;
     let queued = queued.and_then(WebhookMessageId::moment);
     let oldest = queued.map_or(oldest, |waiting| oldest.min(waiting.date_naive()));
-    // First of all, so that nobody counts what goes.
+    // First, so that no report counts what is about to be dropped.
     log_retention::keep_since(connection, midnight(oldest)).await?;
     let dropped = partitions::drop_before(connection, oldest).await?;
     if dropped > 0 {
@@ -123,7 +123,7 @@ async fn drop_old(
     forget_counters(connection, today, oldest).await
 }
 
-/// Removes the counters of hours and days that no report asks for.
+/// Removes the counters of hours and days that no report reads.
 async fn forget_counters(
     connection: &mut PgConnection,
     today: NaiveDate,
@@ -132,12 +132,12 @@ async fn forget_counters(
     let shown = today.checked_sub_days(Days::new(COUNTED)).unwrap_or(oldest);
     let before = midnight(oldest.min(shown));
     while email_counters::remove_old(connection, before, BATCH).await? > 0 {}
-    // The webhooks' counters are those of what can be listed, so they go with it.
+    // The webhook counters cover what can be listed, so they are removed with it.
     while webhook_counters::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     Ok(())
 }
 
-/// Yesterday's too: messages that were opened before midnight close after it.
+/// Includes yesterday: messages opened before midnight close after it.
 fn days_ahead(today: NaiveDate) -> Vec<NaiveDate> {
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
     first.iter_days().take(AHEAD + 2).collect()

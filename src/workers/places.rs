@@ -1,4 +1,4 @@
-//! Places for what one loop has found due: each of its tasks takes one, and is cut off at the end.
+//! Limits the concurrent tasks of one loop: each takes a place, and is cancelled at shutdown.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The places of one loop, which nobody else takes.
+/// The places of one loop, used by it alone.
 pub(super) struct Places {
     free: Arc<Semaphore>,
     tracker: TaskTracker,
@@ -14,7 +14,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// So many places for tasks on a tracker, until `stop`.
+    /// Creates `count` places for tasks on a tracker, until `stop`.
     pub(super) fn new(count: usize, tracker: TaskTracker, stop: CancellationToken) -> Self {
         let free = Arc::new(Semaphore::new(count));
         Self {
@@ -24,12 +24,12 @@ impl Places {
         }
     }
 
-    /// How many tasks may begin now.
+    /// How many tasks can start now.
     pub(super) fn free(&self) -> usize {
         self.free.available_permits()
     }
 
-    /// Begins a task, where there is a place for it: whatever it is cut off from is due again by its lease.
+    /// Starts a task, if there is a place for it. If it is cancelled, its work is due again when its lease expires.
     pub(super) fn begin(&self, task: impl Future<Output = ()> + Send + 'static) {
         let Ok(place) = Arc::clone(&self.free).try_acquire_owned() else {
             return;

@@ -1,4 +1,4 @@
-//! Writes what was refused, and removes what has aged away.
+//! Writes refusals, and removes expired ones.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use super::pause;
 use crate::reports::Refusals;
 use crate::storage::outage::trouble;
 
-/// How often it writes.
+/// How often to write.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How often it removes.
+/// How often to remove.
 const FORGET: Duration = Duration::from_hours(1);
 
-/// Runs until `stop`; what was noted by then is written.
+/// Runs until `stop`; refusals recorded by then are written.
 pub async fn run(refusals: Refusals, stop: CancellationToken) {
     let mut forgotten_at: Option<Instant> = None;
     loop {

@@ -1,5 +1,5 @@
-//! Keeps the spool moving: tries stored messages again when they are due, picks up what a dead process left, and closes
-//! connections that nobody uses.
+//! Processes the spool: retries stored messages when they are due, recovers those of dead processes, and closes idle
+//! connections.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use crate::providers::mail::MailProviders;
 use crate::sending::Sending;
 use crate::storage::outage::trouble;
 
-/// How often it looks for due messages while there are none, for what processes left that have ended, and for what
-/// a subscription lets go that is back.
+/// How often to poll for due messages while there are none, for messages of processes that have ended, and for
+/// messages whose subscription is active again.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How often it looks for what nobody has in hand, and does the rest.
+/// How often to poll for messages without an owner, and do the rest.
 const RECOVER: Duration = Duration::from_secs(15);
 
 /// Runs until `stop`.
@@ -53,7 +53,7 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
         }
         match sending.retry_due().await {
             Ok(0) => {}
-            // There may be more, and places are given back one by one.
+            // There may be more, and places are freed one by one.
             Ok(_) if !stop.is_cancelled() => continue,
             Ok(_) => return,
             Err(error) => trouble!(error, error, "due messages can't be read"),
@@ -64,16 +64,16 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
     }
 }
 
-/// Whose messages are looked for.
+/// Whose messages to recover.
 #[derive(Debug, Clone, Copy)]
 enum Left {
-    /// Of processes that have ended.
+    /// Those of processes that have ended.
     Ended,
-    /// Nobody's.
+    /// Those without an owner.
     Nobody,
 }
 
-/// All there are: a process that died may have left many.
+/// Recovers all messages: a process that died may have left many.
 async fn recover(sending: &Sending, left: Left) {
     loop {
         let recovered = match left {

@@ -1,5 +1,5 @@
-//! Which apps somebody listens to, as far as the journal has seen: a hint for the choice of its statement.
-//! The database decides, so a hint that is out of date costs a second statement and nothing else.
+//! Remembers which apps have webhook listeners, as far as the journal has seen: a hint for choosing its statement.
+//! The database decides, so a stale hint costs a second statement and nothing else.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use super::Batch;
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::log_status::LogStatus;
 
-/// How long an app counts as listened to: it is asked about once in that time.
+/// How long an app is remembered as having listeners before the database is asked again.
 const REMEMBERED: Duration = Duration::from_mins(1);
 
-/// Apps whose messages were left by the statement for those that nobody listens to.
+/// Apps whose messages were left behind by the statement for apps without listeners.
 #[derive(Debug, Default)]
 pub(super) struct Listened {
     since: HashMap<AppId, Instant>,
 }
 
 impl Listened {
-    /// Whether all endings are, as far as is known, of messages that were sent at their first attempt and
-    /// that nobody listens to.
+    /// Whether, as far as is known, all endings are of messages that were sent at their first attempt and whose apps
+    /// have no listeners.
     pub(super) fn is_only_sent(&self, batch: &Batch<'_>) -> bool {
         batch.endings.iter().all(|ending| {
             let closing = &ending.closing;
@@ -29,7 +29,7 @@ impl Listened {
         })
     }
 
-    /// Remembers the apps of what was left.
+    /// Remembers the apps of the endings that were left.
     pub(super) fn learn(&mut self, batch: &Batch<'_>, left: &HashSet<LogId>) {
         if left.is_empty() {
             return;

@@ -1,23 +1,23 @@
-//! A message's header fields (RFC 5322 §2.2), read so strictly that no reader finds others: one that ends
-//! the headers at a line which is none, or skips it, would see another message.
+//! A message's header fields (RFC 5322 §2.2), parsed so strictly that no other parser finds different ones: one that
+//! ends the headers at a malformed line, or skips it, would see another message.
 
 /// A header field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Field<'a> {
-    /// What stands before the colon, without the white space behind it (RFC 5322 §4.5).
+    /// The text before the colon, without trailing white space (RFC 5322 §4.5).
     pub(super) name: &'a [u8],
-    /// What stands behind it, as it is folded.
+    /// The text after the colon, still folded.
     pub(super) value: &'a [u8],
 }
 
 impl Field<'_> {
-    /// Names are the same in any case (RFC 5322 §1.2.2).
+    /// Compares names case-insensitively (RFC 5322 §1.2.2).
     pub(super) fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 }
 
-/// A line that is neither a field nor the continuation of one.
+/// A line is neither a field nor the continuation of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoField;
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     proptest! {
-        // Without Date: mail-parser reads on past the empty line behind one that is no date.
+        // Without Date: mail-parser reads on past the empty line after an invalid one.
         #[test]
         fn another_reader_finds_the_same(
             fields in prop::collection::vec(

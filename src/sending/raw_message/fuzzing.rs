@@ -1,4 +1,4 @@
-//! The fuzz target of a message as SMTP clients submit it.
+//! The fuzz target for messages submitted over SMTP.
 
 use bytes::Bytes;
 use chrono::DateTime;
@@ -8,7 +8,7 @@ use super::{IDEMPOTENCY_KEY, RawMessage, RawMessageError, SUBJECT_LENGTH, is_nam
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, is_printable, pieces, with_line_ends};
 
-/// Any message, in pieces or whole: it goes out as it came, but for what is for the gateway alone.
+/// Any message, in pieces or whole, is sent unchanged except for the headers meant for the gateway alone.
 pub(crate) fn submitted_message(data: &[u8]) {
     let mut input = Input::new(data);
     let smtputf8 = input.flag();
@@ -32,7 +32,7 @@ pub(crate) fn submitted_message(data: &[u8]) {
     assert_eq!(submitted.from, cut.from);
     assert_eq!(submitted.idempotency_key, cut.idempotency_key);
     let prepared = &submitted.prepared;
-    // One that the client gave is the same, and one of ours is there in both.
+    // A Message-ID of the client's is the same in both; one of ours is in both.
     let of_ours = |id: &Option<String>| id.as_deref().is_some_and(is_ours);
     let ids = (&prepared.message_id, &cut.prepared.message_id);
     assert!(ids.0 == ids.1 || (of_ours(ids.0) && of_ours(ids.1)));
@@ -62,12 +62,12 @@ fn read(pieces: Vec<Bytes>, smtputf8: bool) -> Result<RawMessage, RawMessageErro
     RawMessage::read(pieces, &recipients, smtputf8, "gate.example", at)
 }
 
-/// Whether a Message-ID is one that the gateway gives, which holds a random id.
+/// Whether the gateway generated this Message-ID, which then holds a random id.
 fn is_ours(id: &str) -> bool {
     id.starts_with("<log_")
 }
 
-/// The message behind the gateway's own headers, which hold a random id.
+/// The message after the gateway's own headers, which hold a random id.
 fn without_received(submitted: &RawMessage) -> Vec<u8> {
     let octets = submitted
         .prepared
@@ -79,7 +79,7 @@ fn without_received(submitted: &RawMessage) -> Vec<u8> {
     assert!(text.starts_with("Received: by gate.example with "));
     let end = memchr::memmem::find_iter(&octets, b"\r\n").nth(1);
     let rest = &octets[end.unwrap_or_default() + 2..];
-    // The Date that the message gets where it has none. One of its own that looks the same goes in both splits.
+    // The Date added to a message without one. A Date of its own that is identical is stripped from both splits.
     let given = format!("Date: {}\r\n", DateTime::UNIX_EPOCH.to_rfc2822());
     let rest = rest.strip_prefix(given.as_bytes()).unwrap_or(rest);
     let own = submitted.prepared.message_id.as_deref();
@@ -91,7 +91,7 @@ fn without_received(submitted: &RawMessage) -> Vec<u8> {
     rest.to_vec()
 }
 
-/// Headers are taken out as a whole, and nothing else changes.
+/// Headers are removed as a whole, and nothing else changes.
 fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
     let body = |octets: &[u8]| {
         let end = if octets.starts_with(b"\r\n") {
@@ -110,7 +110,7 @@ fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
         };
         rest = &rest[place + line.len()..];
     }
-    // It reads no field whose line doesn't end, as the last one of a message by BDAT need not.
+    // The parser ignores a field without a line end, such as the last one of a message by BDAT may be.
     let ended = [octets, b"\r\n"].concat();
     let Some(parsed) = MessageParser::new().parse_headers(&ended) else {
         unreachable!("it can't be read any more");

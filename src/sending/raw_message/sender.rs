@@ -1,5 +1,5 @@
-//! The one address of a From field (RFC 5322 §3.6.2), read so strictly that no reader shows another one:
-//! what some take for a name and others for an address is neither here.
+//! The one address of a From field (RFC 5322 §3.6.2), parsed so strictly that no mail reader shows another one:
+//! anything that some take for a name and others for an address is rejected.
 
 use mail_parser::MessageParser;
 use mail_parser::decoders::charsets::map::charset_decoder;
@@ -7,22 +7,22 @@ use mail_parser::decoders::charsets::map::charset_decoder;
 use mailgate_types::display_name::{AT_SIGNS, holds_another};
 use mailgate_types::email_address::EmailAddress;
 
-/// What stands in a name only in quotes (RFC 5322 §3.2.3, specials), but for the dot, which everybody
-/// writes without.
+/// Characters that a name may hold only in quotes (RFC 5322 §3.2.3, specials), except the dot, which is commonly
+/// written without.
 const SPECIALS: [char; 12] = ['(', ')', '<', '>', '[', ']', ':', ';', '@', '\\', ',', '"'];
 
-/// What a comment may not hold, since readers differ on where it ends or look for addresses in it.
+/// Characters not allowed in comments, since readers differ on where a comment ends or find addresses in it.
 const NOT_IN_COMMENTS: [char; 5] = ['(', '<', '>', '\\', '"'];
 
-/// A word in front of the angle brackets.
+/// A word before the angle brackets.
 enum Word<'a> {
-    /// In quotes, which are taken off.
+    /// A quoted word, without its quotes.
     Quoted(String),
     Plain(&'a str),
 }
 
-/// The address, where there is exactly one and nothing beside it can be taken for another: a name holds no
-/// other, and an `@` only in quotes, or where it is just the address itself.
+/// The address, if there is exactly one and nothing else can be taken for another: the name holds no other address,
+/// and an `@` only in quotes or if it is that same address.
 pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
     let text = String::from_utf8_lossy(value).replace("\r\n", "");
     if text.contains(|letter: char| letter.is_control() && letter != '\t') {
@@ -34,7 +34,7 @@ pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
             let address = address(inside)?;
             let is_alone = words.len() == 1 && !text.contains("=?");
             let fits = |word: &Word<'_>| match word {
-                // Readers that join words, or decode before they look for quotes, could make another of it.
+                // Readers that join words, or decode before they unquote, could read another address.
                 Word::Quoted(name) if name.contains(AT_SIGNS) => {
                     is_alone && !holds_another(name, &address)
                 }
@@ -51,7 +51,7 @@ pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
     (!hides_another(&text, has_one_word, &address)).then_some(address)
 }
 
-/// The words, and what stands in angle brackets; `None` for any other order than that.
+/// The words, and the content of the angle brackets; `None` for any other order.
 fn split(text: &str) -> Option<(Vec<Word<'_>>, Option<&str>)> {
     let (mut words, mut in_brackets) = (Vec::new(), None);
     let mut rest = text.trim_start_matches([' ', '\t']);
@@ -85,7 +85,7 @@ fn split(text: &str) -> Option<(Vec<Word<'_>>, Option<&str>)> {
     Some((words, in_brackets))
 }
 
-/// What stands in the quotes, of which the first is taken off, and behind them.
+/// The content of the quotes, whose opening one is already removed, and the text after them.
 fn unquote(quoted: &str) -> Option<(String, &str)> {
     let (mut name, mut letters) = (String::new(), quoted.chars());
     loop {
@@ -97,8 +97,8 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
     }
 }
 
-/// An address whose local part needs no quotes, or needs them for spaces and dots alone. One that looks like an
-/// encoded word is another address to readers that decode first, and one that isn't UTF-8 to each reader.
+/// An address whose local part needs no quotes, or only for spaces and dots. One that looks like an encoded word is
+/// another address to readers that decode first, and one that isn't UTF-8 differs in every reader.
 fn address(text: &str) -> Option<EmailAddress> {
     let address = EmailAddress::parse(text).ok()?;
     let local_part = address.local_part().trim_matches('"');
@@ -112,8 +112,8 @@ fn is(address: &EmailAddress, text: &str) -> bool {
     address.as_str().eq_ignore_ascii_case(text.trim())
 }
 
-/// Whether an encoded word (RFC 2047), wherever it stands, decodes to an address other than this one: many
-/// readers decode the whole field first, and take it to pieces then.
+/// Whether an encoded word (RFC 2047) anywhere decodes to an address other than this one: many readers decode the
+/// whole field before they parse it.
 fn hides_another(text: &str, has_one_word: bool, address: &EmailAddress) -> bool {
     let mut rest = text;
     while let Some(start) = rest.find("=?") {
@@ -128,7 +128,7 @@ fn hides_another(text: &str, has_one_word: bool, address: &EmailAddress) -> bool
     false
 }
 
-/// What an encoded word says, and what stands behind it; `None` where readers may decode it differently.
+/// The decoded text of an encoded word, and the text after it; `None` if readers may decode it differently.
 fn decode(text: &str) -> Option<(String, &str)> {
     let mut parts = text.strip_prefix("=?")?.splitn(3, '?');
     let (charset, _, data) = (parts.next()?, parts.next()?, parts.next()?);
@@ -142,7 +142,7 @@ fn decode(text: &str) -> Option<(String, &str)> {
     let header = format!("Subject: {word}\r\n\r\n");
     let parsed = MessageParser::new().parse_headers(header.as_bytes())?;
     let decoded = parsed.subject().unwrap_or_default();
-    // Its decoder puts the replacement character for whole charsets that it doesn't know.
+    // The decoder yields the replacement character for entire charsets that it doesn't know.
     let is_known = !decoded.contains("=?") && (is_utf8 || !decoded.contains('\u{fffd}'));
     is_known.then(|| (decoded.to_owned(), behind))
 }

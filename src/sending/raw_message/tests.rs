@@ -129,7 +129,7 @@ fn the_log_is_told_who_got_it() {
         .unwrap()
         .prepared("");
     assert_eq!(bare.summary.to_address, "one@example.org");
-    // Its own id names it, and stands in front of it, behind the moment it came.
+    // The Message-ID holds the log id and comes first, after the Date.
     let given = format!("<{}@example.com>", bare.id);
     assert_eq!(bare.message_id.as_ref(), Some(&given));
     let content: Vec<u8> = bare.message.chunks().flatten().copied().collect();

@@ -1,10 +1,10 @@
-//! The fuzz target of what a provider says and the client is told.
+//! The fuzz target for a provider's reply as passed on to the client.
 
 use super::rejected;
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::fuzzing::Input;
 
-/// A provider's refusal as a reply: one reply, of the 5yz kind, whatever its text holds.
+/// A provider's refusal becomes exactly one reply, of the 5yz kind, whatever its text contains.
 pub(crate) fn provider_refusals(data: &[u8]) {
     let mut input = Input::new(data);
     let code = match input.number() {

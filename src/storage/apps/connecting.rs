@@ -1,29 +1,29 @@
-//! The table `apps`, for end users who connect mailboxes.
+//! The table `apps`, as needed to connect mailboxes.
 
 use sqlx::PgConnection;
 
 use mailgate_types::ids::AppId;
 
-/// An app as its end users see it, and how they are told apart.
+/// An app as its end users see it, and how its end users are distinguished.
 #[derive(Debug, Clone)]
 pub struct PublicApp {
     /// Its id.
     pub id: AppId,
-    /// As the subscriber calls it.
+    /// The name that the subscriber gave it.
     pub name: String,
     /// `pk_…`
     pub pushable_key: String,
-    /// An address, or empty.
+    /// A URL, or empty.
     pub logo_url: String,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: bool,
-    /// Mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
-    /// Where end users go after connecting: an address, or empty.
+    /// Where end users go after connecting: a URL, or empty.
     pub callback_url: String,
 }
 
-/// The app that a connect link with this pushable key is of.
+/// The app of a connect link with this pushable key.
 pub async fn find_public(
     connection: &mut PgConnection,
     pushable_key: &str,
@@ -46,21 +46,21 @@ pub async fn find_public(
     }))
 }
 
-/// What decides which user a mailbox is connected for, and beside which others.
+/// The settings that decide which user a mailbox is connected for, and beside which other mailboxes.
 #[derive(Debug, Clone)]
 pub struct ConnectionRules {
     /// `pk_…`
     pub pushable_key: String,
-    /// Several end users.
+    /// Whether the app has several end users.
     pub multiuser: bool,
-    /// Several mailboxes of one plugin and user.
+    /// Whether an end user may connect several mailboxes of one plugin.
     pub multilink: bool,
-    /// Mailboxes are connected by connect sessions alone.
+    /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
 }
 
-/// Locks an app's row until the transaction ends, so that nobody else connects a mailbox meanwhile,
-/// and tells by which rules; `None` when it is gone.
+/// Locks an app's row until the transaction ends, so that no other mailbox is connected meanwhile, and returns its
+/// rules; `None` if the app is gone.
 pub async fn lock_for_connection(
     connection: &mut PgConnection,
     app: AppId,

@@ -1,4 +1,4 @@
-//! Apps that are deleted, and how replicas hear of them.
+//! Deleted apps, and their announcement to the replicas.
 
 use sqlx::postgres::PgListener;
 use sqlx::types::Uuid;
@@ -6,10 +6,10 @@ use sqlx::{PgConnection, PgPool};
 
 use mailgate_types::ids::AppId;
 
-/// The channel on which replicas hear of deleted apps; the payload is the app's id.
+/// The channel that announces deleted apps; the payload is the app's id.
 const DELETED_CHANNEL: &str = "mailgate_app_deleted";
 
-/// Tells all replicas, once the transaction commits, that an app is gone.
+/// Announces to all replicas that an app is gone, once the transaction commits.
 pub async fn announce_deleted(
     connection: &mut PgConnection,
     app: AppId,
@@ -40,7 +40,7 @@ pub async fn gone(
     Ok(gone.into_iter().map(AppId).collect())
 }
 
-/// Hears of deleted apps.
+/// Receives announcements of deleted apps.
 #[derive(Debug)]
 pub struct DeletedApps(PgListener);
 
@@ -52,11 +52,11 @@ impl DeletedApps {
         Ok(Self(listener))
     }
 
-    /// The next app that is deleted; `None` for an announcement that names none.
+    /// The next deleted app; `None` for an announcement without a valid id.
     ///
     /// # Errors
     ///
-    /// What the database said: announcements may have been missed then.
+    /// The database's error: announcements may have been missed.
     pub async fn next(&mut self) -> Result<Option<AppId>, sqlx::Error> {
         let notification = self.0.recv().await?;
         Ok(notification.payload().parse().ok().map(AppId))

@@ -1,13 +1,13 @@
-//! An app's keys, and their successors.
+//! An app's keys, and their replacement.
 
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{AppId, SubscriberId};
 
-/// An app's keys and its subscriber's, sealed as they lie.
+/// The keys of an app and its subscriber, sealed as stored.
 #[derive(Debug)]
 pub struct SealedCredentials {
-    /// Whose it is.
+    /// The subscriber that owns the app.
     pub subscriber_id: SubscriberId,
     /// The subscriber's API secret.
     pub api_secret_sealed: Vec<u8>,
@@ -41,7 +41,7 @@ pub async fn find_credentials(
     }))
 }
 
-/// What the app's `webhook_url` is signed with, sealed as it lies; `None` when the app is gone.
+/// The secret that signs webhooks to the app's `webhook_url`, sealed as stored; `None` if the app is gone.
 pub async fn find_webhook_secret(
     connection: &mut PgConnection,
     app: AppId,

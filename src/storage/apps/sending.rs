@@ -1,4 +1,4 @@
-//! The app that a send key opens.
+//! The app that a send key authenticates.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::{AppId, AppVersion};
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// What a send key opens, as of the moment it was asked.
+/// The app of a send key, as of the query.
 #[derive(Debug, Clone)]
 pub struct SendingApp {
     /// The app.
@@ -20,11 +20,11 @@ pub struct SendingApp {
     pub multiuser: bool,
     /// The subscription of the app's subscriber.
     pub subscription_status: Option<SubscriptionStatus>,
-    /// What all of this is as of.
+    /// The version of the app's data, to detect later changes.
     pub version: Option<AppVersion>,
 }
 
-/// The apps that send keys open, each known by the look-up digests that it may have.
+/// The apps of these send keys, each given by its possible lookup digests.
 pub async fn find_by_send_keys(
     connection: &mut PgConnection,
     keys: &[Vec<Vec<u8>>],

@@ -1,5 +1,5 @@
-//! Notices on their way: claimed with a lease by the database's clock. The claim is known by the `due_at` that
-//! it sets: whoever finds another one there has been overtaken, and changes nothing.
+//! Claims waiting notices with a lease by the database's clock. A claim is identified by the `due_at` that it sets: a
+//! process that finds another value there has been overtaken, and changes nothing.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -14,39 +14,39 @@ use mailgate_types::notice::Notice;
 pub struct Due {
     /// Its row.
     pub id: Uuid,
-    /// Whom it is for.
+    /// The subscriber it is addressed to.
     pub subscriber: SubscriberId,
     /// The subscriber's name.
     pub label: String,
     /// The subscriber's contact address.
     pub email: String,
-    /// What it tells; `None` when it can't be read.
+    /// Its content; `None` if it can't be read.
     pub notice: Option<Notice>,
     /// Attempts so far, this one included.
     pub attempts: i32,
     /// When it was written.
     pub created_at: DateTime<Utc>,
-    /// Somebody was sending it, and never said what came of it.
+    /// A previous process started to send it and never recorded the outcome.
     pub left_before: bool,
-    /// What the claim is known by.
+    /// Identifies the claim.
     pub lease_until: DateTime<Utc>,
 }
 
-/// What became of a notice for good.
+/// The final outcome of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeOutcome {
-    /// The relay has it.
+    /// The relay accepted it.
     Sent,
-    /// There is no relay.
+    /// No relay is configured.
     Skipped,
-    /// The relay won't have it.
+    /// The relay rejected it.
     GivenUp,
-    /// The relay may have it.
+    /// The relay may have accepted it.
     Unknown,
 }
 
 impl NoticeOutcome {
-    /// The word that it is stored under.
+    /// The name that it is stored under.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -58,8 +58,7 @@ impl NoticeOutcome {
     }
 }
 
-/// Claims up to `limit` notices that are due at `now`, the oldest first, for as long as it is from `now` to
-/// `lease_until`.
+/// Claims up to `limit` notices that are due at `now`, oldest first, for the length from `now` to `lease_until`.
 pub async fn claim(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -101,7 +100,7 @@ pub async fn claim(
     Ok(claimed.collect())
 }
 
-/// Notes that the mail leaves now; `false` when the claim is another's by now.
+/// Records that the mail is about to be sent; `false` if another process has taken over the claim.
 pub async fn leaves(
     connection: &mut PgConnection,
     due: &Due,
@@ -118,7 +117,7 @@ pub async fn leaves(
     Ok(changed.rows_affected() == 1)
 }
 
-/// The relay has not got it: there is another attempt at `due_at`.
+/// The relay did not accept it: schedules another attempt at `due_at`.
 pub async fn postpone(
     connection: &mut PgConnection,
     due: &Due,
@@ -136,7 +135,7 @@ pub async fn postpone(
     Ok(())
 }
 
-/// Nothing more is to be done for it.
+/// Records the final outcome.
 pub async fn settle(
     connection: &mut PgConnection,
     due: &Due,
@@ -157,7 +156,7 @@ pub async fn settle(
     Ok(())
 }
 
-/// Removes up to `limit` notices that were settled and are from before `before`; answers how many.
+/// Removes up to `limit` settled notices from before `before`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -177,9 +176,9 @@ pub async fn forget(
     Ok(removed.rows_affected())
 }
 
-/// How many notices are on their way, for the metrics.
+/// How many notices are waiting, for the metrics.
 pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
-    // In the order of the index, so that nothing else is gone through.
+    // In index order, so that nothing else is scanned.
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
                       SELECT FROM billing_notices WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 100000

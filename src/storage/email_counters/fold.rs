@@ -1,14 +1,14 @@
-//! Adds up what was counted, and takes away what nobody reads any more.
+//! Folds changes into the counters, and removes counters that are no longer read.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Executor as _, PgConnection};
 
 use mailgate_types::ids::{AppId, Owner};
 
-/// Everybody who changes `email_counters` holds this until the end of the transaction.
+/// Every writer of `email_counters` holds this lock until the end of its transaction.
 const LOCK: &str = "mailgate counters";
 
-/// Waits until nobody else changes the counters, and keeps them until the end of the transaction.
+/// Waits for the lock on the counters, and holds it until the end of the transaction.
 pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("SELECT pg_advisory_xact_lock(hashtext($1)::bigint)", LOCK)
         .execute(connection)
@@ -16,7 +16,7 @@ pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// As [`lock`], but for `false` where somebody else changes them.
+/// As [`lock`], but returns `false` if another transaction holds it.
 pub async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT pg_try_advisory_xact_lock(hashtext($1)::bigint) AS "locked!""#,
@@ -26,12 +26,12 @@ pub async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error
     .await
 }
 
-/// Adds up to `limit` changes to the counters of their apps and subscribers; those of apps that are gone
-/// are forgotten. Answers how many there were. Whoever calls has locked the counters.
+/// Folds up to `limit` changes into the counters of their apps and subscribers, dropping those of apps that are gone.
+/// Returns how many there were. The caller holds the lock on the counters.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is added then.
+/// The database's error; nothing is added then.
 pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"WITH taken AS (
@@ -70,8 +70,8 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx
     .await
 }
 
-/// Takes an app's messages from the counters of its subscriber, because the app is about to go. Whoever
-/// calls has locked the counters.
+/// Subtracts an app's messages from the counters of its subscriber, before the app is deleted. The caller holds the
+/// lock on the counters.
 pub async fn withdraw_app(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE email_counters AS counter
@@ -99,7 +99,7 @@ pub async fn remove(connection: &mut PgConnection, owner: Owner) -> Result<(), s
     Ok(())
 }
 
-/// Removes up to `limit` counters of hours and days before `before`; answers how many there were.
+/// Removes up to `limit` counters of hours and days before `before`; returns how many there were.
 pub async fn remove_old(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -118,8 +118,7 @@ pub async fn remove_old(
     Ok(removed.rows_affected())
 }
 
-/// Gives back the places of changes that were added up, so that reading the table stays cheap. Not within
-/// a transaction.
+/// Reclaims the space of folded changes, so that reading the table stays cheap. Can't run within a transaction.
 pub async fn vacuum(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute("VACUUM email_counter_changes").await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Reads what was counted.
+//! Reads the counters.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -9,18 +9,18 @@ use mailgate_types::ids::Owner;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// Whole hours, days or months that follow each other.
+/// Consecutive whole hours, days or months.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// What they are.
+    /// The unit.
     pub unit: Unit,
-    /// When the first one begins.
+    /// The start of the first one.
     pub from: DateTime<Utc>,
-    /// When the last one has ended.
+    /// The end of the last one.
     pub to: DateTime<Utc>,
 }
 
-/// What is counted in these runs, without the changes that [`pending`] answers: each hour, day or month
+/// The counters in these runs, without the changes that [`pending`] returns: one entry for each hour, day or month
 /// that has a counter.
 pub async fn counted(
     connection: &mut PgConnection,
@@ -66,7 +66,7 @@ pub async fn counted(
         .collect()
 }
 
-/// The changes that are not added up yet, by hour.
+/// The changes that are not folded yet, by hour.
 pub async fn pending(
     connection: &mut PgConnection,
     owner: Owner,

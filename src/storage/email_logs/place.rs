@@ -1,4 +1,4 @@
-//! Finds and counts log rows in a stretch of time, by index alone.
+//! Finds and counts log rows in a time range, using indexes only.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,19 +8,19 @@ use mailgate_types::ids::{AppId, LogId, Owner, lowest_uuid_at};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
-/// A plugin and a status: the rows of one lie together in the indexes, in the order of time.
+/// A plugin and a status: the rows of one kind are adjacent in the indexes, in time order.
 pub type Kind = (Plugin, LogStatus);
 
-/// Where rows are looked for.
+/// The rows to search.
 #[derive(Debug, Clone, Copy)]
 pub struct Window<'a> {
-    /// Whose they are.
+    /// The app or subscriber that owns them.
     pub owner: Owner,
-    /// Apps of a subscriber that are gone, but whose rows may still be there.
+    /// Deleted apps of a subscriber whose rows may still exist.
     pub deleted: &'a [AppId],
-    /// The first moment, to the millisecond.
+    /// The start, to the millisecond.
     pub from: DateTime<Utc>,
-    /// The moment after the last.
+    /// The end, exclusive.
     pub to: DateTime<Utc>,
 }
 
@@ -41,7 +41,7 @@ fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
         .unzip()
 }
 
-/// Rows in a window by kind, in the order of `kinds`.
+/// The number of rows in a window by kind, in the order of `kinds`.
 pub async fn count(
     connection: &mut PgConnection,
     window: Window<'_>,
@@ -116,8 +116,7 @@ pub async fn count(
     }
 }
 
-/// The newest rows of these kinds in a window, but for the first `skip` of them: `limit` at most,
-/// the newest first.
+/// Up to `limit` rows of these kinds in a window, newest first, without the first `skip`.
 pub async fn find(
     connection: &mut PgConnection,
     window: Window<'_>,

@@ -15,23 +15,23 @@ pub struct LogRow {
     pub id: LogId,
     /// The app that sent it.
     pub app: AppId,
-    /// As the subscriber calls the app.
+    /// The app's name.
     pub app_name: String,
-    /// The mailbox that it went out from.
+    /// The mailbox that it was sent from.
     pub credential: CredentialId,
     /// The mailbox's address.
     pub from_address: String,
-    /// Whom the message names first.
+    /// The first recipient named in the message.
     pub to_address: String,
-    /// As it stands in the message.
+    /// The subject.
     pub subject: String,
     /// The provider.
     pub plugin: Plugin,
-    /// How it went.
+    /// Its status.
     pub status: LogStatus,
     /// Why it failed.
     pub error_message: Option<String>,
-    /// The Message-ID at the provider.
+    /// The Message-ID assigned by the provider, or its own.
     pub message_id: Option<String>,
     /// Size of the message in bytes.
     pub size_bytes: i64,
@@ -39,16 +39,16 @@ pub struct LogRow {
     pub sent_at: DateTime<Utc>,
 }
 
-/// All that the log has of a message.
+/// All that the log holds about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Details {
-    /// What lists show, too.
+    /// The fields that lists show too.
     pub log: LogRow,
     /// Further recipients.
     pub cc_addresses: Vec<String>,
     /// Recipients that no header names.
     pub bcc_addresses: Vec<String>,
-    /// Whether files came with it.
+    /// Whether files are attached.
     pub has_attachments: bool,
 }
 
@@ -90,14 +90,14 @@ impl TryFrom<Row> for LogRow {
     }
 }
 
-/// These rows of a subscriber, the newest first.
+/// A subscriber's rows with these ids, newest first.
 pub async fn list(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
     ids: &[LogId],
 ) -> Result<Vec<LogRow>, sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    // The bounds are what the partitions are chosen by.
+    // The bounds let Postgres prune partitions.
     let rows = sqlx::query_as!(
         Row,
         "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
@@ -115,7 +115,7 @@ pub async fn list(
     rows.into_iter().map(LogRow::try_from).collect()
 }
 
-/// One row with all that the log has of it; `None` where there is none, or another subscriber's.
+/// One row with all its details; `None` if there is none, or it belongs to another subscriber.
 pub async fn details(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

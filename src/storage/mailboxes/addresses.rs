@@ -1,5 +1,5 @@
-//! The table `mailbox_addresses`: what a mailbox may send as beside its own address, and when its provider is
-//! asked for that again.
+//! The table `mailbox_addresses`: the addresses that a mailbox may send as besides its own, and when its provider is
+//! next asked for them.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -9,19 +9,19 @@ use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{AppId, CredentialId};
 use mailgate_types::plugin::Plugin;
 
-/// What came of asking a provider for a mailbox's addresses.
+/// A provider's answer about a mailbox's addresses.
 #[derive(Debug)]
 pub struct Told<'a> {
-    /// The addresses beside the mailbox's own; `None`: those that are known stay.
+    /// The addresses besides the mailbox's own; `None` keeps the known ones.
     pub addresses: Option<&'a [EmailAddress]>,
-    /// When it was asked, as [`claim_due`] has it: nothing is written once somebody has asked later.
+    /// When it was asked, as [`claim_due`] has it: nothing is written if there was a later query.
     pub asked_at: DateTime<Utc>,
-    /// When it is asked again.
+    /// When to ask again.
     pub due_at: DateTime<Utc>,
 }
 
-/// Stores what a provider told of an active mailbox's addresses, in its order; `false` when there is no such
-/// mailbox any more, or somebody has asked later.
+/// Stores a provider's answer about an active mailbox's addresses, in its order; `false` if there is no such mailbox
+/// any more, or there was a later query.
 pub async fn store(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -61,12 +61,12 @@ pub async fn store(
     Ok(stored.is_some())
 }
 
-/// A mailbox whose provider is to be asked for its addresses.
+/// A mailbox whose addresses are to be queried.
 #[derive(Debug, Clone)]
 pub struct AddressLook {
     /// The mailbox.
     pub mailbox: Mailbox,
-    /// When it is asked, as the database keeps it.
+    /// When it is asked, as stored in the database.
     pub asked_at: DateTime<Utc>,
 }
 
@@ -106,7 +106,7 @@ pub async fn claim_due(
         .collect()
 }
 
-/// Has a mailbox's provider asked at once, unless it was asked after `asked_since`.
+/// Makes the query of a mailbox's addresses due immediately, unless there was one after `asked_since`.
 pub async fn bring_forward(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -126,7 +126,7 @@ pub async fn bring_forward(
     Ok(())
 }
 
-/// Whether a mailbox may send as this address (in lower case) beside its own.
+/// Whether a mailbox may send as this address (in lower case) besides its own.
 pub async fn has(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -143,8 +143,8 @@ pub async fn has(
     .await
 }
 
-/// Up to `limit` addresses that an app's active mailboxes may send as, those of the mailbox connected first in
-/// front: of this end user (the app's own name for the user, or the user's key) and plugin, where they are given.
+/// Up to `limit` addresses that an app's active mailboxes may send as, in order of connection: of this end user
+/// (the app's own name for the user, or the user's key) and plugin, where given.
 pub async fn list(
     connection: &mut PgConnection,
     app: AppId,

@@ -1,11 +1,11 @@
-//! How many mailboxes there are.
+//! Counts mailboxes.
 
 use sqlx::PgConnection;
 
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::plugin::Plugin;
 
-/// A subscriber's active mailboxes by provider; one without any isn't there.
+/// A subscriber's active mailboxes by provider; providers without any are left out.
 pub async fn count_active(
     connection: &mut PgConnection,
     subscriber: SubscriberId,

@@ -1,4 +1,4 @@
-//! Mailboxes that something is due for: a look for replies, a refresh of an unused token.
+//! Mailboxes with work due: a check for replies, or a refresh of an unused token.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -7,29 +7,29 @@ use uuid::Uuid;
 use super::{Mailbox, Row};
 use mailgate_types::ids::{AppId, CredentialId};
 
-/// A mailbox that is to be looked into for replies.
+/// A mailbox to be checked for replies.
 #[derive(Debug, Clone)]
 pub struct ReplyLook {
-    /// Whose it is.
+    /// The app that it belongs to.
     pub app: AppId,
     /// The mailbox.
     pub mailbox: Mailbox,
-    /// What else it sends as, in lower case.
+    /// Further addresses that it sends as, in lower case.
     pub aliases: Vec<String>,
-    /// When a message last went out from it, within an hour or so.
+    /// When a message was last sent from it, to within about an hour.
     pub last_sent_at: Option<DateTime<Utc>>,
-    /// Where the look begins.
+    /// Where the check begins.
     pub cursor: Option<String>,
 }
 
-/// Says that messages went out from these mailboxes, so that replies are looked for.
+/// Records that messages were sent from these mailboxes, so that they are checked for replies.
 pub async fn note_sent(
     connection: &mut PgConnection,
     ids: &[CredentialId],
     now: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    // Whoever holds a row notes the same or ends the mailbox; it is noted again with a later message.
+    // The holder of a locked row records the same or ends the mailbox; otherwise a later message records it.
     sqlx::query!(
         "WITH noted AS (
              SELECT id FROM mailboxes WHERE id = ANY($1) AND status = 'active'
@@ -46,7 +46,7 @@ pub async fn note_sent(
     Ok(())
 }
 
-/// Claims up to `limit` mailboxes whose look for replies is due, until `lease_until`.
+/// Claims up to `limit` mailboxes whose check for replies is due, until `lease_until`.
 pub async fn claim_reply_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -87,7 +87,7 @@ pub async fn claim_reply_looks(
         .collect()
 }
 
-/// Says where the next look for replies begins; `None`: by time, as the first one.
+/// Stores where the next check for replies begins; `None` starts by time, as the first check does.
 pub async fn store_reply_cursor(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -103,8 +103,8 @@ pub async fn store_reply_cursor(
     Ok(())
 }
 
-/// Says when the next look for replies is due; `None`: not before the next message, unless one went out
-/// after `last_sent_at`: then the lease stays, and brings the mailbox back.
+/// Schedules the next check for replies; `None` waits for the next message, unless one was sent after `last_sent_at`:
+/// then the lease stays, and makes the mailbox due again.
 pub async fn put_off_reply_look(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -123,8 +123,8 @@ pub async fn put_off_reply_look(
     Ok(())
 }
 
-/// Claims up to `limit` mailboxes whose token has not been used for so long that it is refreshed, and
-/// puts their next refresh off to `again_at`, for when this one doesn't succeed.
+/// Claims up to `limit` mailboxes whose token has gone unused for so long that it must be refreshed, and postpones
+/// their next refresh to `again_at`, in case this one fails.
 pub async fn claim_idle_refreshes(
     connection: &mut PgConnection,
     now: DateTime<Utc>,

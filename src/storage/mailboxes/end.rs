@@ -1,4 +1,4 @@
-//! The table `mailboxes`: ending one, and whose grants may be revoked.
+//! The table `mailboxes`: ending a connection, and finding grants to revoke.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,7 +8,7 @@ use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::{AppId, CredentialId, UserKey};
 use mailgate_types::plugin::Plugin;
 
-/// A mailbox whose connection has ended, and the grant that was left of it.
+/// A mailbox whose connection has ended, with its remaining grant.
 #[derive(Debug)]
 pub struct Ended {
     /// Its id.
@@ -21,7 +21,7 @@ pub struct Ended {
     pub email: String,
     /// The address in lower case.
     pub email_lookup: String,
-    /// The refresh token, sealed; nobody else has it any more.
+    /// The refresh token, sealed; this is the only copy left.
     pub refresh_token_sealed: Option<Vec<u8>>,
 }
 
@@ -52,8 +52,8 @@ impl TryFrom<Row> for Ended {
     }
 }
 
-/// Ends an active mailbox and forgets its tokens and what it may send as; with `generation`, only while its token is still of
-/// that one. `None` when there was nothing to end, so that it is told once.
+/// Ends an active mailbox and deletes its tokens and its sender addresses; with `generation`, only if its token is
+/// still of that generation. `None` if there was nothing to end, so that the event is emitted only once.
 pub async fn end(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -61,7 +61,7 @@ pub async fn end(
     reason: DisconnectReason,
     now: DateTime<Utc>,
 ) -> Result<Option<Ended>, sqlx::Error> {
-    // The first part tells what the second one takes away.
+    // The first part reads what the second one erases.
     let ended = sqlx::query_as!(
         Row,
         r#"WITH active AS (
@@ -86,7 +86,7 @@ pub async fn end(
     .fetch_optional(&mut *connection)
     .await?;
     if ended.is_some() {
-        // A statement of its own, which sees what somebody stored while the row was waited for.
+        // A separate statement, so that it sees rows that were stored while waiting for the lock.
         sqlx::query!(
             "DELETE FROM mailbox_addresses WHERE credential_id = $1",
             id.0
@@ -117,16 +117,16 @@ pub async fn others(
     Ok(ids.into_iter().map(CredentialId).collect())
 }
 
-/// A user's other active mailboxes.
+/// The number of a user's other active mailboxes.
 #[derive(Debug)]
 pub struct Others {
-    /// How many.
+    /// All of them.
     pub count: i64,
-    /// How many of them were connected by a connect session.
+    /// Those that were connected through a connect session.
     pub by_session: i64,
 }
 
-/// The active mailboxes of a user but for one, of whatever provider.
+/// Counts the active mailboxes of a user except one, across all providers.
 pub async fn count_others(
     connection: &mut PgConnection,
     user: UserKey,
@@ -143,8 +143,8 @@ pub async fn count_others(
     .await
 }
 
-/// Whether any app has an active mailbox at this provider with this address (in lower case), or any
-/// at all where the address isn't known.
+/// Whether any app has an active mailbox at this provider with this address (in lower case), or any at all if the
+/// address isn't known.
 pub async fn is_account_connected(
     connection: &mut PgConnection,
     plugin: Plugin,

@@ -1,4 +1,4 @@
-//! A mailbox's tokens, and who may refresh them.
+//! A mailbox's tokens, and the lease for refreshing them.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use sqlx::PgConnection;
 
 use mailgate_types::ids::CredentialId;
 
-/// Takes the right to refresh a mailbox's token for `lease`, by the database's clock. `false` when somebody else holds
-/// it, or the token is no longer of `generation`, or the mailbox no longer active.
+/// Takes the lease for refreshing a mailbox's token, by the database's clock. `false` if another process holds it, or
+/// the token is no longer of `generation`, or the mailbox is no longer active.
 pub async fn claim_refresh(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -28,7 +28,7 @@ pub async fn claim_refresh(
     Ok(claimed.rows_affected() == 1)
 }
 
-/// Gives the right to refresh back without a new token.
+/// Releases the refresh lease without a new token.
 pub async fn release_refresh(
     connection: &mut PgConnection,
     id: CredentialId,
@@ -44,10 +44,10 @@ pub async fn release_refresh(
     Ok(())
 }
 
-/// Stores new tokens of an active mailbox, gives the right to refresh back, and answers the new
-/// generation; `refresh_due_at` is when an unused token is refreshed. Without `refresh_token_sealed` the old
-/// one stays. With `refreshed`, the generation that was refreshed, only while that is still the stored one: `None`
-/// when the mailbox was connected anew or ended, or somebody else's refresh came first.
+/// Stores new tokens of an active mailbox, releases the refresh lease, and returns the new generation;
+/// `refresh_due_at` is when an unused token is refreshed. Without `refresh_token_sealed` the old one stays. With
+/// `refreshed`, the generation that was refreshed, only if that is still the stored one: `None` if the mailbox was
+/// reconnected or has ended, or another refresh came first.
 pub async fn store_tokens(
     connection: &mut PgConnection,
     id: CredentialId,

@@ -1,4 +1,4 @@
-//! The mailbox that a message goes out from.
+//! Chooses the mailbox that a message is sent from.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,15 +8,15 @@ use super::Mailbox;
 use mailgate_types::ids::{AppId, AppVersion};
 use mailgate_types::plugin::Plugin;
 
-/// Which of an app's mailboxes is wanted. Of several, it is the one whose own address is asked for, then one that was
-/// connected by a connect session, then the one connected first. In an app of many users nobody sends as an alias that
-/// is another user's own address, connected or not.
+/// Selects one of an app's mailboxes. Among several, the one whose own address is requested comes first, then one
+/// connected through a connect session, then the one connected first. In a multiuser app no user can send as an alias
+/// that is another user's own address, connected or not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Wanted {
     /// The app.
     pub app: AppId,
-    /// The end user: the user's key, or else the app's own name for the user. Nobody is found by a name that is
-    /// another's key.
+    /// The end user: the user's key, or else the app's own name for the user. A name that equals another user's key
+    /// finds no user.
     pub user: Option<String>,
     /// The kind of provider.
     pub plugin: Option<Plugin>,
@@ -24,18 +24,18 @@ pub struct Wanted {
     pub address_lookup: Option<String>,
 }
 
-/// The mailbox that a message goes out from.
+/// The mailbox that a message is sent from.
 #[derive(Debug, Clone)]
 pub struct Chosen {
     /// The mailbox.
     pub mailbox: Mailbox,
-    /// What it sends as, as the provider spells it: the address that was asked for, or else its own.
+    /// The sender's address as the provider spells it: the requested one, or else the mailbox's own.
     pub address: String,
-    /// What the choice is as of.
+    /// The version of the app's data that the choice is based on.
     pub version: Option<AppVersion>,
 }
 
-/// The active mailboxes that are wanted, in their order.
+/// The active mailbox for each of these, in order.
 pub async fn find_wanted(
     connection: &mut PgConnection,
     wanted: &[Wanted],
@@ -46,7 +46,7 @@ pub async fn find_wanted(
     let (of_users, of_apps): (Vec<usize>, Vec<usize>) = others
         .into_iter()
         .partition(|place| wanted[*place].user.is_some());
-    // Each has an index of its own, which one statement for all could not use.
+    // Each kind has an index of its own, which a single statement could not use.
     if !by_address.is_empty() {
         let rows = find_by_addresses(connection, &of(wanted, &by_address)).await?;
         put(rows, &by_address, &mut found)?;
@@ -86,7 +86,7 @@ fn put(
     Ok(())
 }
 
-/// A row, and whose answer it is, from 1.
+/// A row, and the 1-based position of the query it answers.
 struct FoundRow {
     place: i64,
     id: Uuid,

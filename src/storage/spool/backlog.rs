@@ -1,25 +1,24 @@
-//! How much waits in the spool, for the metrics. Each part goes by an index and looks at a bounded number
-//! of its entries.
+//! The size of the spool, for the metrics. Each part uses an index and reads a bounded number of its entries.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::LogId;
 
-/// What waits.
+/// What is waiting.
 #[derive(Debug, Clone, Copy)]
 pub struct Backlog {
-    /// Messages that are being submitted, 100,000 at most.
+    /// Messages being submitted, 100,000 at most.
     pub open: u32,
-    /// Messages that wait for their next attempt, 100,000 at most.
+    /// Messages waiting for their next attempt, 100,000 at most.
     pub deferred: u32,
     /// The oldest message.
     pub oldest: Option<LogId>,
-    /// When the attempt was due that is due longest.
+    /// When the longest overdue attempt was due.
     pub due_longest: Option<DateTime<Utc>>,
 }
 
-/// Measures it.
+/// Measures the spool.
 pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (

@@ -1,4 +1,4 @@
-//! Claims: messages that a living process takes into its hands, and those that it has there.
+//! Claims messages for a running process, and lists those that it owns.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -14,7 +14,7 @@ pub struct Claimed {
     pub id: LogId,
     /// The app that sends it.
     pub app: AppId,
-    /// The mailbox it goes out from.
+    /// The mailbox it is sent from.
     pub credential: CredentialId,
     /// The provider.
     pub plugin: Plugin,
@@ -32,20 +32,20 @@ pub struct Claimed {
     pub attempts: i32,
     /// The Message-ID header.
     pub message_id: Option<String>,
-    /// It may be at the provider already.
+    /// The provider may already have it.
     pub outcome_unknown: bool,
-    /// When the gateway took it.
+    /// When the gateway accepted it.
     pub opened_at: DateTime<Utc>,
     /// Size of the message in bytes.
     pub size_bytes: i64,
-    /// For when it was due; each deferral changes it, so that a claim that others have taken over is
-    /// known by it. `None` before the first.
+    /// When it was due; each deferral changes it, so a claim that another process has taken over is recognized by it.
+    /// `None` before the first.
     pub due_at: Option<DateTime<Utc>>,
     /// The caller's idempotency key.
     pub key: Option<String>,
 }
 
-/// A claimed row as it lies there.
+/// A claimed row as stored.
 struct ClaimedRow {
     id: Uuid,
     app_id: Uuid,
@@ -93,8 +93,8 @@ impl TryFrom<ClaimedRow> for Claimed {
     }
 }
 
-/// Claims up to `limit` deferred messages that are due, oldest first, for a living process, but for those
-/// that it works on already. A claimed row is `open`: its holder's death is noticed like any other's.
+/// Claims up to `limit` deferred messages that are due, oldest first, for a running process, except those that it is
+/// already working on. A claimed row is `open`: its owner's death is noticed as for any other.
 pub async fn claim_due(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -130,7 +130,7 @@ pub async fn claim_due(
     rows.into_iter().map(Claimed::try_from).collect()
 }
 
-/// Claims up to `limit` messages of processes that have ended, for one that lives.
+/// Claims up to `limit` messages of processes that have ended, for a running one.
 pub async fn claim_of_ended(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -163,8 +163,8 @@ pub async fn claim_of_ended(
     rows.into_iter().map(Claimed::try_from).collect()
 }
 
-/// Claims up to `limit` open messages that nobody has in hand and whose lease has lapsed, for a living
-/// process: those that were put off by [`super::look_again`], and those of the release before.
+/// Claims up to `limit` open messages without an owner whose lease has lapsed, for a running process: those postponed
+/// by [`super::look_again`], and those of the previous release.
 pub async fn claim_lapsed(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -195,7 +195,7 @@ pub async fn claim_lapsed(
     rows.into_iter().map(Claimed::try_from).collect()
 }
 
-/// What a process has in hand, but for these messages.
+/// The messages that a process owns, except these.
 pub async fn in_hand_beside(
     connection: &mut PgConnection,
     gateway: GatewayId,

@@ -1,4 +1,4 @@
-//! How a message stays for its next attempt, and the log row and the attempt that tell so.
+//! Defers a message to its next attempt, with the log row and the attempt that record it.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -10,7 +10,7 @@ use mailgate_types::plugin::Plugin;
 /// An attempt that took place.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempt {
-    /// Which one, from 1 on.
+    /// Its number, counted from 1.
     pub number: i32,
     /// When it began.
     pub at: DateTime<Utc>,
@@ -18,7 +18,7 @@ pub struct Attempt {
     pub milliseconds: i64,
 }
 
-/// A message's end.
+/// The end of a message.
 #[derive(Debug, Clone)]
 pub struct Closing {
     /// The message.
@@ -27,36 +27,36 @@ pub struct Closing {
     pub status: LogStatus,
     /// Why it failed.
     pub error_message: Option<String>,
-    /// The Message-ID that the provider gave it instead of its own.
+    /// The Message-ID that the provider assigned in place of the message's own.
     pub message_id: Option<String>,
-    /// The attempt that brought it; none where its process died.
+    /// The attempt that ended it; `None` if its process died.
     pub attempt: Option<Attempt>,
 }
 
-/// A message that is tried again.
+/// A message that will be retried.
 #[derive(Debug, Clone)]
 pub struct Deferral {
     /// The message.
     pub id: LogId,
     /// Attempts that have failed so far.
     pub attempts: i32,
-    /// Why the last one did.
+    /// Why the last one failed.
     pub error_message: String,
     /// When to try again.
     pub next_attempt_at: DateTime<Utc>,
-    /// It may be at the provider already.
+    /// The provider may already have it.
     pub outcome_unknown: bool,
-    /// It waits for nothing but its app's subscription.
+    /// It waits only for its app's subscription.
     pub awaits_subscription: bool,
-    /// The attempt that failed; none where none took place.
+    /// The attempt that failed; `None` if there was none.
     pub attempt: Option<Attempt>,
-    /// For when the message was due when it was claimed; `None` the first time.
+    /// When the message was due when it was claimed; `None` the first time.
     pub due_at: Option<DateTime<Utc>>,
 }
 
-/// Keeps a message for its next attempt and shows it as `failed_temp` in the log. Its raw bytes
-/// follow by [`super::add_chunk`], the first time. `None` when the message is no longer the caller's:
-/// this was written before, or its process has ended.
+/// Stores a message for its next attempt and shows it as `failed_temp` in the log. The first time, its raw bytes
+/// follow through [`super::add_chunk`]. `None` if the message is no longer the caller's: this was written before, or
+/// its process has ended.
 pub async fn defer(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -126,7 +126,7 @@ pub async fn defer(
     .transpose()
 }
 
-/// A message that was kept for its next attempt.
+/// A message that was deferred.
 #[derive(Debug, Clone, Copy)]
 pub struct Deferred {
     /// Its app.
@@ -135,12 +135,12 @@ pub struct Deferred {
     pub plugin: Plugin,
     /// The moment of its first attempt.
     pub opened_at: DateTime<Utc>,
-    /// The log did not have it before.
+    /// Whether the log did not have it before.
     pub is_first: bool,
 }
 
-/// Takes a message back that nobody was told is in the gateway's hands; answers what it was, where it
-/// was there and nobody works on it.
+/// Deletes a message that was never acknowledged to its sender; returns it, if it was in the spool and no process is
+/// working on it.
 pub async fn withdraw(
     connection: &mut PgConnection,
     gateway: GatewayId,

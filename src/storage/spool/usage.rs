@@ -1,5 +1,5 @@
-//! The tables `spool_usage` and `spool_usage_changes`: how many messages of an app are stored until their
-//! next attempt, and how many bytes they have. Triggers of the table `spool` write the changes.
+//! The tables `spool_usage` and `spool_usage_changes`: how many messages of an app are stored until their next
+//! attempt, and their size in bytes. Triggers on the table `spool` write the changes.
 
 use sqlx::PgConnection;
 
@@ -10,12 +10,12 @@ use mailgate_types::ids::AppId;
 pub struct Usage {
     /// Messages.
     pub messages: i64,
-    /// Bytes of their messages.
+    /// Their total size in bytes.
     pub bytes: i64,
 }
 
-/// Waits until no other transaction counts what it has stored of this app, and keeps others waiting until
-/// the end of the caller's own: what is found then holds when the caller commits.
+/// Takes an app's usage lock until the caller's transaction ends: as far as other writers take it too, the usage read
+/// then still holds when the caller commits.
 pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
@@ -26,7 +26,7 @@ pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx:
     Ok(())
 }
 
-/// What is stored of an app, with what the caller's own transaction has stored.
+/// An app's usage, including what the caller's own transaction has stored.
 pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx::Error> {
     sqlx::query_as!(
         Usage,
@@ -43,7 +43,7 @@ pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx
     .await
 }
 
-/// The most messages and the most bytes that any app has stored, as far as they are added up.
+/// The largest number of messages and of bytes stored by any app, as far as folded.
 pub async fn fullest(connection: &mut PgConnection) -> Result<Usage, sqlx::Error> {
     sqlx::query_as!(
         Usage,
@@ -54,14 +54,14 @@ pub async fn fullest(connection: &mut PgConnection) -> Result<Usage, sqlx::Error
     .await
 }
 
-/// Adds up to `limit` changes to what their apps have stored, but for those that another process adds up;
-/// answers how many there were.
+/// Folds up to `limit` changes into the usage of their apps, except those that another process is folding; returns
+/// how many there were.
 ///
 /// # Errors
 ///
-/// What the database said; nothing is added then.
+/// The database's error; nothing is added then.
 pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx::Error> {
-    // In the order of apps, so that two processes never wait for each other in a circle.
+    // In app order, so that two processes can't deadlock.
     sqlx::query_scalar!(
         r#"WITH taken AS (
                DELETE FROM spool_usage_changes
@@ -83,7 +83,7 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx
     .await
 }
 
-/// Forgets apps that have nothing stored.
+/// Deletes apps that have nothing stored.
 pub async fn forget_empty(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query!("DELETE FROM spool_usage WHERE messages = 0 AND bytes = 0")
         .execute(connection)

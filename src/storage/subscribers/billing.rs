@@ -1,4 +1,4 @@
-//! The table `subscribers`: what is known of a subscriber's subscription.
+//! The table `subscribers`: the state of a subscriber's subscription.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// A subscriber as the payment provider and we know it.
+/// A subscriber's account at the payment provider, as last seen.
 #[derive(Debug, Clone)]
 pub struct BillingAccount {
     /// The subscriber.
@@ -15,27 +15,27 @@ pub struct BillingAccount {
     pub label: String,
     /// Contact address.
     pub email: String,
-    /// The provider's customer.
+    /// The provider's customer id.
     pub customer_id: Option<String>,
-    /// `None`: there is no subscription.
+    /// The subscription status; `None` without a subscription.
     pub status: Option<SubscriptionStatus>,
     /// The one subscription that counts.
     pub subscription_id: Option<String>,
-    /// When the provider made it.
+    /// When the provider created it.
     pub subscription_created_at: Option<DateTime<Utc>>,
     /// When the trial ends or ended.
     pub trial_end: Option<DateTime<Utc>>,
-    /// The end of what is paid.
+    /// The end of the paid period.
     pub current_period_end: Option<DateTime<Utc>>,
-    /// It ends with the period.
+    /// Whether it ends with the period.
     pub cancel_at_period_end: bool,
-    /// As the provider had it last.
+    /// The billed quantity last seen at the provider.
     pub billed_quantity: Option<i64>,
-    /// An invoice whose payment failed.
+    /// The invoice whose payment failed.
     pub failed_invoice_id: Option<String>,
-    /// The looks at the provider that were begun.
+    /// The number of the latest sync with the provider that was begun.
     pub look: i64,
-    /// The newest look whose outcome is stored.
+    /// The number of the newest sync whose result is stored.
     pub applied_look: i64,
 }
 
@@ -98,7 +98,7 @@ pub async fn find(
     Ok(row.map(BillingAccount::from))
 }
 
-/// The same, locked until the transaction ends.
+/// As [`find`], locked until the transaction ends.
 pub async fn lock(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -117,7 +117,7 @@ pub async fn lock(
     Ok(row.map(BillingAccount::from))
 }
 
-/// Begins a look at the provider: the account as it is, with the look's own number.
+/// Begins a sync with the provider: returns the account as it is, with the sync's number.
 pub async fn begin_look(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -136,7 +136,7 @@ pub async fn begin_look(
     Ok(row.map(BillingAccount::from))
 }
 
-/// The subscriber of a customer of the provider's.
+/// The subscriber of a provider's customer.
 pub async fn find_by_customer(
     connection: &mut PgConnection,
     customer_id: &str,
@@ -150,8 +150,8 @@ pub async fn find_by_customer(
     Ok(id.map(SubscriberId))
 }
 
-/// Notes the provider's customer of a subscriber that has none; answers the one that it has then, or
-/// `None` when the subscriber is gone.
+/// Sets the provider's customer of a subscriber that has none; returns the one that it now has, or `None` if the
+/// subscriber is gone.
 pub async fn set_customer(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -168,7 +168,7 @@ pub async fn set_customer(
     Ok(noted.flatten())
 }
 
-/// Stores what a look has seen, with its number and the moment of the next one.
+/// Stores the result of a sync, with its number and the time of the next one.
 pub async fn store(
     connection: &mut PgConnection,
     account: &BillingAccount,
@@ -198,7 +198,7 @@ pub async fn store(
     Ok(())
 }
 
-/// The mailboxes that a subscriber is billed for: the active ones of all its apps.
+/// The number of mailboxes that a subscriber is billed for: the active ones of all its apps.
 pub async fn quantity(connection: &mut PgConnection, id: SubscriberId) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM mailboxes JOIN apps ON apps.id = app_id
@@ -209,7 +209,7 @@ pub async fn quantity(connection: &mut PgConnection, id: SubscriberId) -> Result
     .await
 }
 
-/// Takes some subscribers whose next look is due, and puts it off to `again`.
+/// Claims subscribers whose next sync is due, and postpones it to `again`.
 pub async fn claim_due_looks(
     connection: &mut PgConnection,
     now: DateTime<Utc>,
@@ -233,8 +233,8 @@ pub async fn claim_due_looks(
     Ok(ids.into_iter().map(SubscriberId).collect())
 }
 
-/// Takes the right to reactivate a subscription for as long as it is from `now` to `lease_until`, by the
-/// database's clock; `false` when somebody else has it.
+/// Takes the lease for reactivating a subscription, for the length from `now` to `lease_until`, by the database's
+/// clock; `false` if another process holds it.
 pub async fn claim_reactivation(
     connection: &mut PgConnection,
     id: SubscriberId,
@@ -255,7 +255,7 @@ pub async fn claim_reactivation(
     Ok(claimed.rows_affected() == 1)
 }
 
-/// Gives that right back.
+/// Releases that lease.
 pub async fn release_reactivation(
     connection: &mut PgConnection,
     id: SubscriberId,

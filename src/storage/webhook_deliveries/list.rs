@@ -1,5 +1,5 @@
-//! The table `webhook_deliveries`, an endpoint's attempts: newest first by `(endpoint_id, id)`, with totals
-//! from `webhook_counters`.
+//! The table `webhook_deliveries`: an endpoint's attempts, newest first by `(endpoint_id, id)`, with totals from
+//! `webhook_counters`.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -8,7 +8,7 @@ use sqlx::types::Uuid;
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
-/// An attempt to deliver.
+/// A delivery attempt.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// `wdel_…`
@@ -17,37 +17,37 @@ pub struct Delivery {
     pub message: WebhookMessageId,
     /// The event's name.
     pub event: String,
-    /// From 1 on.
+    /// Counts from 1.
     pub attempt_number: i32,
-    /// `None`: no answer came.
+    /// The response status; `None` if there was no response.
     pub http_status: Option<i32>,
-    /// As much as is kept.
+    /// The response body, as far as it is kept.
     pub response_body: String,
     /// When the attempt began.
     pub delivered_at: DateTime<Utc>,
     /// How long it took, in milliseconds.
     pub duration_ms: i64,
-    /// Whether the receiver took it.
+    /// Whether the receiver accepted it.
     pub success: bool,
-    /// Why it didn't.
+    /// Why it failed.
     pub error_message: Option<String>,
 }
 
-/// Which attempts.
+/// Selects attempts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter {
-    /// To tell of this event only.
+    /// Of this event only.
     pub event: Option<EventName>,
-    /// That went well, or didn't.
+    /// Successful or failed ones only.
     pub success: Option<bool>,
 }
 
-/// How many attempts there are.
+/// The number of attempts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeliveryTotals {
-    /// That the receiver took.
+    /// Accepted by the receiver.
     pub successes: i64,
-    /// That it didn't.
+    /// Failed.
     pub failures: i64,
 }
 
@@ -91,7 +91,7 @@ pub async fn list(
 ) -> Result<Vec<Delivery>, sqlx::Error> {
     let event = filter.event.map(EventName::as_str);
     let rows = if filter.success == Some(false) {
-        // Written out, for an index that holds nothing but failures.
+        // A separate statement, for an index that holds failures only.
         sqlx::query_as!(
             Row,
             "SELECT id, message_id, event, attempt_number, http_status, response_body,
@@ -127,7 +127,7 @@ pub async fn list(
     Ok(rows.into_iter().map(Delivery::from).collect())
 }
 
-/// How many of an endpoint's attempts there are.
+/// The number of an endpoint's attempts.
 pub async fn totals(
     connection: &mut PgConnection,
     endpoint: EndpointId,

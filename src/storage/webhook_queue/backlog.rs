@@ -1,25 +1,23 @@
-//! How much waits in the queue, for the metrics. Each part goes by an index and looks at a bounded number
-//! of its entries.
+//! The length of the queue, for the metrics. Each part uses an index and reads a bounded number of its entries.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-/// What waits.
+/// What is waiting.
 #[derive(Debug, Clone, Copy)]
 pub struct Backlog {
-    /// Deliveries that whoever has a place takes, 100,000 at most.
+    /// Deliveries that any free worker would claim now, 100,000 at most.
     pub ready: u32,
-    /// Deliveries that are under way or wait for their next attempt, 100,000 at most.
+    /// Deliveries in flight or waiting for their next attempt, 100,000 at most.
     pub later: u32,
-    /// When the delivery was due, or will be, that is due first; of what is ready the first 1,000 endpoints
-    /// are looked at.
+    /// When the first delivery was or will be due; among ready ones, the first 1,000 endpoints are read.
     pub due_first: Option<DateTime<Utc>>,
 }
 
-/// Measures it.
+/// Measures the queue.
 pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Error> {
-    // In the order of an index, so that nothing else is gone through; and from endpoint to endpoint
-    // through the index, whatever number of rows each of them has.
+    // In index order, so that nothing else is scanned; and skipping from endpoint to endpoint through the index,
+    // however many rows each of them has.
     let row = sqlx::query!(
         r#"WITH RECURSIVE endpoint AS (
                (SELECT endpoint_id, due_at FROM webhook_queue
