@@ -114,7 +114,7 @@ pub struct Billing {
 
 impl Billing {
     /// Takes the database pool; without payment provider settings nothing is billed. Operations that cost money run on
-    /// `tracker`, so that they aren't left half done when the caller goes away.
+    /// `tracker`, so that they aren't left half done when the caller is cancelled.
     pub fn new(
         pool: PgPool,
         clock: SharedClock,

@@ -64,7 +64,7 @@ pub struct Mailboxes {
 
 impl Mailboxes {
     /// Takes the database pool, the keys that seal the tokens, and the providers. Refreshes run on `tracker`, so that a
-    /// rotated token isn't lost when the caller goes away.
+    /// rotated token isn't lost when the caller is cancelled.
     #[must_use]
     pub fn new(
         pool: PgPool,

@@ -21,7 +21,7 @@ pub struct Cancelled {
 
 impl Billing {
     /// Cancels a subscription at the end of its period; until then nothing changes. It runs to completion even if the
-    /// caller goes away.
+    /// caller is cancelled.
     pub async fn cancel(
         &self,
         subscriber: SubscriberId,

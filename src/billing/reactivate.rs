@@ -25,7 +25,7 @@ pub struct Reactivated {
 }
 
 impl Billing {
-    /// Reactivates a subscription; one call at a time. It runs to completion even if the caller goes away.
+    /// Reactivates a subscription; one call at a time. It runs to completion even if the caller is cancelled.
     ///
     /// # Errors
     ///

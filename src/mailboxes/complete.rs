@@ -60,7 +60,7 @@ pub enum CompleteError {
 
 impl Mailboxes {
     /// Completes the authorization that `state` identifies, for the user at `address`, in the browser that holds the
-    /// value whose digest is `browser`. It runs to completion even if the caller goes away.
+    /// value whose digest is `browser`. It runs to completion even if the caller is cancelled.
     ///
     /// # Errors
     ///

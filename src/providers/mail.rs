@@ -178,7 +178,7 @@ fn ways(
 }
 
 /// Whether there is a submission server for messages that Gmail's API doesn't handle reliably. Google's own server is
-/// paired only with Google's own API: whoever configures a different one must configure both.
+/// paired only with Google's own API: an operator who configures a different one must configure both.
 fn has_smtp_beside(settings: &PluginSettings) -> bool {
     let host = settings.smtp.host.as_str();
     let is_own_interface = settings.api_base_url == "https://gmail.googleapis.com";

@@ -1,5 +1,5 @@
 //! A memory budget: how many bytes may be held, in total and by one holder. Room is taken as bytes arrive and refused
-//! if there is none. Nobody queues for it, so a request for much room doesn't block those that need little.
+//! if there is none. There is no queue for it, so a request for much room doesn't block those that need little.
 
 use std::collections::HashMap;
 use std::hash::Hash;

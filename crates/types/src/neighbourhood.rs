@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The address itself, or for IPv6 its /64: whoever controls one of its addresses controls them all.
+/// The address itself, or for IPv6 its /64: anyone who controls one of its addresses controls them all.
 #[must_use]
 pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -61,7 +61,7 @@ fn admit(api: &MailApi, headers: &HeaderMap, is_post: bool) -> Result<String, Bo
     })
 }
 
-/// Decodes a message in base64, and applies the faults that its recipients trigger.
+/// Decodes a MIME message in base64.
 fn read(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>, Box<Response>> {
     if headers
         .get(CONTENT_TYPE)
