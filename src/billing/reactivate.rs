@@ -121,7 +121,7 @@ impl Billing {
         })
     }
 
-    /// Makes the payment method that was entered last the default; `false` if there is none.
+    /// Makes the payment method that was entered last the one that is charged; `false` if the customer has none.
     async fn use_payment_method(
         &self,
         customer: &str,

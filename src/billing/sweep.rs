@@ -1,6 +1,6 @@
-//! Fetches every subscription within the hour even without an event: for events that were lost, dates that have passed,
-//! and quantities that differ. While the provider is unavailable the stored state stays: sending is never blocked on a
-//! guess.
+//! Fetches every subscription at least hourly, and ended ones daily, even without an event: for events that were lost,
+//! dates that have passed, and quantities that differ. While the provider is unavailable the stored state stays:
+//! sending is never blocked on a guess.
 
 use chrono::TimeDelta;
 

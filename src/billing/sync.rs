@@ -311,7 +311,8 @@ fn trigger(account: &BillingAccount, seen: &ProviderSnapshot) -> Trigger {
     }
 }
 
-/// When to fetch again without an event: within the hour, and after each date of the subscription.
+/// When to fetch again without an event: within the hour, and after each date of the subscription; daily once it has
+/// ended.
 fn next_look(account: &BillingAccount, now: DateTime<Utc>) -> DateTime<Utc> {
     if account.status == Some(SubscriptionStatus::Canceled) {
         return now + EVERY_ENDED;

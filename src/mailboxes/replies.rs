@@ -358,7 +358,7 @@ fn storable(cursor: String) -> Option<String> {
     fits.then_some(cursor)
 }
 
-/// The deduplication key of a reply: its Message-ID, or if it has none, its content.
+/// The deduplication key of a reply: its Message-ID, or a digest of its sender, subject and references.
 fn key_of(received: &Received) -> String {
     if let Some(id) = &received.message_id {
         return id.clone();

@@ -20,7 +20,7 @@ struct State {
 }
 
 impl Throttle {
-    /// Whether a line may be written, and how many have been suppressed since the last one.
+    /// The number of lines suppressed since the last one; `None` if this line must be suppressed, too.
     pub fn next(&self, now: DateTime<Utc>) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Setting the clock back doesn't suppress lines.

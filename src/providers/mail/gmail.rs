@@ -179,7 +179,7 @@ impl GmailApi {
 }
 
 impl GmailApi {
-    /// Logs an error that blocks all mail until the operator acts.
+    /// Logs and counts a failure that blocks all mail until the operator acts.
     fn tell_operator(&self, account: &MailboxAccess, verdict: &Verdict) {
         metrics::counter!("mailgate_provider_switched_off_total", "plugin" => self.plugin.as_str())
             .increment(1);
