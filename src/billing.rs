@@ -1,5 +1,5 @@
-//! Floor 2: billing. A subscriber is billed for its active mailboxes by the payment provider, whose word
-//! on a subscription is final: what is stored here is what the last look at the provider has seen.
+//! Floor 2: billing. A subscriber is billed for its active mailboxes by the payment provider, which is authoritative on
+//! subscriptions: what is stored here is the state that was last fetched from it.
 
 mod apply;
 mod backoff;
@@ -44,37 +44,37 @@ pub use reactivate::Reactivated;
 pub use receive::ReceiveError;
 pub use status::{LiveSubscription, Standing};
 
-/// Why something could not be done for a subscriber.
+/// Why an operation on a subscriber failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BillingError {
-    /// There is no payment provider.
+    /// No payment provider is configured.
     #[error("nothing is billed: payprov.secret_key is empty")]
     NotConfigured,
     /// The subscriber is gone.
     #[error("the subscriber is gone")]
     Gone,
-    /// The provider doesn't know the subscriber yet, or there is no subscription.
+    /// The subscriber has no customer at the provider yet, or no subscription.
     #[error("there is no subscription yet")]
     NoSubscription,
-    /// A subscription that stands so doesn't allow it.
+    /// The subscription's status doesn't allow it.
     #[error(transparent)]
     NotAllowed(#[from] NoTransition),
-    /// The same, for what is no transition.
+    /// The same, for operations that aren't transitions.
     #[error("the subscription is neither active nor trialing")]
     NotInGoodStanding(State),
-    /// Another call is at it.
+    /// The same operation is already in progress.
     #[error("the subscription is being reactivated by another call")]
     InFlight,
-    /// There is nothing to pay with.
+    /// There is no payment method.
     #[error("there is no payment method")]
     NoPaymentMethod,
-    /// The payment was refused; the provider's word for why, if it is a plain one.
+    /// The payment was declined; the provider's decline code, if it is a plain one.
     #[error("the payment was declined: {0}")]
     Declined(String),
-    /// What the provider said.
+    /// The provider failed.
     #[error(transparent)]
     Provider(#[from] PayprovError),
-    /// What the database said.
+    /// The database failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
@@ -91,7 +91,7 @@ impl Outage for BillingError {
     }
 }
 
-/// The payment provider, where there is one.
+/// The payment provider, if one is configured.
 #[derive(Debug)]
 struct Payprov {
     client: PayprovClient,
@@ -99,22 +99,22 @@ struct Payprov {
     trial_days: u32,
 }
 
-/// Who is billed for what.
+/// Billing of subscribers.
 #[derive(Debug, Clone)]
 pub struct Billing {
     pool: PgPool,
     clock: SharedClock,
     payprov: Option<Arc<Payprov>>,
     tracker: TaskTracker,
-    /// Something is due that wasn't before.
+    /// Notified when new work is due.
     wake: Arc<Notify>,
-    /// Days that events are kept.
+    /// Retention of events, in days.
     retention_days: u32,
 }
 
 impl Billing {
-    /// Over a database; without settings of a payment provider nothing is billed. What costs money runs on
-    /// `tracker`, so that no caller who goes away leaves it half done.
+    /// Takes the database pool; without payment provider settings nothing is billed. Operations that cost money run on
+    /// `tracker`, so that they aren't left half done when the caller is cancelled.
     pub fn new(
         pool: PgPool,
         clock: SharedClock,
@@ -147,7 +147,7 @@ impl Billing {
         })
     }
 
-    /// Whether there is a payment provider.
+    /// Whether a payment provider is configured.
     #[must_use]
     pub const fn is_configured(&self) -> bool {
         self.payprov.is_some()
@@ -157,8 +157,8 @@ impl Billing {
         self.payprov.as_deref().ok_or(BillingError::NotConfigured)
     }
 
-    /// Records what the provider has just done for a subscriber: that can't be undone, so nothing that may
-    /// still fail comes first.
+    /// Records what the provider has just done for a subscriber. That can't be undone, so call this before anything
+    /// else that may fail.
     async fn record(
         &self,
         subscriber: SubscriberId,
@@ -170,12 +170,12 @@ impl Billing {
         commit_change(transaction, author, self.clock.now(), entry).await
     }
 
-    /// Has the work looked for at once.
+    /// Wakes the workers immediately.
     pub fn wake(&self) {
         self.wake.notify_one();
     }
 
-    /// Returns once there is something to do that wasn't there before.
+    /// Returns once new work is due.
     pub async fn woken(&self) {
         self.wake.notified().await;
     }

@@ -1,10 +1,10 @@
-//! Floor 0: composes a message (RFC 5322, MIME) from its fields. Who sends it, and how, is others' business.
+//! Floor 0: composes a message (RFC 5322, MIME) from its fields. Sending it is up to other modules.
 //!
 //! ```text
-//! multipart/mixed            where there are files
-//!   multipart/alternative    where there is text beside HTML
+//! multipart/mixed            if there are files
+//!   multipart/alternative    if there is text besides HTML
 //!     text/plain
-//!     multipart/related      where the HTML shows files
+//!     multipart/related      if the HTML displays files
 //!       text/html
 //!       inline file …
 //!   file …
@@ -31,18 +31,18 @@ use mailgate_types::message::Message;
 pub use media_type::{InvalidMediaType, MediaType};
 use pieces::Pieces;
 
-/// The fields of a message. At least one of the bodies is there; the subject holds no line end.
+/// The fields of a message. There is at least one body; the subject contains no line break.
 #[derive(Debug, Clone)]
 pub struct Fields {
-    /// The name that stands before the sender's address.
+    /// The sender's display name.
     pub from_name: Option<String>,
-    /// Whom it goes to.
+    /// The recipient.
     pub to: EmailAddress,
-    /// Who gets a copy.
+    /// The Cc recipients.
     pub cc: Vec<EmailAddress>,
-    /// Who gets a copy that nobody sees.
+    /// The Bcc recipients, which no header names.
     pub bcc: Vec<EmailAddress>,
-    /// Where replies go, when not to the sender.
+    /// The Reply-To address, if it isn't the sender.
     pub reply_to: Option<EmailAddress>,
     /// Its subject.
     pub subject: String,
@@ -50,14 +50,14 @@ pub struct Fields {
     pub text: Option<String>,
     /// Its HTML body.
     pub html: Option<String>,
-    /// Headers beside those above.
+    /// Further headers.
     pub headers: Vec<CustomHeader>,
     /// Its files.
     pub attachments: Vec<Attachment>,
 }
 
 impl Fields {
-    /// Octets that the bodies and files take up, without which no message is made of them.
+    /// Octets of the bodies and files: no message composed of them is smaller.
     #[must_use]
     pub fn least_size(&self) -> usize {
         let bodies = [&self.text, &self.html];
@@ -72,20 +72,20 @@ impl Fields {
 enum Part {
     /// `text/…` with its subtype.
     Text(&'static str, String),
-    /// A file, with its disposition.
+    /// A file with its disposition.
     File(&'static str, Attachment),
     /// `multipart/…` with its subtype.
     Multiple(&'static str, Vec<Part>),
 }
 
-/// A message that is written, and what stands in it.
+/// A composed message, and its envelope data.
 #[derive(Debug, Clone)]
 pub struct Composed {
     /// The bytes.
     pub message: Message,
     /// Its Message-ID header, with the angle brackets.
     pub message_id: String,
-    /// Who gets it: each once, the To header's first.
+    /// The recipients, deduplicated, starting with those in To.
     pub recipients: Vec<String>,
     /// An address in the envelope or the headers isn't ASCII.
     pub smtputf8: bool,
@@ -99,8 +99,8 @@ pub struct Composed {
     pub has_attachments: bool,
 }
 
-/// Composes the message that `from` sends at the moment `at`, with a Message-ID made of `id`, which nobody can
-/// guess, and a Date of ours. Who is named more than once gets it once.
+/// Composes the message that `from` sends at the time `at`, with our own Date and a Message-ID based on `id`, which
+/// must be unguessable. An address that is named more than once gets it once.
 #[must_use]
 pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str) -> Composed {
     let message_id = format!("<{id}@{}>", message_id_domain(from));
@@ -148,8 +148,8 @@ pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str)
     }
 }
 
-/// Puts bodies and files into their places. A file with a Content-ID stands beside the HTML that shows it;
-/// where there is no HTML it is a file like any other.
+/// Arranges bodies and files. A file with a Content-ID is placed next to the HTML that displays it; without HTML it is
+/// an ordinary attachment.
 fn arrange(text: Option<String>, html: Option<String>, files: Vec<Attachment>) -> Part {
     let has_html = html.is_some();
     let (inline, attached): (Vec<_>, Vec<_>) = files
@@ -173,7 +173,7 @@ fn arrange(text: Option<String>, html: Option<String>, files: Vec<Attachment>) -
 }
 
 impl Part {
-    /// The first by itself where there are no others.
+    /// The first part itself if there are no others.
     fn several(subtype: &'static str, first: Self, others: impl IntoIterator<Item = Self>) -> Self {
         let mut others = others.into_iter().peekable();
         if others.peek().is_none() {
@@ -182,15 +182,15 @@ impl Part {
         Self::Multiple(subtype, std::iter::once(first).chain(others).collect())
     }
 
-    /// Writes the part with its headers. What it is made of goes as soon as it is written.
+    /// Writes the part with its headers. Its content is freed as soon as it is written.
     fn write(self, id: &str, pieces: &mut Pieces) {
         match self {
             Self::Text(subtype, text) => body::write(subtype, &text, pieces),
             Self::File(disposition, file) => file.write(disposition, pieces),
             Self::Multiple(subtype, parts) => {
-                // No encoded line begins so, and nobody knows the id before.
+                // No encoded line begins like this, and the id can't be known in advance.
                 let boundary = format!("=_{subtype}_{id}");
-                // RFC 2387 §3.1 wants the type of what shows the others.
+                // RFC 2387 §3.1 requires the type of the root part.
                 let root = if subtype == "related" {
                     " type=\"text/html\";"
                 } else {
@@ -209,8 +209,8 @@ impl Part {
     }
 }
 
-/// The sender's own domain, as receivers expect it; an internationalized one has no place there.
-/// What stands behind the at sign of a Message-ID that the gateway gives.
+/// The domain of the Message-IDs that the gateway assigns: the sender's own, as receivers expect it; an
+/// internationalized one isn't allowed there.
 #[must_use]
 pub fn message_id_domain(from: &EmailAddress) -> &str {
     if from.is_ascii() && !from.domain().starts_with('[') {

@@ -1,5 +1,4 @@
-//! `mailgate dev`: the whole gateway on one machine, with nothing but the binary and Postgres's
-//! programs.
+//! `mailgate dev`: the whole gateway on one machine, with only the binary and the Postgres programs.
 
 mod demo;
 mod home;
@@ -29,18 +28,18 @@ use mailgate_types::clock::{SharedClock, SystemClock};
 
 const DATABASE: &str = "mailgate";
 
-/// What the command line says.
+/// The command-line options.
 #[derive(Debug)]
 pub struct DevOptions {
-    /// Where the state lives.
+    /// Where the state is stored.
     pub directory: PathBuf,
-    /// Throw the state away at the end.
+    /// Delete the state on exit.
     pub ephemeral: bool,
-    /// A file of settings.
+    /// A configuration file.
     pub config: Option<PathBuf>,
 }
 
-/// `mailgate dev` can't go on. Each text says what to do.
+/// Why `mailgate dev` fails. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
     /// The settings.
@@ -49,24 +48,24 @@ pub enum DevError {
     /// The folder.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// It ended by itself.
+    /// The gateway exited with this error.
     #[error("{0}")]
     Failed(String),
     /// The database.
     #[error(transparent)]
     Postgres(#[from] PostgresError),
-    /// Another database is set, where a demo account has no place.
+    /// Another database is configured, where a demo account must not be created.
     #[error(
         "database.url: mailgate dev has a database of its own and touches no other; remove MAILGATE__DATABASE__URL from the environment, or database.url from the file"
     )]
     ForeignDatabase,
-    /// The database went away.
+    /// The database server exited.
     #[error("the private Postgres has ended: {0}")]
     PostgresDied(String),
     /// The certificates.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
-    /// The certificates again.
+    /// Loading the certificates.
     #[error(transparent)]
     Tls(#[from] ServerTlsError),
     /// The mail provider.
@@ -83,7 +82,7 @@ pub enum DevError {
     Signals(#[from] std::io::Error),
 }
 
-/// The sandbox's part of the settings, as the sandbox takes it.
+/// The sandbox's part of the settings, in the form that the sandbox takes.
 #[must_use]
 pub fn provider_settings(settings: &SandboxSettings) -> provider::Settings {
     provider::Settings {
@@ -95,11 +94,11 @@ pub fn provider_settings(settings: &SandboxSettings) -> provider::Settings {
     }
 }
 
-/// Runs until a signal ends it.
+/// Runs until a signal stops it.
 pub async fn run(options: DevOptions) -> Result<(), DevError> {
     let clock: SharedClock = Arc::new(SystemClock);
-    // Wrong settings are told before anything is started; what only a start can tell stands in for itself.
-    // The plugins are off until the provider's addresses are known.
+    // Reports invalid settings before anything is started; values known only after a start have placeholders. The
+    // plugins are off until the provider's addresses are known.
     let early = load(&options, preset_before_start(), Table::new())?;
     telemetry::start_logging_by(&early.log, &early.seal_keys);
     let home = Home::open(&options.directory, options.ephemeral)?;
@@ -134,7 +133,7 @@ async fn with_database(
 ) -> Result<(), DevError> {
     database.ensure_database(DATABASE).await?;
     let certificate = ServerCertificate::load(&files.certificate, &files.key)?;
-    // The provider outlives the gateway, which may still have mail for it at the end.
+    // The provider outlives the gateway, which may still send it mail during shutdown.
     let sandbox_shutdown = Shutdown::default();
     let provider = provider::start(
         &provider_settings(&early.sandbox),
@@ -210,8 +209,8 @@ fn load(options: &DevOptions, mut preset: Table, sections: Table) -> Result<Sett
     config::load(preset, options.config.as_deref(), std::env::vars_os())
 }
 
-/// The settings that lead to the sandbox. Whoever has a payment provider or a relay of their own, as `early`
-/// tells, gets no part of the sandbox's: a real key must not go there.
+/// The settings that point to the sandbox. If `early` has a payment provider or a relay of its own, the sandbox's is
+/// left out: a real key must not be sent to it.
 fn sandbox_sections(
     early: &Settings,
     provider: &SandboxProvider,
@@ -231,7 +230,7 @@ fn sandbox_sections(
     sections
 }
 
-/// Places of the settings that are known only once the parts of the sandbox run.
+/// Placeholders for settings that are known only once the sandbox is running.
 fn preset_before_start() -> Table {
     let nowhere = CertificateFiles {
         ca: PathBuf::from("-"),
@@ -283,12 +282,12 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
             "webhooks".to_owned(),
             section(vec![("allow_private", Value::Boolean(true))]),
         ),
-        // A test account of the developer's own may have no endpoint that signs.
+        // A developer's own test account may have no endpoint that signs.
         (
             "payprov".to_owned(),
             section(vec![("accept_unsigned", Value::Boolean(true))]),
         ),
-        // Nobody scrapes a developer's machine; the address is free for who wants it.
+        // Development machines have no scraper; this keeps the address free for others.
         ("metrics".to_owned(), section(vec![("listen", text(""))])),
     ])
 }
@@ -338,7 +337,7 @@ fn connect_url(daemon: &Daemon, demo: &Demo) -> String {
     format!("{}/connect/{pushable_key}", daemon.base_url)
 }
 
-/// What a newcomer sees once all is ready.
+/// The text shown to a newcomer once everything is ready.
 fn screen(
     daemon: &Daemon,
     demo: &Demo,
@@ -351,7 +350,7 @@ fn screen(
     let base_url = &daemon.base_url;
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
-        // Writing into a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = writeln!(text, "{words}");
     };
     let port = |address: Option<SocketAddr>| {

@@ -1,5 +1,4 @@
-//! Floor 2: connected mailboxes. Choosing one for a send, connecting one, and the tokens that open
-//! them.
+//! Floor 2: connected mailboxes. Selecting one for a send, connecting one, and managing its OAuth tokens.
 
 mod addresses;
 mod authorize;
@@ -46,7 +45,7 @@ use replies::Senders;
 use token::Flights;
 pub use token::TokenError;
 
-/// Choices that are remembered at most: some 4 KiB each, most of it the tokens, sealed.
+/// Maximum number of cached selections: some 4 KiB each, most of it the sealed tokens.
 const KNOWN: usize = 5_000;
 
 /// The connected mailboxes.
@@ -64,8 +63,8 @@ pub struct Mailboxes {
 }
 
 impl Mailboxes {
-    /// Over a database, the keys that seal its tokens, and the providers. Refreshes run on `tracker`,
-    /// so that no caller who goes away takes a rotated token with it.
+    /// Takes the database pool, the keys that seal the tokens, and the providers. Refreshes run on `tracker`, so that a
+    /// rotated token isn't lost when the caller is cancelled.
     #[must_use]
     pub fn new(
         pool: PgPool,
@@ -90,7 +89,7 @@ impl Mailboxes {
             settings,
         }
     }
-    /// The settings of a provider, where it is on.
+    /// The settings of a provider, if it is enabled.
     #[must_use]
     pub fn provider_settings(&self, plugin: Plugin) -> Option<&PluginSettings> {
         self.providers

@@ -18,10 +18,10 @@ use self::lines::SingleLines;
 use crate::config::{LogAddresses, LogFormat, LogSettings};
 use mailgate_types::seal::{AddressHash, SealKeys};
 
-/// Sends log lines to standard error, one for each event, so that standard output stays a command's own.
-/// Addresses in them are hashed where there is a hash for them.
+/// Writes log lines to standard error, one for each event, so that standard output is left to the command's own output.
+/// Addresses in them are hashed if `addresses` is given.
 ///
-/// The first call of a process counts; tests may call it as often as they like.
+/// Only the first call in a process has an effect; tests may call it as often as they like.
 pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressHash>) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let writer = match addresses {
@@ -37,15 +37,15 @@ pub fn start_logging(format: LogFormat, filter: &str, addresses: Option<AddressH
         LogFormat::Json => builder
             .json()
             .flatten_event(true)
-            // The list of spans has it.
+            // It is in the list of spans already.
             .with_current_span(false)
             .try_init(),
     };
-    // A second start finds the first one's settings in force, which is as good.
+    // On a second call the first one's settings stay in force, which is fine.
     drop(started);
 }
 
-/// As [`start_logging`], by the settings; the sealing keys are what addresses are hashed under.
+/// Like [`start_logging`], with the settings; addresses are hashed with the sealing keys.
 pub fn start_logging_by(settings: &LogSettings, seal_keys: &SealKeys) {
     let hash = match settings.addresses {
         LogAddresses::Plain => None,
@@ -54,7 +54,7 @@ pub fn start_logging_by(settings: &LogSettings, seal_keys: &SealKeys) {
     start_logging(settings.format, &settings.filter, hash);
 }
 
-/// `GET /metrics` in Prometheus's text form.
+/// `GET /metrics` in Prometheus's text format.
 pub fn metrics_router(handle: PrometheusHandle) -> Router {
     Router::new().route("/metrics", get(move || std::future::ready(handle.render())))
 }

@@ -1,5 +1,5 @@
-//! Looks into the provider's events. What an event says is not believed: what it tells of is fetched, and
-//! that decides. So their order, repeats and forgeries do no harm.
+//! Processes the provider's events. An event's content is not trusted: the objects that it refers to are fetched, and
+//! they decide. So reordered, repeated and forged events do no harm.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
@@ -20,17 +20,17 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::{AmountDue, Notice};
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// How often an event is taken up before it is left: a week of attempts five minutes apart.
+/// Attempts before an event is given up: a week of attempts five minutes apart.
 const ATTEMPTS: i32 = 2_000;
 
-/// Looks for one event, while later ones' outcomes come first.
+/// Fetches for one event that are superseded by later ones before it fails.
 const LOOKS: usize = 5;
 
-/// Events that are forgotten together.
+/// Events deleted in one batch.
 const BATCH: i64 = 1_000;
 
 impl Billing {
-    /// Takes up some events that are due.
+    /// Claims some events that are due.
     pub async fn claim_events(&self, limit: usize) -> Result<Vec<StoredEvent>, sqlx::Error> {
         if !self.is_configured() {
             return Ok(Vec::new());
@@ -41,7 +41,7 @@ impl Billing {
         payprov_events::claim(&mut connection, now, now + LEASE, limit).await
     }
 
-    /// Looks into an event that was taken up, or puts it off.
+    /// Processes a claimed event, or postpones it.
     pub async fn work_event(&self, event: StoredEvent) {
         let id = &event.id;
         let error = match self.apply_event(&event).await {
@@ -55,7 +55,7 @@ impl Billing {
             }
             Err(error) => error,
         };
-        // What the database refuses for good it would refuse for a week.
+        // What the database refuses permanently it would refuse for a week.
         let is_refused = matches!(&error, BillingError::Database(error) if is_refusal(error));
         let given_up = is_refused || event.attempts >= ATTEMPTS;
         trouble!(
@@ -75,7 +75,7 @@ impl Billing {
                 payprov_events::postpone(&mut connection, id, again).await
             }
         };
-        // Without that it comes again when its lease has lapsed.
+        // If this fails, the event becomes due again when its lease expires.
         if let Err(error) = stored.await {
             trouble!(error, error, event_id = id, "an event can't be postponed");
         }
@@ -102,7 +102,7 @@ impl Billing {
         Err(BillingError::CutOff)
     }
 
-    /// `None` when a later look came first that did not know of the event's invoice.
+    /// `None` if a later fetch was stored first that did not know of the event's invoice.
     async fn try_apply(
         &self,
         subscriber: SubscriberId,
@@ -135,7 +135,7 @@ impl Billing {
         Ok(Some(state))
     }
 
-    /// Does what follows from an event beside the status.
+    /// Performs the effects of an event other than the status change.
     async fn follow(
         &self,
         connection: &mut PgConnection,
@@ -151,9 +151,9 @@ impl Billing {
             return Ok(());
         };
         let from = match (before.status, seen.status) {
-            // Of an ended subscription nobody is told any more.
+            // No notices are sent for an ended subscription.
             (_, SubscriptionStatus::Canceled) => Some(SubscriptionStatus::Canceled),
-            // Another one has taken its place.
+            // A new subscription has replaced it.
             (Some(SubscriptionStatus::Canceled), _) => None,
             (status, _) => status,
         };
@@ -162,7 +162,7 @@ impl Billing {
         };
         for effect in transition.effects {
             let Some(notice) = notice(*effect, seen) else {
-                // The id is noted and the quantity compared by each look.
+                // Every fetch records the id and compares the quantity.
                 continue;
             };
             let subscriber = before.subscriber;
@@ -173,7 +173,7 @@ impl Billing {
         Ok(())
     }
 
-    /// Forgets events that are older than the log is kept.
+    /// Deletes events that are older than the log retention.
     pub async fn forget_events(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - TimeDelta::days(self.retention_days.into());
         let mut connection = self.pool.acquire().await?;
@@ -182,15 +182,15 @@ impl Billing {
     }
 }
 
-/// Whether an event tells of the subscription that counts.
+/// Whether an event concerns the current subscription.
 fn concerns(event: &StoredEvent, account: &BillingAccount) -> bool {
-    // A card is its customer's, and the look has seen to what follows from it.
+    // A card belongs to the customer, and the fetch has already handled it.
     is_of_card(&event.kind)
         || (event.subscription_id.is_some() && event.subscription_id == account.subscription_id)
 }
 
-/// What an event brings beside the status, if what it tells of is still so: an invoice that was paid
-/// meanwhile, or a trial that is over, is nothing to be told of.
+/// The trigger of an event besides the status, if it still holds: no notice is sent for an invoice that was paid
+/// meanwhile or a trial that is over.
 fn trigger(event: &StoredEvent, seen: &ProviderSnapshot, now: DateTime<Utc>) -> Option<Trigger> {
     let failed = seen.failed_invoice.as_ref().map(|invoice| &invoice.id);
     let is_open = failed.is_some() && failed == event.invoice_id.as_ref();

@@ -1,19 +1,19 @@
-//! When to come again after the provider could not be asked.
+//! When to retry after the provider could not be reached.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{Billing, BillingError};
 use crate::providers::payprov::PayprovError;
 
-/// The first wait; each next one doubles, up to the longest.
+/// The first delay; it doubles with each attempt, up to the longest.
 const FIRST: TimeDelta = TimeDelta::seconds(5);
 const LONGEST: TimeDelta = TimeDelta::minutes(5);
 
-/// How long one process may be at something before another takes it up: a few calls of the provider with
-/// all their attempts, each of which may take a minute and a half.
+/// How long one process may work on something before another takes over: a few calls to the provider with all their
+/// attempts, each of which may take a minute and a half.
 pub(super) const LEASE: TimeDelta = TimeDelta::minutes(20);
 
-/// The wait after the attempt of this number, counted from 1.
+/// The delay after the attempt of this number, counted from 1.
 fn wait(attempts: i32) -> TimeDelta {
     let doublings = u32::try_from(attempts.saturating_sub(1)).unwrap_or(0);
     FIRST
@@ -23,7 +23,7 @@ fn wait(attempts: i32) -> TimeDelta {
 }
 
 impl Billing {
-    /// When to try again what has failed `attempts` times: later where the provider asks for it.
+    /// When to retry after `attempts` failures: later if the provider asks for it.
     pub(super) fn next_attempt_at(&self, attempts: i32, error: &BillingError) -> DateTime<Utc> {
         let asked = match error {
             BillingError::Provider(PayprovError::Unavailable { retry_after, .. }) => {

@@ -1,5 +1,5 @@
-//! Ends subscriptions: with the period, as a subscriber asks for it, and at once when the subscriber is
-//! gone.
+//! Ends subscriptions: at the end of the period when the subscriber cancels, and immediately when the subscriber is
+//! deleted.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use crate::storage::billing_jobs::Job;
 use mailgate_types::audit::{AuditAction, Author};
 use mailgate_types::ids::SubscriberId;
 
-/// A cancellation that is scheduled.
+/// A scheduled cancellation.
 #[derive(Debug, Clone, Copy)]
 pub struct Cancelled {
     /// When the subscription ends.
@@ -20,8 +20,8 @@ pub struct Cancelled {
 }
 
 impl Billing {
-    /// Lets a subscription end with its period; until then all stays as it is. It runs to its end though the
-    /// caller goes away.
+    /// Cancels a subscription at the end of its period; until then nothing changes. It runs to completion even if the
+    /// caller is cancelled.
     pub async fn cancel(
         &self,
         subscriber: SubscriberId,
@@ -61,7 +61,7 @@ impl Billing {
         })
     }
 
-    /// Ends whatever a subscriber who is gone is still billed for. The customer stays, with its invoices.
+    /// Ends every subscription that a deleted subscriber is still billed for. The customer is kept, with its invoices.
     pub(super) async fn end_subscriptions(&self, job: &Job) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
         let Some(customer) = &job.customer_id else {

@@ -1,4 +1,4 @@
-//! The provider's own pages that a subscriber is sent to.
+//! The provider's hosted pages that a subscriber is sent to.
 
 use url::Url;
 use uuid::Uuid;
@@ -10,8 +10,8 @@ use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::{SendingPermission, sending_permission};
 
 impl Billing {
-    /// A page on which a payment method is entered. It leads back to `portal_url` with
-    /// `payment=updated`, and without that when it was left.
+    /// A checkout page for entering a payment method. It returns to `portal_url`, with `payment=updated` on success and
+    /// without it on cancellation.
     pub async fn checkout_setup(
         &self,
         subscriber: SubscriberId,
@@ -55,7 +55,7 @@ impl Billing {
     }
 }
 
-/// The address with `payment=updated` in its query, whatever it has already.
+/// The address with `payment=updated` added to its query.
 fn with_payment_updated(address: &str) -> String {
     let Ok(mut url) = Url::parse(address) else {
         return address.to_owned();

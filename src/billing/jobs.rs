@@ -1,4 +1,4 @@
-//! Does what is to be done at the provider: each piece of work once, however many processes there are.
+//! Runs the jobs that are due at the provider: each one once, however many processes there are.
 
 use tracing::Instrument as _;
 
@@ -8,11 +8,11 @@ use crate::storage::billing_jobs::{self, Job, JobKind};
 use crate::storage::outage::trouble;
 use mailgate_types::ids::SubscriberId;
 
-/// Subscribers who are found without a subscription at once.
+/// Subscribers without a subscription found in one round.
 const MISSING: i64 = 1_000;
 
 impl Billing {
-    /// Takes up some work that is due.
+    /// Claims some jobs that are due.
     pub async fn claim_jobs(&self, limit: usize) -> Result<Vec<Job>, sqlx::Error> {
         if !self.is_configured() {
             return Ok(Vec::new());
@@ -23,7 +23,7 @@ impl Billing {
         billing_jobs::claim(&mut connection, now, now + LEASE, limit).await
     }
 
-    /// Does work that was taken up, or puts it off.
+    /// Runs a claimed job, or postpones it.
     pub async fn work_job(&self, job: Job) {
         let (subscriber, kind) = (job.subscriber, job.kind.as_str());
         let done = match job.kind {
@@ -31,7 +31,7 @@ impl Billing {
             JobKind::Quantity => self.sync_quantity(&job).await,
             JobKind::End => self.end_subscriptions(&job).await,
         };
-        // A subscriber who is gone leaves nothing to do.
+        // A deleted subscriber leaves nothing to do.
         let is_done = matches!(done, Ok(()) | Err(BillingError::Gone));
         let outcome = if is_done { "done" } else { "failed" };
         metrics::counter!("mailgate_billing_jobs_total", "kind" => kind, "outcome" => outcome)
@@ -49,14 +49,14 @@ impl Billing {
                 }
             }
         };
-        // Without that it comes again when its lease has lapsed.
+        // If this fails, the job becomes due again when its lease expires.
         if let Err(error) = stored.await {
             trouble!(error, error, subscriber_id = %subscriber, kind, "the outcome of a billing job can't be stored");
         }
     }
 
-    /// Makes the customer and the subscription of a new subscriber without waiting for a worker. What
-    /// fails is tried again by one.
+    /// Creates the customer and the subscription of a new subscriber without waiting for a worker. If it fails, a
+    /// worker retries it.
     pub async fn provision_now(&self, subscriber: SubscriberId) {
         if !self.is_configured() {
             return;
@@ -71,7 +71,7 @@ impl Billing {
             };
             match claimed.await {
                 Ok(Some(job)) => billing.work_job(job).await,
-                // A worker was faster.
+                // A worker already claimed it.
                 Ok(None) => {}
                 Err(error) => {
                     trouble!(error, error, subscriber_id = %subscriber, "a subscription can't be created immediately");
@@ -79,11 +79,11 @@ impl Billing {
             }
         };
         let task = self.tracker.spawn(task.in_current_span());
-        // It goes on, however long the caller waits.
+        // The task continues even after the caller stops waiting.
         drop(tokio::time::timeout(super::provision::AT_ONCE, task).await);
     }
 
-    /// Notes that there is work for subscribers who have no subscription yet.
+    /// Enqueues jobs for subscribers who have no subscription yet.
     pub async fn find_unbilled(&self) -> Result<(), sqlx::Error> {
         if !self.is_configured() {
             return Ok(());

@@ -1,32 +1,32 @@
-//! How a subscription goes from one status to the next, and what follows from it.
+//! The state machine of subscriptions: the transitions between statuses and their effects.
 
 use std::fmt::{Display, Formatter};
 
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// How a subscription stands; `None`: there is none.
+/// The status of a subscription; `None` if there is none.
 pub type State = Option<SubscriptionStatus>;
 
 /// What happens to a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// A payment method was entered, and is the customer's default now.
+    /// A payment method was entered and is now the customer's default.
     PaymentMethodAdded,
     /// The trial ended without a payment method.
     TrialEnded,
-    /// The provider collected what was due.
+    /// The provider collected the amount due.
     PaymentSucceeded,
-    /// The provider says `invoice.payment_failed` of an invoice that is open still.
+    /// The provider reports `invoice.payment_failed` for an invoice that is still open.
     PaymentFailed,
-    /// The provider says `invoice.payment_action_required` of an invoice that is open still.
+    /// The provider reports `invoice.payment_action_required` for an invoice that is still open.
     PaymentActionRequired,
-    /// The provider says that the subscription has ended.
+    /// The provider reports that the subscription has ended.
     Deleted,
-    /// The provider says how the subscription stands.
+    /// The provider reports the subscription's status.
     Updated(SubscriptionStatus),
-    /// The provider says that there is a new subscription.
+    /// The provider reports a new subscription.
     Created,
-    /// The provider says that the trial is about to end.
+    /// The provider reports that the trial is about to end.
     TrialWillEnd,
     /// `POST /payprov/reactivate`.
     Reactivate,
@@ -36,38 +36,38 @@ pub enum Trigger {
     PeriodEnded,
 }
 
-/// What a transition brings with it. That sending is blocked or not follows from the status alone.
+/// An effect of a transition. Whether sending is blocked follows from the status alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Mail: a payment failed.
     AlertNotice,
-    /// Mail: a payment waits to be confirmed, with the page for that.
+    /// Mail: a payment needs confirmation, with a link to the page for it.
     PaymentLinkNotice,
     /// Mail: the trial is about to end.
     ReminderNotice,
-    /// The payment method entered last becomes the customer's default.
+    /// Makes the payment method entered last the customer's default.
     UsePaymentMethod,
-    /// All open invoices are paid.
+    /// Pays all open invoices.
     PayOpenInvoices,
-    /// A new subscription is made, with a payment at once.
+    /// Creates a new subscription, charged immediately.
     CreateSubscription,
 }
 
-/// Where a subscription goes, and what follows.
+/// A state transition and its effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
     /// The new state.
     pub to: State,
-    /// What follows, in this order.
+    /// The effects, in this order.
     pub effects: &'static [Effect],
 }
 
-/// This can't happen to a subscription that stands so.
+/// The trigger is invalid in this state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub struct NoTransition {
-    /// How it stands.
+    /// The current state.
     pub from: State,
-    /// What should have happened.
+    /// The trigger.
     pub trigger: Trigger,
 }
 
@@ -78,7 +78,7 @@ impl Display for NoTransition {
     }
 }
 
-/// What `trigger` does to a subscription that stands as `from`.
+/// The transition that `trigger` causes in state `from`.
 #[expect(clippy::match_same_arms, reason = "each arm is a row of the table")]
 pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransition> {
     use Effect as E;
@@ -87,23 +87,23 @@ pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransit
     let go = |to: State, effects: &'static [Effect]| Ok(Transition { to, effects });
     let stay = |effects: &'static [Effect]| Ok(Transition { to: from, effects });
     match (trigger, from) {
-        // The trial then goes over into what is paid.
+        // When the trial ends, the paid period begins.
         (T::PaymentMethodAdded, Some(S::Trialing)) => go(Some(S::Active), &[]),
-        // What is owed is paid by a reactivation, not by entering a card; an ended one stays ended.
+        // A debt is paid by reactivating, not by entering a card; an ended subscription stays ended.
         (T::PaymentMethodAdded, _) => stay(&[]),
 
         (T::TrialEnded | T::PeriodEnded, Some(S::Canceled)) => stay(&[]),
         (T::TrialEnded, Some(S::Trialing)) => go(Some(S::Canceled), &[]),
         (T::PeriodEnded, Some(_)) => go(Some(S::Canceled), &[]),
 
-        // A payment that was late mends what failed before.
+        // A late payment makes up for the earlier failure.
         (T::PaymentSucceeded, Some(S::Trialing | S::Active | S::PastDue | S::Unpaid)) => {
             go(Some(S::Active), &[])
         }
         // The last invoice of an ended subscription.
         (T::PaymentSucceeded, Some(S::Canceled)) => stay(&[]),
 
-        // An ended subscription never comes back, and what it still owes blocks nothing more.
+        // An ended subscription never revives, and its debt blocks nothing any more.
         (T::PaymentFailed | T::PaymentActionRequired, Some(S::Canceled)) => stay(&[]),
         (T::PaymentFailed, _) => go(Some(S::PastDue), &[E::AlertNotice]),
         (T::PaymentActionRequired, _) => go(Some(S::PastDue), &[E::PaymentLinkNotice]),
@@ -113,11 +113,11 @@ pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransit
         (T::Updated(to), _) => go(Some(to), &[]),
         (T::Created, _) => stay(&[]),
 
-        // There is no trial left to be reminded of.
+        // There is no trial left to remind of.
         (T::TrialWillEnd, Some(S::Canceled)) => stay(&[]),
         (T::TrialWillEnd, _) => stay(&[E::ReminderNotice]),
 
-        // With a payment method in time it is the table's first row, without one nothing changes.
+        // With a payment method this becomes the table's first row; without one nothing changes.
         (T::Reactivate, Some(S::Trialing)) => stay(&[E::UsePaymentMethod]),
         (T::Reactivate, Some(S::Active)) => stay(&[]),
         (T::Reactivate, Some(S::PastDue | S::Unpaid)) => {
@@ -130,8 +130,8 @@ pub fn transition(from: State, trigger: Trigger) -> Result<Transition, NoTransit
 
         (T::Cancel, Some(S::Trialing | S::Active)) => stay(&[]),
 
-        // A trial ends once, before anything was paid; without a subscription there is no period, no
-        // payment and nothing to reactivate; what isn't paid for ends by itself.
+        // A trial ends once, before anything was paid; without a subscription there is no period, no payment and
+        // nothing to reactivate; an unpaid subscription ends by itself.
         (T::TrialEnded, _)
         | (T::PeriodEnded | T::PaymentSucceeded | T::Reactivate, None)
         | (T::Cancel, Some(S::PastDue | S::Unpaid | S::Canceled) | None) => {
@@ -147,7 +147,7 @@ mod tests {
     use SubscriptionStatus as S;
     use Trigger as T;
 
-    /// Nothing happens, which is not the same as that it can't.
+    /// No effects: valid, unlike a missing transition.
     const STAYS: &[Effect] = &[];
 
     /// In the order of the columns below.
@@ -160,7 +160,7 @@ mod tests {
         Some(S::Canceled),
     ];
 
-    /// What is expected: where to and with what, or that it can't be.
+    /// The expected state and effects, or `None` if the trigger is invalid.
     type Cell = Option<(State, &'static [Effect])>;
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         let pay: &[Effect] = &[E::UsePaymentMethod, E::PayOpenInvoices];
         let create: &[Effect] = &[E::UsePaymentMethod, E::CreateSubscription];
         let updated = |to: S| {
-            // The provider's word, but that an ended subscription never comes back.
+            // The provider's status, except that an ended subscription never revives.
             let cell: Cell = Some((Some(to), STAYS));
             [cell, cell, cell, cell, cell, Some((canceled, STAYS))]
         };

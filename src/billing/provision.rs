@@ -1,5 +1,5 @@
-//! Gives a subscriber a customer and a subscription at the provider: once, whatever is lost on the way. Of one that
-//! has both, the customer gets the subscriber's name and address as they are now.
+//! Provisions a subscriber's customer and subscription at the provider: exactly once, whatever responses are lost. If
+//! both exist, the customer's name and address are updated to the subscriber's current ones.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ impl Billing {
     pub(super) async fn provision(&self, job: &Job) -> Result<(), BillingError> {
         let subscriber = job.subscriber;
         let customer = self.ensure_customer(subscriber, job.attempts > 1).await?;
-        // One that is there already, made before the answer was lost or by hand, is taken.
+        // Reuses an existing one, created before the response was lost or by hand.
         let (account, _) = self.look(subscriber).await?;
         if account.subscription_id.is_some() {
             return self.name_customer(&account, &customer).await;
@@ -28,7 +28,7 @@ impl Billing {
         let quantity = {
             let mut connection = self.pool.acquire().await?;
             let counted = billing::quantity(&mut connection, subscriber).await?;
-            // The same in all attempts: the provider takes a key for one and the same request.
+            // The same in all attempts: the provider ties an idempotency key to one request.
             billing_jobs::settle_quantity(&mut connection, job, counted).await?
         };
         let beginning = match self.payprov()?.trial_days {
@@ -42,15 +42,15 @@ impl Billing {
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a subscription was created");
         match self.look(subscriber).await {
             Ok(_) => {}
-            // What was made for a subscriber who has gone meanwhile is ended again.
+            // If the subscriber was deleted meanwhile, end what was created.
             Err(BillingError::Gone) => self.enqueue_end(subscriber, &customer).await?,
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// The provider's customer of a subscriber, made where there is none. With `look_first`, one that was
-    /// made before is looked for: an idempotency key is forgotten after a day.
+    /// The provider's customer of a subscriber, created if there is none. With `look_first`, an existing one is
+    /// searched for first: idempotency keys expire after a day.
     pub(super) async fn ensure_customer(
         &self,
         subscriber: SubscriberId,
@@ -73,7 +73,7 @@ impl Billing {
         let customer = if let Some(customer) = found {
             customer
         } else {
-            // Another one after a change: the provider takes a key for one and the same request.
+            // A new key after each change: the provider ties an idempotency key to one request.
             let said = Sha256::digest(format!("{}\n{}", account.email, account.label));
             let said = u32::from_be_bytes([said[0], said[1], said[2], said[3]]);
             let key = format!("mailgate-customer-{subscriber}-{said:08x}");
@@ -87,7 +87,7 @@ impl Billing {
             .ok_or(BillingError::Gone)
     }
 
-    /// Has the provider call a customer as its subscriber calls itself.
+    /// Updates the customer's name and address to the subscriber's.
     async fn name_customer(
         &self,
         account: &BillingAccount,

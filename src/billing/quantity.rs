@@ -1,4 +1,4 @@
-//! The billed quantity: always the number of active mailboxes as it is when the provider is told.
+//! The billed quantity: always the number of active mailboxes at the time the provider is called.
 
 use super::{Billing, BillingError};
 use crate::storage::billing_jobs::Job;
@@ -6,8 +6,7 @@ use crate::storage::subscribers::billing;
 use mailgate_types::subscription::SubscriptionStatus;
 
 impl Billing {
-    /// Sets the quantity at the provider. What changes meanwhile has raised the work's generation, so
-    /// that it is done again.
+    /// Sets the quantity at the provider. A change in the meantime raises the job's generation, so that it runs again.
     pub(super) async fn sync_quantity(&self, job: &Job) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
         let subscriber = job.subscriber;
@@ -17,7 +16,7 @@ impl Billing {
             let quantity = billing::quantity(&mut connection, subscriber).await?;
             (account.ok_or(BillingError::Gone)?, quantity)
         };
-        // A subscription that isn't there yet, or anew, begins with the right quantity.
+        // A subscription that is still to be created, or created again, starts with the right quantity.
         let Some(subscription) = account.subscription_id else {
             return Ok(());
         };
@@ -32,7 +31,7 @@ impl Billing {
         if item.quantity == Some(quantity) {
             return Ok(());
         }
-        // Absolute, so that another attempt of a later hour may have a key of its own.
+        // The quantity is absolute, so that a retry in a later hour may use a key of its own.
         let key = format!(
             "mailgate-quantity-{}-{}-{}-{quantity}",
             job.id, job.generation, job.attempts

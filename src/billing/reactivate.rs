@@ -1,4 +1,4 @@
-//! Brings a subscription back: what is owed is paid, or a new one is made.
+//! Reactivates a subscription: the open invoices are paid, or a new subscription is created.
 
 use uuid::Uuid;
 
@@ -15,21 +15,21 @@ use mailgate_types::audit::{AuditAction, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// What a reactivation came to.
+/// The outcome of a reactivation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reactivated {
-    /// The subscription is active, and was not before.
+    /// The subscription is active now and was not before.
     pub reactivated: bool,
-    /// How it stands now.
+    /// The current status.
     pub status: State,
 }
 
 impl Billing {
-    /// Reactivates a subscription; one at a time. It runs to its end though the caller goes away.
+    /// Reactivates a subscription; one call at a time. It runs to completion even if the caller is cancelled.
     ///
     /// # Errors
     ///
-    /// [`BillingError`]; what was paid until then stays paid.
+    /// [`BillingError`]; what has been paid by then stays paid.
     pub async fn reactivate(
         &self,
         subscriber: SubscriberId,
@@ -72,7 +72,7 @@ impl Billing {
         subscriber: SubscriberId,
         author: Author,
     ) -> Result<Reactivated, BillingError> {
-        // What the provider says now counts, not what was stored: it may have been paid meanwhile.
+        // The provider's current state counts, not the stored one: it may have been paid meanwhile.
         let before = {
             let mut connection = self.pool.acquire().await?;
             let account = billing::find(&mut connection, subscriber).await?;
@@ -88,7 +88,7 @@ impl Billing {
         let mut status = account.status;
         let is_active = |status| status == Some(SubscriptionStatus::Active);
         if effects.is_empty() && is_active(status) && !is_active(before) {
-            // The look itself has made the card pay that was entered.
+            // The fetch itself has already made the entered card the default.
             self.record(subscriber, AuditAction::SubscriptionReactivated, author)
                 .await?;
         } else if !effects.is_empty() {
@@ -121,7 +121,7 @@ impl Billing {
         })
     }
 
-    /// Makes the payment method that was entered last the one that pays; `false` when there is none.
+    /// Makes the payment method that was entered last the one that is charged; `false` if the customer has none.
     async fn use_payment_method(
         &self,
         customer: &str,
@@ -139,7 +139,7 @@ impl Billing {
                 .set_default_payment_method(customer, &newest.id, &key)
                 .await?;
         }
-        // The subscription's own would go before the customer's.
+        // The subscription's own default would take precedence over the customer's.
         let own = &seen.subscription.default_payment_method;
         let differs = own.as_ref().is_some_and(|own| own.id() != newest.id);
         if differs && seen.status != SubscriptionStatus::Canceled {
@@ -164,7 +164,7 @@ impl Billing {
             if let Err(PayprovError::Refused { status: 400, .. }) = paid
                 && !client.invoice(&invoice.id).await?.is_open()
             {
-                // The provider's own attempt was faster.
+                // The provider's own retry was faster.
                 continue;
             }
             let paid = paid.map_err(declined)?;
@@ -197,7 +197,7 @@ impl Billing {
             .map_err(declined)?;
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was created");
         if created.status == "incomplete" {
-            // Not every provider refuses what is not paid; its open invoice is paid next time.
+            // Not every provider rejects a subscription whose payment failed; its open invoice is paid next time.
             self.look(subscriber).await?;
             return Err(BillingError::Declined(String::new()));
         }
@@ -205,7 +205,7 @@ impl Billing {
     }
 }
 
-/// A refused payment is the subscriber's affair, any other refusal ours.
+/// A declined payment is the subscriber's problem, any other refusal ours.
 fn declined(error: PayprovError) -> BillingError {
     match error {
         PayprovError::Refused {

@@ -1,4 +1,4 @@
-//! Takes the provider's events in. An event is answered once it is stored, and looked into after that.
+//! Receives the provider's webhook events. An event is acknowledged once it is stored, and processed afterwards.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -9,10 +9,10 @@ use crate::providers::payprov::signature::{Signature, SignatureError};
 use crate::storage::payprov_events::{self, StoredEvent};
 use crate::storage::subscribers::billing::find_by_customer;
 
-/// Longest name of an event's kind, in bytes.
+/// Longest event type, in bytes.
 const KIND_LENGTH: usize = 100;
 
-/// The kinds of event that something follows from.
+/// The event types that are acted on.
 pub(super) const CREATED: &str = "customer.subscription.created";
 pub(super) const UPDATED: &str = "customer.subscription.updated";
 pub(super) const DELETED: &str = "customer.subscription.deleted";
@@ -22,28 +22,29 @@ pub(super) const CHECKOUT_COMPLETED: &str = "checkout.session.completed";
 pub(super) const SETUP_SUCCEEDED: &str = "setup_intent.succeeded";
 pub(super) const PAYMENT_ACTION_REQUIRED: &str = "invoice.payment_action_required";
 
-/// An event that is not taken; nothing of it is stored.
+/// Why an event is rejected; nothing of it is stored.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiveError {
-    /// There is no payment provider.
+    /// No payment provider is configured.
     #[error("nothing is billed: payprov.secret_key is empty")]
     NotConfigured,
-    /// It isn't the provider's.
+    /// The signature is not the provider's.
     #[error(transparent)]
     Signature(#[from] SignatureError),
     /// Not JSON.
     #[error("the body is no JSON")]
     NotJson,
-    /// JSON of another form.
+    /// JSON of another shape.
     #[error("the body is no event: it needs an id, a type and a data.object")]
     NotAnEvent,
-    /// What the database said.
+    /// The database failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
 impl Billing {
-    /// Whether an event with this signature may be the provider's, as far as that shows before its body is there.
+    /// Checks whether an event with this signature may be the provider's, as far as that can be determined before its
+    /// body has been read.
     ///
     /// # Errors
     ///
@@ -58,12 +59,12 @@ impl Billing {
         Ok(())
     }
 
-    /// Takes an event in, if it is the provider's. One that has come before is taken again and changes
-    /// nothing; of a kind that nothing follows from nothing is stored.
+    /// Receives an event, if it is the provider's. A repeated event is acknowledged again and changes nothing; an event
+    /// of a type that isn't acted on is not stored.
     ///
     /// # Errors
     ///
-    /// [`ReceiveError`]; the provider sends it again then.
+    /// [`ReceiveError`]; the provider retries then.
     pub async fn receive(&self, signature: Option<&str>, body: &[u8]) -> Result<(), ReceiveError> {
         let payprov = self
             .payprov()
@@ -101,8 +102,8 @@ impl Billing {
         Ok(())
     }
 
-    /// Whether anything can follow from an event. One that anybody may have made up has to name a customer
-    /// that is known; what the provider tells of one that is still being made shows in the next look.
+    /// Whether an event can have any effect. An unverified one must name a known customer; what the provider reports of
+    /// one that is still being created shows in the next fetch.
     async fn matters(&self, event: &StoredEvent, is_verified: bool) -> Result<bool, sqlx::Error> {
         let is_handled = matches!(
             event.kind.as_str(),
@@ -127,7 +128,7 @@ impl Billing {
     }
 }
 
-/// Whether a kind of event tells that a payment method was entered.
+/// Whether an event type reports that a payment method was entered.
 pub(super) fn is_of_card(kind: &str) -> bool {
     matches!(kind, CHECKOUT_COMPLETED | SETUP_SUCCEEDED)
 }

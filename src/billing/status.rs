@@ -1,4 +1,4 @@
-//! How a subscription stands.
+//! The status of a subscription.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -8,28 +8,28 @@ use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
-/// A trial that ends within this time is told of.
+/// A banner is shown if the trial ends within this time.
 const ENDS_SOON: TimeDelta = TimeDelta::days(3);
 
-/// How a subscription stands, going by what is stored.
+/// The status of a subscription as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// Mail may leave.
+    /// Sending is allowed.
     pub allowed: bool,
-    /// `None`: there is no subscription.
+    /// `None` if there is no subscription.
     pub status: State,
-    /// The subscriber should look at it.
+    /// The subscriber should be shown a banner.
     pub show_banner: bool,
 }
 
 /// A subscription, as the provider has it now.
 #[derive(Debug, Clone)]
 pub struct LiveSubscription {
-    /// How it stands.
+    /// Its status.
     pub status: State,
     /// The provider's id.
     pub id: String,
-    /// The end of what is paid.
+    /// The end of the paid period.
     pub current_period_end: Option<DateTime<Utc>>,
     /// It ends with the period.
     pub cancel_at_period_end: bool,
@@ -38,7 +38,7 @@ pub struct LiveSubscription {
 }
 
 impl Billing {
-    /// How a subscriber's subscription stands; the provider is not asked.
+    /// The stored status of a subscriber's subscription; the provider is not called.
     pub async fn standing(&self, subscriber: SubscriberId) -> Result<Standing, BillingError> {
         let account = {
             let mut connection = self.pool.acquire().await?;

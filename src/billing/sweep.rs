@@ -1,6 +1,6 @@
-//! Looks at every subscription within the hour though nobody tells of it: for events that never came, dates
-//! that have passed, and quantities that differ. While the provider is away all stays as it is stored: a
-//! guess of ours blocks nobody.
+//! Fetches every subscription at least hourly, and ended ones daily, even without an event: for events that were lost,
+//! dates that have passed, and quantities that differ. While the provider is unavailable the stored state stays:
+//! sending is never blocked on a guess.
 
 use chrono::TimeDelta;
 
@@ -9,11 +9,11 @@ use crate::storage::outage::trouble;
 use crate::storage::subscribers::billing;
 use mailgate_types::ids::SubscriberId;
 
-/// When a look that failed is made again; until then it is also nobody else's.
+/// When a failed fetch is retried; until then no other process claims it.
 const AGAIN: TimeDelta = TimeDelta::minutes(5);
 
 impl Billing {
-    /// Takes up some subscribers whose subscription is due for a look.
+    /// Claims some subscribers whose subscription is due for a fetch.
     pub async fn claim_due_looks(&self, limit: usize) -> Result<Vec<SubscriberId>, sqlx::Error> {
         if !self.is_configured() {
             return Ok(Vec::new());
@@ -24,7 +24,7 @@ impl Billing {
         billing::claim_due_looks(&mut connection, now, now + AGAIN, limit).await
     }
 
-    /// Looks at a subscription that was taken up.
+    /// Fetches a claimed subscription.
     pub async fn work_sync(&self, subscriber: SubscriberId) {
         match self.look(subscriber).await {
             Ok(_) | Err(BillingError::Gone) => {}

@@ -1,5 +1,5 @@
-//! Looks at the provider. A look has a number, taken before it begins: what it saw is stored only while no
-//! later look's is. So whatever order answers come in, the newest one stays.
+//! Fetches the provider's state. Each fetch has a number, taken before it begins: its result is stored only if no later
+//! fetch's is. So the newest result stays, whatever the order of the responses.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -18,23 +18,23 @@ use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
-/// How long what was seen is taken for granted, and when the subscription has ended.
+/// How long the fetched state is considered current, and the same once the subscription has ended.
 const EVERY: TimeDelta = TimeDelta::hours(1);
 const EVERY_ENDED: TimeDelta = TimeDelta::hours(24);
 
-/// How long after a date of the subscription the provider is looked at, for it to have done its part.
+/// How long after one of the subscription's dates the provider is queried, to give it time to act.
 const AFTER_DATE: TimeDelta = TimeDelta::minutes(1);
 
-/// What the provider shows of a customer.
+/// The provider's state of a customer.
 #[derive(Debug)]
 pub(super) struct ProviderSnapshot {
     pub(super) subscription: Subscription,
     pub(super) status: SubscriptionStatus,
-    /// The known subscription, where it was seen to have ended and this is another.
+    /// The known subscription, if it was found to have ended and this one replaces it.
     pub(super) instead_of: Option<String>,
-    /// Something would pay for it.
+    /// There is a payment method for it.
     pub(super) has_payment_method: bool,
-    /// An invoice of it whose payment failed, and that is open still.
+    /// An open invoice of it whose payment failed.
     pub(super) failed_invoice: Option<Invoice>,
 }
 
@@ -48,24 +48,24 @@ impl ProviderSnapshot {
     }
 }
 
-/// What of a customer an event tells of.
+/// The objects of a customer that an event refers to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Hint<'a> {
     pub(super) subscription: Option<&'a str>,
     pub(super) invoice: Option<&'a str>,
 }
 
-/// A look that was made.
+/// The result of a fetch.
 #[derive(Debug)]
 pub(super) struct SyncRun {
-    /// The account as it was when the look began, with the look's number.
+    /// The account as it was when the fetch began, with the fetch's number.
     pub(super) begun: BillingAccount,
-    /// What was seen; `None` where there is no subscription.
+    /// The provider's state; `None` if there is no subscription.
     pub(super) seen: Option<ProviderSnapshot>,
 }
 
 impl Billing {
-    /// Looks at the provider, and stores what it sees.
+    /// Fetches the provider's state and stores it.
     pub(super) async fn look(
         &self,
         subscriber: SubscriberId,
@@ -81,7 +81,7 @@ impl Billing {
         Ok((account, look.seen))
     }
 
-    /// Looks at the provider; nothing is stored yet.
+    /// Fetches the provider's state; nothing is stored yet.
     pub(super) async fn begin_look(
         &self,
         subscriber: SubscriberId,
@@ -100,8 +100,7 @@ impl Billing {
         Ok(SyncRun { begun, seen })
     }
 
-    /// Stores what a look has seen, under the lock of `account`, unless a later one's is stored; `false`
-    /// then.
+    /// Stores the result of a fetch, under the lock of `account`; `false` if a later one's is already stored.
     pub(super) async fn store_look(
         &self,
         connection: &mut PgConnection,
@@ -124,7 +123,7 @@ impl Billing {
         Ok(true)
     }
 
-    /// Has the quantity set where the provider has another one.
+    /// Has the quantity corrected if the provider's differs.
     async fn compare_quantity(
         &self,
         connection: &mut PgConnection,
@@ -134,7 +133,7 @@ impl Billing {
         let quantity = billing::quantity(connection, subscriber).await?;
         let is_pending =
             billing_jobs::is_pending(connection, subscriber, JobKind::Quantity).await?;
-        // What waits to be told is no drift.
+        // A pending update is not drift.
         if account.billed_quantity == Some(quantity) || is_pending {
             return Ok(());
         }
@@ -152,8 +151,7 @@ impl Billing {
     }
 }
 
-/// Fetches the subscription that counts: the one that is known, and once that has ended the newest that
-/// has not.
+/// Fetches the current subscription: the known one, or once that has ended the newest that has not.
 async fn see(
     client: &PayprovClient,
     account: &BillingAccount,
@@ -174,7 +172,7 @@ async fn see(
         Some(known) if is_alive(&known) => Some(known),
         known => {
             let mut others = client.subscriptions(customer).await?;
-            // Of what an event tells the provider's list may not know yet.
+            // The provider's list may not yet contain the subscription of an event.
             if let Some(id) = hint.subscription
                 && others.iter().all(|other| other.id != id)
                 && let Some(hinted) = existing(client.subscription(id).await)?
@@ -215,7 +213,7 @@ async fn see(
     }))
 }
 
-/// `None` where the provider says that there is no such thing.
+/// `None` if the provider reports that the object doesn't exist.
 fn existing<T>(answer: Result<T, PayprovError>) -> Result<Option<T>, PayprovError> {
     match answer {
         Ok(object) => Ok(Some(object)),
@@ -224,8 +222,8 @@ fn existing<T>(answer: Result<T, PayprovError>) -> Result<Option<T>, PayprovErro
     }
 }
 
-/// The provider's word as ours. A trial that goes over into what is paid counts as active: its payment
-/// method was added before it ended. While an invoice whose payment failed is open, nothing counts as paid.
+/// Maps the provider's status to ours. A trial with a payment method counts as active, since it will turn into a paid
+/// subscription. While an invoice whose payment failed is open, the subscription counts as past due.
 fn status(
     subscription: &Subscription,
     has_payment_method: bool,
@@ -250,12 +248,12 @@ fn status(
     }
 }
 
-/// Writes what was seen into the account. Another subscription than the known one takes its place only
-/// when that has ended, and only a later one.
+/// Writes the fetched state to the account. A different subscription replaces the known one only if that has ended, and
+/// only if it isn't older.
 fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
     let subscription = &seen.subscription;
     if account.subscription_id.as_ref() != Some(&subscription.id) {
-        // As it is stored, or as this very look has seen it.
+        // As stored, or as this very fetch has found it.
         let has_ended = account.status == Some(SubscriptionStatus::Canceled)
             || (seen.instead_of.is_some() && seen.instead_of == account.subscription_id);
         let is_later = subscription.created >= account.subscription_created_at;
@@ -275,7 +273,7 @@ fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
         account.subscription_created_at = subscription.created;
     }
     let trigger = trigger(account, seen);
-    // What the machine doesn't know stays as it was; the provider's own word is always known.
+    // An unknown transition leaves the status unchanged; an update from the provider is always known.
     if let Ok(transition) = transition(account.status, trigger) {
         if account.status != transition.to {
             tracing::info!(
@@ -300,7 +298,7 @@ fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
         .map(|invoice| invoice.id.clone());
 }
 
-/// What has happened, going by what was known and what is seen.
+/// The trigger, derived from the stored and the fetched state.
 fn trigger(account: &BillingAccount, seen: &ProviderSnapshot) -> Trigger {
     use SubscriptionStatus as S;
     match (account.status, seen.status) {
@@ -313,7 +311,8 @@ fn trigger(account: &BillingAccount, seen: &ProviderSnapshot) -> Trigger {
     }
 }
 
-/// When to look again though nobody tells of anything: within the hour, and when a date has passed.
+/// When to fetch again without an event: within the hour, and after each date of the subscription; daily once it has
+/// ended.
 fn next_look(account: &BillingAccount, now: DateTime<Utc>) -> DateTime<Utc> {
     if account.status == Some(SubscriptionStatus::Canceled) {
         return now + EVERY_ENDED;

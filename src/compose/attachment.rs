@@ -1,4 +1,4 @@
-//! Files that go with a message.
+//! Attachments of a message.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::header::of_words;
 use super::media_type::MediaType;
 use super::pieces::Pieces;
 
-/// Most attachments of one message.
+/// Maximum attachments of one message.
 pub const MOST_ATTACHMENTS: usize = 100;
 
 /// Longest file name, in characters.
@@ -16,16 +16,16 @@ const FILENAME_LENGTH: usize = 255;
 /// Longest Content-ID without its brackets, in octets.
 const CONTENT_ID_LENGTH: usize = 255;
 
-/// Characters of one parameter of a long name, so that its line keeps to 78 with what stands around it.
+/// Characters in one section of a long name, so that its whole line stays within 78.
 const PARAMETER: usize = 60;
 
-/// Why a name can't be a file's.
+/// Why a file name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidFilename {
-    /// Nothing in it.
+    /// It is empty.
     #[error("must not be empty")]
     Empty,
-    /// Too long.
+    /// It is too long.
     #[error("may have 255 characters at most")]
     TooLong,
     /// It would name a folder, or break a header.
@@ -33,7 +33,7 @@ pub enum InvalidFilename {
     Character,
 }
 
-/// Why a text is no Content-ID.
+/// Why a Content-ID is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "must be 1 to 255 ASCII letters, digits, dots, @ and !#$%&'*+-/=?^_`{{|}}~, without angle brackets"
@@ -59,11 +59,11 @@ impl Filename {
         }
     }
 
-    /// As parameters of Content-Disposition: in quotes, or as RFC 2231 §4 writes what isn't ASCII, in
-    /// sections (§3) when it is long.
+    /// The parameters of Content-Disposition: quoted, or encoded by RFC 2231 §4 if not ASCII, and in sections (§3) if
+    /// long.
     fn parameters(&self) -> Vec<String> {
         let name = self.0.as_str();
-        // What a reader might decode or trim is encoded too.
+        // Characters that a reader might decode or trim are encoded too.
         let in_clear = name
             .bytes()
             .all(|byte| matches!(byte, b' '..=b'~') && byte != b'"')
@@ -92,26 +92,25 @@ impl Filename {
     }
 }
 
-/// attribute-char of RFC 2231 §7 as it is, all else as its UTF-8 octets.
+/// attribute-char of RFC 2231 §7 unchanged, everything else as its UTF-8 octets.
 fn percent_encoded(letter: char) -> String {
     if letter.is_ascii_alphanumeric() || "!#$&+-.^_`{|}~".contains(letter) {
         return letter.to_string();
     }
     let mut encoded = String::new();
     for byte in letter.encode_utf8(&mut [0; 4]).bytes() {
-        // Writing into a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(encoded, "%{byte:02X}");
     }
     encoded
 }
 
-/// How HTML names a part: `cid:` and this (RFC 2392).
+/// The id by which HTML refers to a part: `cid:` followed by this (RFC 2392).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContentId(String);
 
 impl ContentId {
-    /// Checks a Content-ID, which comes without its angle brackets. One without an `@` is taken too: HTML
-    /// is full of them.
+    /// Validates a Content-ID, without its angle brackets. One without an `@` is accepted too: they are common in HTML.
     pub fn new(id: String) -> Result<Self, InvalidContentId> {
         let is_id = (1..=CONTENT_ID_LENGTH).contains(&id.len())
             && id.bytes().all(|byte| {
@@ -125,16 +124,16 @@ impl ContentId {
     }
 }
 
-/// A file that goes with a message.
+/// An attachment of a message.
 #[derive(Debug, Clone)]
 pub struct Attachment {
     /// Its name.
     pub filename: Filename,
-    /// What it is.
+    /// Its media type.
     pub media_type: MediaType,
     /// Its bytes.
     pub content: Vec<u8>,
-    /// With one, the HTML shows it.
+    /// If set, the HTML displays the file.
     pub content_id: Option<ContentId>,
 }
 
@@ -156,7 +155,7 @@ impl Attachment {
     }
 }
 
-/// A header of a value and its parameters.
+/// A header with a value and its parameters.
 fn parameterized(name: &str, words: &[String]) -> String {
     let last = words.len().saturating_sub(1);
     let words: Vec<String> = words

@@ -1,4 +1,4 @@
-//! Base64 as MIME writes it: lines of 76 characters (RFC 2045 §6.8).
+//! Base64 in MIME form: lines of 76 characters (RFC 2045 §6.8).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,20 +6,20 @@ use base64::engine::general_purpose::STANDARD;
 /// Bytes that make one line.
 const LINE_BYTES: usize = 57;
 
-/// Characters of one line, and with its end.
+/// Characters of one line, without and with its line end.
 const LINE: usize = 76;
 const LINE_WITH_END: usize = LINE + 2;
 
-/// Encodes what comes in parts. The last line has no end.
+/// Encodes data that arrives in parts. The last line has no line end.
 #[derive(Debug)]
 pub(super) struct Base64Lines {
     encoded: Vec<u8>,
-    /// The beginning of the next line, not yet encoded.
+    /// The beginning of the next line, not encoded yet.
     waiting: Vec<u8>,
 }
 
 impl Base64Lines {
-    /// For `length` bytes in all: their room is taken at once.
+    /// For `length` bytes in total, whose memory is allocated up front.
     pub(super) fn for_length(length: usize) -> Self {
         let lines = length.div_ceil(LINE_BYTES);
         Self {
@@ -47,7 +47,7 @@ impl Base64Lines {
         self.waiting.extend_from_slice(lines.remainder());
     }
 
-    /// All that came.
+    /// The encoded data.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if !self.waiting.is_empty() {
             write_line(&mut self.encoded, &self.waiting);
@@ -61,7 +61,7 @@ fn write_line(encoded: &mut Vec<u8>, line: &[u8]) {
         encoded.extend_from_slice(b"\r\n");
     }
     let mut characters = [0; LINE];
-    // It can't fail: the room is that of the longest line.
+    // It can't fail: the buffer fits the longest line.
     let length = STANDARD.encode_slice(line, &mut characters).unwrap_or(0);
     encoded.extend_from_slice(&characters[..length]);
 }

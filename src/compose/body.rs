@@ -1,15 +1,15 @@
-//! A message's text or HTML: in clear where it is ASCII in short lines, else encoded as is shortest.
+//! The text or HTML of a message: unencoded if it is ASCII in short lines, else in the shortest encoding.
 
 use super::base64_lines::Base64Lines;
 use super::pieces::Pieces;
 
-/// Longest line, without its end, that goes out in clear (RFC 5322 §2.1.1).
+/// Longest line that is sent unencoded, without its line end (RFC 5322 §2.1.1).
 const LONGEST_LINE: usize = 998;
 
 /// Characters of a quoted-printable line (RFC 2045 §6.7).
 const QUOTED_LINE: usize = 76;
 
-/// How a text goes out.
+/// The encoding of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Encoding {
     SevenBit,
@@ -17,11 +17,11 @@ enum Encoding {
     Base64,
 }
 
-/// What one look over a text tells.
+/// The results of scanning a text.
 #[derive(Debug)]
 struct Measure {
     encoding: Encoding,
-    /// Octets with CRLF at every line end, before it is encoded.
+    /// Octets with CRLF at every line end, before encoding.
     length: usize,
     /// Octets that quoted-printable writes as three.
     escaped: usize,
@@ -56,7 +56,7 @@ fn measure(text: &str) -> Measure {
     let encoding = if longest <= LONGEST_LINE && text.is_ascii() {
         Encoding::SevenBit
     } else if escaped * 6 <= length {
-        // Two more for each, against one more for every three.
+        // Two extra octets for each, against one extra for every three.
         Encoding::QuotedPrintable
     } else {
         Encoding::Base64
@@ -68,8 +68,8 @@ fn measure(text: &str) -> Measure {
     }
 }
 
-/// The lines of a text, whatever ends them: a CR by itself is a line end too, since some servers take it
-/// for one where it helps a forger.
+/// The lines of a text, with any line ends: a bare CR counts as one too, since some servers accept it as one, which
+/// forgers exploit.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -124,10 +124,10 @@ fn quote_line(line: &[u8], content: &mut Vec<u8>) {
     let mut column = 0;
     for (position, &byte) in line.iter().enumerate() {
         let is_last = position + 1 == line.len();
-        // White space at a line's end would be lost on the way.
+        // White space at the end of a line would be lost in transit.
         let literal = is_literal(byte) && !(is_last && matches!(byte, b' ' | b'\t'));
         let width = if literal { 1 } else { 3 };
-        // The last column is for the `=` of a line that goes on.
+        // The last column is for the `=` of a soft line break.
         if column + width > QUOTED_LINE - usize::from(!is_last) {
             content.extend_from_slice(b"=\r\n");
             column = 0;

@@ -1,18 +1,18 @@
-//! Headers that the caller adds. What the gateway, the provider or a relay on the way says of a message
-//! is not among them, so that nobody forges it.
+//! Headers that the caller adds. Headers in which the gateway, the provider or a relay describes a message are
+//! excluded, so that they can't be forged.
 
 use super::header;
 
-/// Most headers of one message.
+/// Maximum headers of one message.
 pub const MOST_HEADERS: usize = 50;
 
-/// Longest name in octets: it leaves room for the colon and a space on a line of 78.
+/// Longest name, in octets: it leaves room for the colon and a space on a line of 78.
 const NAME_LENGTH: usize = 76;
 
-/// Longest value in characters: a line's own limit (RFC 5322 §2.1.1).
+/// Longest value, in characters: the limit of a line (RFC 5322 §2.1.1).
 const VALUE_LENGTH: usize = 998;
 
-/// Longest word in octets that stays in clear: with the white space before it, it fits a line.
+/// Longest word that is left unencoded, in octets: it fits on a line with the white space before it.
 const LONGEST_WORD: usize = 900;
 
 /// Names in lower case that a caller can't set.
@@ -36,11 +36,11 @@ const RESERVED: [&str; 17] = [
     "idempotency-key",
 ];
 
-/// What such names may begin with.
+/// Prefixes of such names.
 const RESERVED_PREFIXES: [&str; 3] = ["resent-", "content-", "arc-"];
 
-/// Names in lower case whose values are no text but a grammar of their own, which has no place for
-/// encoded words.
+/// Names in lower case whose values have a grammar of their own instead of free text, which doesn't allow encoded
+/// words.
 const STRUCTURED: [&str; 10] = [
     "in-reply-to",
     "references",
@@ -54,31 +54,31 @@ const STRUCTURED: [&str; 10] = [
     "list-archive",
 ];
 
-/// Why a header can't be added.
+/// Why a header is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
-    /// The name isn't one of RFC 5322 §2.2, or too long.
+    /// The name isn't valid by RFC 5322 §2.2, or is too long.
     #[error("is no header name: 1 to 76 printable ASCII characters without space and colon")]
     Name,
-    /// The field of the request that sets it.
+    /// The request has a field of its own for it.
     #[error("is set by the field {0}")]
     OwnField(&'static str),
-    /// Not the caller's to say.
+    /// It is reserved.
     #[error("can't be set")]
     Reserved,
-    /// Nothing in it.
+    /// The value is empty.
     #[error("must not be empty")]
     Empty,
-    /// A line end or another control character.
+    /// It contains a line break or another control character.
     #[error("must not contain control characters")]
     Control,
-    /// Too long.
+    /// It is too long.
     #[error("may have 998 characters at most")]
     TooLong,
-    /// Not ASCII where encoded words can't stand.
+    /// It isn't ASCII, and encoded words aren't allowed in it.
     #[error("must be ASCII")]
     NotAscii,
-    /// No line has room for it, and no encoded word can stand there.
+    /// A word is too long for a line, and encoded words aren't allowed.
     #[error("may have 900 characters without a space at most")]
     LongWord,
 }
@@ -91,7 +91,7 @@ pub struct CustomHeader {
 }
 
 impl CustomHeader {
-    /// A header by its name and its text; spaces around the text are nothing.
+    /// A header with this name and text; white space around the text is ignored.
     pub fn new(name: &str, value: &str) -> Result<Self, InvalidHeader> {
         // ftext (RFC 5322 §3.6.8).
         let is_name = (1..=NAME_LENGTH).contains(&name.len())
@@ -153,7 +153,7 @@ impl CustomHeader {
     }
 }
 
-/// The request's field for a header, where there is one.
+/// The request's own field for a header, if there is one.
 fn own_field(lower: &str) -> Option<&'static str> {
     let fields = ["from", "reply_to", "to", "cc", "bcc", "subject"];
     fields

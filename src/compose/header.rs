@@ -1,25 +1,25 @@
-//! Header lines (RFC 5322 §2.2): folding, and what isn't ASCII as encoded words (RFC 2047).
+//! Header lines (RFC 5322 §2.2): folding, and encoded words (RFC 2047) for non-ASCII text.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use mailgate_types::email_address::EmailAddress;
 
-/// Characters that a line keeps to where it can: a line with an encoded word must (RFC 2047 §2), any other
-/// may have two more (RFC 5322 §2.1.1).
+/// Preferred line length, in characters: a line with an encoded word must keep to it (RFC 2047 §2), any other may have
+/// two more (RFC 5322 §2.1.1).
 const LINE: usize = 76;
 
-/// Characters that it must keep to.
+/// Maximum line length, in characters.
 const LONGEST_LINE: usize = 998;
 
-/// Octets that one encoded word carries: with its frame they make 60 characters, so that it stands beside
-/// the usual names.
+/// Octets in one encoded word: with its delimiters they make 60 characters, so that it fits next to the usual header
+/// names.
 const ENCODED_WORD: usize = 36;
 
-/// Longest word of a subject that is left in clear; longer ones would make long lines.
+/// Longest word of a subject that is left unencoded; longer ones would make long lines.
 const SUBJECT_WORD: usize = LINE - "Subject: ".len();
 
-/// A header of `words`, each with the white space in front of it, where a line may end.
+/// A header of `words`, each with its preceding white space, where a line may be folded.
 fn header<'a>(
     name: &str,
     words: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -42,13 +42,13 @@ fn header<'a>(
     text
 }
 
-/// A header of words with one space between them; a line ends nowhere else.
+/// A header of words separated by one space; lines are folded only there.
 pub(super) fn of_words(name: &str, words: &[String]) -> String {
     let words = words.iter().map(|word| (" ", word.as_str()));
     header(name, words, LONGEST_LINE)
 }
 
-/// An ASCII value as it is; a line ends only at its spaces. No word is longer than `LONGEST_LINE - 1`.
+/// An ASCII value, unchanged; lines are folded only at its spaces. No word is longer than `LONGEST_LINE - 1`.
 pub(super) fn verbatim(name: &str, value: &str) -> String {
     let mut words = Vec::new();
     let mut rest = value;
@@ -62,8 +62,7 @@ pub(super) fn verbatim(name: &str, value: &str) -> String {
     header(name, words, LONGEST_LINE)
 }
 
-/// Text for people or programs, in clear where that gives it back as it is: `longest_word` octets without
-/// a space at most.
+/// Free text, left unencoded if readers recover it unchanged that way: at most `longest_word` octets without a space.
 pub(super) fn text(name: &str, value: &str, longest_word: usize) -> String {
     let in_clear = value.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && !is_ambiguous(value)
@@ -112,7 +111,7 @@ pub(super) fn from(name: Option<&str>, address: &EmailAddress) -> String {
     of_words("From", &words)
 }
 
-/// A quoted local part stands in angle brackets, since some readers take it for a name.
+/// An address with a quoted local part gets angle brackets, since some readers take it for a name.
 fn address_word(address: &EmailAddress) -> String {
     if address.as_str().starts_with('"') {
         format!("<{address}>")
@@ -126,7 +125,7 @@ fn is_phrase_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-/=?^_`{|}~ ".contains(&byte)
 }
 
-/// What a reader would change: it would decode the first, and drop or join the spaces.
+/// Text that a reader would change: it would decode encoded words, and drop or merge spaces.
 fn is_ambiguous(value: &str) -> bool {
     value.contains("=?") || value.contains("  ") || value.starts_with(' ') || value.ends_with(' ')
 }

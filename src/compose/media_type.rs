@@ -1,18 +1,18 @@
 //! The media type of an attachment (RFC 2045 §5.1, RFC 6838 §4.2).
 
-/// Longest media type in octets, with its parameters.
+/// Longest media type with its parameters, in octets.
 const LENGTH: usize = 255;
 
 /// Longest type and longest subtype (RFC 6838 §4.2).
 const NAME_LENGTH: usize = 127;
 
-/// Why a text is no media type for an attachment.
+/// Why a text is not a valid media type for an attachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidMediaType {
-    /// Not of the form.
+    /// It is malformed.
     #[error("must be a media type like application/pdf, of 255 characters at most")]
     Form,
-    /// A type whose content can't be encoded.
+    /// A type whose content must not be encoded.
     #[error(
         "must be neither multipart nor message, which can't be encoded; \
          attach a message as application/octet-stream with a name like message.eml"
@@ -36,7 +36,7 @@ impl Default for MediaType {
 }
 
 impl MediaType {
-    /// Reads `type/subtype`, with parameters or without.
+    /// Parses `type/subtype`, with or without parameters.
     pub fn parse(text: &str) -> Result<Self, InvalidMediaType> {
         if text.len() > LENGTH || !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return Err(InvalidMediaType::Form);
@@ -47,7 +47,7 @@ impl MediaType {
         if !is_restricted_name(kind) || !is_restricted_name(subtype) {
             return Err(InvalidMediaType::Form);
         }
-        // RFC 2045 §6.4: no encoding but 7bit, 8bit and binary, which what comes may not keep to.
+        // RFC 2045 §6.4: only 7bit, 8bit and binary are allowed, which the content may not satisfy.
         if ["multipart", "message"]
             .iter()
             .any(|composite| kind.eq_ignore_ascii_case(composite))
@@ -74,13 +74,13 @@ impl MediaType {
         }
     }
 
-    /// The words of its header, but for the semicolons between them.
+    /// The words of its header, without the semicolons between them.
     pub(super) fn words(&self) -> &[String] {
         &self.words
     }
 }
 
-/// Where a token or a quoted string in front of `text` ends.
+/// The end of the token or quoted string at the start of `text`.
 fn value_end(text: &str) -> Option<usize> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([' ', ';']).unwrap_or(text.len());

@@ -1,14 +1,13 @@
-//! The bytes of a message while it is written: what is large becomes a piece of its own, so that
-//! nothing is copied twice.
+//! The bytes of a message being composed: large parts become pieces of their own, so that nothing is copied twice.
 
 use bytes::Bytes;
 
 use mailgate_types::message::Message;
 
-/// Octets from which on a piece stands by itself: copying fewer costs less than one more write.
+/// Minimum octets of a separate piece: copying fewer is cheaper than another write.
 const LARGE: usize = 16 * 1024;
 
-/// The pieces that are done, and the one being written.
+/// The finished pieces, and the one being written.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     done: Vec<Bytes>,
@@ -16,7 +15,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Appends what is small.
+    /// Appends a small part.
     pub(super) fn push(&mut self, text: &str) {
         self.open.extend_from_slice(text.as_bytes());
     }
@@ -31,7 +30,7 @@ impl Pieces {
         self.done.push(Bytes::from(piece));
     }
 
-    /// Ends the last line, if it has no end yet.
+    /// Ends the last line, unless it has ended already.
     pub(super) fn end_line(&mut self) {
         let last: &[u8] = if self.open.is_empty() {
             self.done.last().map_or(&[], AsRef::as_ref)

@@ -42,7 +42,7 @@ fn prepare(fields: Fields) -> Composed {
     )
 }
 
-/// The bytes, which keep to the wire form.
+/// The bytes, checked to be in wire form.
 fn bytes(prepared: &Composed) -> Vec<u8> {
     let bytes = prepared.message.chunks().collect::<Vec<_>>().concat();
     let shown = || String::from_utf8_lossy(&bytes).into_owned();
@@ -71,7 +71,7 @@ fn parse(bytes: &[u8]) -> Message<'_> {
     MessageParser::new().parse(bytes).unwrap()
 }
 
-/// The parts' types, those within others in brackets.
+/// The parts' types, with nested ones in brackets.
 fn shape(message: &Message<'_>, part: usize) -> String {
     let part = &message.parts[part];
     let content_type = part.content_type().unwrap();
@@ -286,7 +286,7 @@ fn any_file() -> impl Strategy<Value = (String, &'static str, Vec<u8>, Option<St
     )
 }
 
-/// A text as a reader gives it back: with LF at its line ends, and no matter whether the last line ends.
+/// A text as a reader returns it: with LF line ends, and whether or not the last line ends.
 fn unified(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     text.strip_suffix('\n').unwrap_or(&text).to_owned()
@@ -321,7 +321,7 @@ proptest! {
     #[test]
     fn files_come_out_as_they_went_in(files in prop::collection::vec(any_file(), 1..5)) {
         let mut expected: Vec<_> = files.clone();
-        // Those that the HTML shows stand in front.
+        // Those displayed in the HTML come first.
         expected.sort_by_key(|(_, _, _, id)| id.is_none());
         let attachments = files
             .iter()

@@ -1,5 +1,5 @@
-//! The demo that `mailgate dev` begins with: a subscriber, an app, and a mailbox of the sandbox,
-//! connected the way every mailbox is.
+//! The demo that `mailgate dev` creates: a subscriber, an app, and a mailbox of the sandbox, connected the same way as
+//! every mailbox.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -14,13 +14,13 @@ use mailgate_server::http::connectable;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 
-/// Where the demo's ids lie in the folder of the state.
+/// The file with the demo's ids, in the state folder.
 const FILE: &str = "demo.json";
 
 /// The demo's mailbox.
 const MAILBOX: &str = "ada@sandbox.example";
 
-/// The demo can't be made.
+/// Why the demo can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
     /// Its file.
@@ -35,15 +35,15 @@ pub enum DemoError {
     /// Its mailbox.
     #[error("the demo's mailbox can't be connected: {0}")]
     Connect(#[from] ConnectError),
-    /// What the database said.
+    /// The database failed.
     #[error("the demo can't be read: {0}")]
     Database(#[from] sqlx::Error),
-    /// The way through the provider's pages.
+    /// The authorization at the provider.
     #[error("the demo's mailbox can't be connected: {0}")]
     Authorize(#[from] AuthorizeError),
 }
 
-/// All that a newcomer needs.
+/// Everything that a newcomer needs.
 #[derive(Debug)]
 pub(super) struct Demo {
     pub(super) app: AppCredentials,
@@ -57,7 +57,7 @@ struct Ids {
     app: Uuid,
 }
 
-/// Finds the demo of an earlier start, or makes it.
+/// Finds the demo of an earlier run, or creates it.
 pub(super) async fn ensure(
     home: &Home,
     daemon: &Daemon,

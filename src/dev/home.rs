@@ -1,4 +1,4 @@
-//! The folder in which `mailgate dev` lives.
+//! The folder of `mailgate dev`.
 
 use std::fs::{File, TryLockError};
 use std::io::Write;
@@ -11,38 +11,38 @@ use tempfile::TempDir;
 
 use mailgate_types::secrets::{NoRandomness, random_bytes};
 
-/// The folder can't be used.
+/// Why the folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// Another process lives there.
+    /// Another process is using it.
     #[error("another mailgate dev runs in {}: end it, or give this one another folder with --dir", .0.display())]
     InUse(PathBuf),
     /// A file or a folder.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// No key could be drawn.
+    /// No key could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// A folder that is ours as long as this lives.
+/// A folder that is locked for as long as this lives.
 #[derive(Debug)]
 pub(super) struct Home {
-    /// Where `dev.json` goes.
+    /// The folder of `dev.json`.
     directory: PathBuf,
-    /// Where the state lies; with `--ephemeral` a folder that goes with this.
+    /// The state folder; with `--ephemeral` a temporary one, deleted on drop.
     state: PathBuf,
     _lock: File,
     _ephemeral: Option<TempDir>,
 }
 
 impl Home {
-    /// Opens the folder, and takes away the `dev.json` of an earlier run.
+    /// Opens the folder, and removes the `dev.json` of an earlier run.
     pub(super) fn open(directory: &Path, ephemeral: bool) -> Result<Self, HomeError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -67,7 +67,7 @@ impl Home {
             let parent = std::env::temp_dir();
             let folder = tempfile::Builder::new()
                 .prefix("mailgate-dev-")
-                // Postgres's own account must be able to pass through.
+                // Postgres's own account must be able to traverse it.
                 .permissions(std::fs::Permissions::from_mode(0o711))
                 .tempdir_in(&parent)
                 .map_err(failed(&parent))?;
@@ -85,12 +85,12 @@ impl Home {
         })
     }
 
-    /// Where the state lies.
+    /// The state folder.
     pub(super) fn state(&self) -> &Path {
         &self.state
     }
 
-    /// A file of the state that only this user may read; `None` when it isn't there.
+    /// Reads a state file that only this user may read; `None` if it doesn't exist.
     pub(super) fn read(&self, name: &str) -> Result<Option<String>, HomeError> {
         let path = self.state.join(name);
         match std::fs::read_to_string(&path) {
@@ -100,19 +100,19 @@ impl Home {
         }
     }
 
-    /// Writes such a file, whole or not at all.
+    /// Writes such a file atomically.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), HomeError> {
         write(&self.state.join(name), text)
     }
 
-    /// Writes `dev.json`: the last thing, when all is ready. Answers its path.
+    /// Writes `dev.json` as the last step, when everything is ready. Returns its path.
     pub(super) fn announce(&self, text: &str) -> Result<PathBuf, HomeError> {
         let path = self.directory.join("dev.json");
         write(&path, text)?;
         Ok(path)
     }
 
-    /// The sealing key of this folder, as `seal.keys` wants it.
+    /// The sealing key of this folder, in the form of `seal.keys`.
     pub(super) fn seal_key(&self) -> Result<String, HomeError> {
         if let Some(key) = self.read("seal.key")? {
             return Ok(key.trim().to_owned());

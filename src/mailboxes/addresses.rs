@@ -1,5 +1,5 @@
-//! What a mailbox may send as beside its own address: its provider is asked when it is connected, once a day, and
-//! after it refused a sender.
+//! The addresses that a mailbox may send as besides its own. The provider is queried when the mailbox is connected,
+//! once a day, and after it has refused a sender.
 
 use std::time::Duration;
 
@@ -15,33 +15,33 @@ use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::addresses::{self, AddressLook, Told};
 use mailgate_types::email_address::EmailAddress;
 
-/// Mailboxes that one process asks about at once.
+/// Mailboxes that one process queries at the same time.
 pub const PLACES: usize = 8;
 
-/// How long a provider may take to answer about one mailbox. Another replica asks when twice of it is over.
+/// Time limit for one mailbox. After twice this time another replica takes over.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// When a mailbox is asked about again, give or take a tenth, so that those of one day spread over the next.
+/// How often a mailbox is queried, give or take a tenth, so that those of one day spread over the next.
 const EVERY: TimeDelta = TimeDelta::hours(24);
 const SPREAD: f64 = 0.1;
 
-/// The same after a failure that passes.
+/// Retry interval after a transient failure.
 const AGAIN: TimeDelta = TimeDelta::hours(4);
 
-/// A refused sender is no reason to ask again so soon after the last time.
+/// A refused sender doesn't trigger another query within this time of the last one.
 const FRESH: TimeDelta = TimeDelta::minutes(1);
 
-/// What a new mailbox may send as beside its own address.
+/// The addresses that a newly connected mailbox may send as besides its own.
 pub(super) struct Aliases {
-    /// `None`: nobody knows at the moment, so those that are known stay.
+    /// `None` if they can't be determined at the moment; the stored ones are kept.
     pub(super) addresses: Option<Vec<EmailAddress>>,
-    /// When its provider is asked again.
+    /// When the provider is queried next.
     pub(super) due_at: DateTime<Utc>,
 }
 
 impl Mailboxes {
-    /// What may be sent as with the account of a new grant. `proxies` came with it; Gmail is asked. A mailbox is
-    /// connected whatever comes of it.
+    /// The addresses that the account of a new grant may send as. `proxies` came with the grant; Gmail is queried. A
+    /// failure doesn't keep the mailbox from being connected.
     pub(super) async fn aliases_of(
         &self,
         provider: &MailProvider,
@@ -67,7 +67,7 @@ impl Mailboxes {
         Aliases { addresses, due_at }
     }
 
-    /// Claims mailboxes whose providers are to be asked.
+    /// Claims mailboxes whose addresses are due for a query.
     pub async fn claim_addresses(&self, places: usize) -> Result<Vec<AddressLook>, sqlx::Error> {
         let now = self.clock.now();
         let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(2));
@@ -76,8 +76,8 @@ impl Mailboxes {
         addresses::claim_due(&mut connection, now, now + lease, limit).await
     }
 
-    /// Asks the provider of a claimed mailbox, and stores what it tells. Where the mailbox may not be asked any more
-    /// it has its own address alone; a failure that passes changes nothing.
+    /// Queries the provider of a claimed mailbox and stores the result. If access is forbidden, the mailbox is left
+    /// with its own address alone; a transient failure changes nothing.
     pub async fn read_addresses(&self, look: AddressLook) {
         let AddressLook { mailbox, asked_at } = look;
         let read = self.ask_aliases(&mailbox).await;
@@ -110,12 +110,12 @@ impl Mailboxes {
             addresses::store(&mut connection, mailbox.id, &told).await
         };
         if let Err(error) = stored.await {
-            // The lease brings the mailbox back.
+            // The mailbox becomes due again when the lease expires.
             tracing::error!(credential_id = %mailbox.id, %error, "a mailbox's sender addresses can't be stored");
         }
     }
 
-    /// Asks with the mailbox's own token. One that doesn't need to be asked isn't opened.
+    /// Queries with the mailbox's own token. If there is nothing to query, no token is fetched.
     async fn ask_aliases(&self, mailbox: &Mailbox) -> Result<Vec<EmailAddress>, MailboxReadError> {
         let Some(provider) = self.providers.get(mailbox.plugin) else {
             return Err(MailboxReadError::Read(ReadError::unavailable(
@@ -132,7 +132,7 @@ impl Mailboxes {
         self.ask_reader(mailbox, question).await
     }
 
-    /// The provider didn't let a mailbox send as the sender of a message: it is asked at once what it does let.
+    /// Schedules an immediate query after the provider refused the sender of a message.
     pub async fn note_sender_refused(&self, mailbox: &Mailbox) {
         let now = self.clock.now();
         let brought_forward = async {
@@ -145,7 +145,7 @@ impl Mailboxes {
     }
 }
 
-/// Asks a provider, for so long at most.
+/// Queries a provider, with a time limit.
 async fn ask(
     provider: &MailProvider,
     account: &MailboxAccess,

@@ -1,5 +1,5 @@
-//! Begins a user's way to a provider (RFC 6749 §4.1.1). The state that brings the user back (§10.12) is sealed,
-//! holds all that is needed then, and is bound to the browser that began; nothing is stored until it is used.
+//! Starts the authorization request at a provider (RFC 6749 §4.1.1). The `state` parameter (§10.12) is sealed, carries
+//! everything that the callback needs, and is bound to the browser that started it; nothing is stored until it is used.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,37 +23,37 @@ use mailgate_types::secrets::{NoRandomness, PushableKey, random_bytes};
 /// How long a user may take at the provider.
 const LIFE: TimeDelta = TimeDelta::minutes(10);
 
-/// Lapsed links that are removed together.
+/// Number of expired links removed in one batch.
 const BATCH: i64 = 1_000;
 
-/// What states are sealed for.
+/// The sealing context of states.
 pub(super) const CONTEXT: &str = "connect state";
 
-/// What a connect link says.
+/// The contents of a connect link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ConnectLink {
-    /// The provider that was chosen.
+    /// The chosen provider.
     pub plugin: Plugin,
-    /// Whose mailbox it is for, and on whose word.
+    /// Which end user the mailbox is for, and who vouches for that.
     pub origin: LinkOrigin,
 }
 
-/// Who says whose mailbox a link is for.
+/// Who vouches for the end user of a link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum LinkOrigin {
-    /// The link itself: a bare one, which anybody can write.
+    /// Only the link itself: a bare link, which anyone can write.
     Bare {
-        /// The app's own name for the end user.
+        /// The app's own id for the end user.
         user_id: Option<String>,
         /// The account that the user is expected to choose.
         login_hint: Option<String>,
     },
-    /// The app, by a connect session.
+    /// The app, through a connect session.
     Session(Box<ConnectSession>),
 }
 
 impl LinkOrigin {
-    /// The app's own name for the end user.
+    /// The app's own id for the end user.
     #[must_use]
     pub fn user_id(&self) -> Option<&str> {
         match self {
@@ -83,7 +83,7 @@ impl LinkOrigin {
     }
 }
 
-/// What the provider is given and gives back.
+/// The `state` parameter, which the provider returns unchanged.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) id: Uuid,
@@ -92,7 +92,7 @@ pub(super) struct State {
     pub(super) link: ConnectLink,
     pub(super) redirect_uri: String,
     pub(super) code_verifier: String,
-    /// Digest of what the browser was given.
+    /// Digest of the secret that the browser was given.
     pub(super) browser: String,
     pub(super) expires_at: DateTime<Utc>,
 }
@@ -103,10 +103,10 @@ pub enum BeginError {
     /// The plugin has no settings.
     #[error("{0} is not set up")]
     PluginOff(Plugin),
-    /// The settings' address is no address.
+    /// The configured authorization URL is invalid.
     #[error("the authorize_url of {0} can't be read")]
     AuthorizeUrl(Plugin),
-    /// No verifier could be drawn.
+    /// No PKCE verifier could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
     /// The state could not be sealed.
@@ -115,12 +115,12 @@ pub enum BeginError {
 }
 
 impl Mailboxes {
-    /// The settings of the providers that are on, in order.
+    /// The settings of the enabled providers, in order.
     pub fn providers(&self) -> impl Iterator<Item = &PluginSettings> {
         self.providers.all().map(|provider| &provider.settings)
     }
 
-    /// The app that a connect link with this pushable key is of.
+    /// The app whose connect links carry this pushable key.
     pub async fn linked_app(
         &self,
         pushable_key: &PushableKey,
@@ -129,8 +129,8 @@ impl Mailboxes {
         connecting::find_public(&mut connection, pushable_key.expose()).await
     }
 
-    /// The provider's page that a user is sent to. `redirect_uri` is where the user comes back, once, within ten
-    /// minutes and in the same browser: the one that shows what `browser` is the digest of.
+    /// The URL of the provider's authorization page. The user returns to `redirect_uri` once, within ten minutes, and
+    /// in the same browser: the one that holds the value whose digest is `browser`.
     pub fn begin(
         &self,
         app: &PublicApp,
@@ -165,7 +165,7 @@ impl Mailboxes {
             .ok_or(BeginError::AuthorizeUrl(plugin))
     }
 
-    /// Forgets used links that have lapsed, batch by batch, until there are none or `stop`.
+    /// Deletes used links that have expired, in batches, until none are left or `stop` is cancelled.
     pub async fn forget_lapsed_links(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let now = self.clock.now();

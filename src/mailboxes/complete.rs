@@ -1,4 +1,5 @@
-//! Ends a user's way to a provider: what the provider's answer brings is connected, or not.
+//! Completes an authorization: the mailbox that the provider's response grants access to is connected, or an error is
+//! returned.
 
 use std::net::IpAddr;
 
@@ -12,44 +13,44 @@ use crate::storage::used_links;
 use mailgate_types::audit::Author;
 use mailgate_types::sealed_text;
 
-/// Longest error word of a provider's that is passed on, in bytes.
+/// Longest error code from a provider that is passed on, in bytes.
 const WORD_LENGTH: usize = 64;
 
-/// What the provider sent the user back with (RFC 6749 §4.1.2).
+/// The provider's authorization response (RFC 6749 §4.1.2).
 #[derive(Debug)]
 pub enum ProviderAnswer {
     /// The authorization code.
     Code(String),
     /// No code, for this reason.
     Refused {
-        /// The error's word, as the provider has it; empty where there was none.
+        /// The provider's error code, unmodified; empty if there was none.
         error: String,
         /// The provider's explanation.
         description: String,
     },
 }
 
-/// A way that has ended, one way or the other.
+/// An authorization that has ended, successfully or not.
 #[derive(Debug)]
 pub struct Completed {
     /// The app.
     pub app: PublicApp,
-    /// The link that it began with.
+    /// The link that started it.
     pub link: ConnectLink,
-    /// What came of it.
+    /// The outcome.
     pub result: Result<Connected, ConnectError>,
 }
 
-/// Nobody knows what a user came back from.
+/// The callback can't be matched to an authorization.
 #[derive(Debug, thiserror::Error)]
 pub enum CompleteError {
-    /// The state is none, was used or has lapsed, or its link is no longer the app's.
+    /// The state is invalid, used or expired, or its link no longer belongs to the app.
     #[error("the link is no longer valid")]
     LinkDead,
-    /// The way began in another browser.
+    /// The authorization was started in another browser.
     #[error("the way began in another browser")]
     AnotherBrowser,
-    /// What the database said.
+    /// The database failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     /// The task ended early.
@@ -58,12 +59,12 @@ pub enum CompleteError {
 }
 
 impl Mailboxes {
-    /// Completes the way that `state` stands for, for the user at `address`, in the browser that shows what
-    /// `browser` is the digest of. It runs to its end though the caller goes away.
+    /// Completes the authorization that `state` identifies, for the user at `address`, in the browser that holds the
+    /// value whose digest is `browser`. It runs to completion even if the caller is cancelled.
     ///
     /// # Errors
     ///
-    /// [`CompleteError`]: nothing may be told to the app then.
+    /// [`CompleteError`]; the app must not be given any details in that case.
     pub async fn complete(
         &self,
         state: &str,
@@ -122,7 +123,7 @@ impl Mailboxes {
                 self.connect_by(&new, Some(&terms), author).await
             }
             ProviderAnswer::Refused { error, description } => {
-                // A stranger may have written it, and it is logged.
+                // It may come from anyone, and it is logged.
                 let error = plain_word(&error).unwrap_or_default().to_owned();
                 Err(ConnectError::Declined { error, description })
             }
@@ -141,7 +142,7 @@ impl Mailboxes {
     }
 }
 
-/// A provider's error word, if it is a plain one in `snake_case`: fit for programs and log lines.
+/// A provider's error code, if it is plain `snake_case`: safe for programs and log lines.
 #[must_use]
 pub fn plain_word(error: &str) -> Option<&str> {
     let is_plain = error.starts_with(|letter: char| letter.is_ascii_lowercase())

@@ -1,4 +1,4 @@
-//! Connects a mailbox: the authorization code becomes tokens, the tokens an address, and both a row.
+//! Connects a mailbox: exchanges the authorization code for tokens, reads the account's address, and stores both.
 
 use std::sync::Arc;
 
@@ -27,21 +27,21 @@ use mailgate_types::ids::{AppId, CredentialId, UserKey};
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealError;
 
-/// Active mailboxes that one user may have by bare links: each is billed, and anybody can write such a link.
+/// Maximum active mailboxes of one user for bare links: each is billed, and anyone can write such a link.
 const MOST_BY_BARE_LINKS: i64 = 10;
 
-/// What came back from the provider, and for whom.
+/// What the provider returned, and for which user.
 #[derive(Debug)]
 pub struct NewConnection<'a> {
     /// The app.
     pub app: AppId,
-    /// The app's own name for the end user; an app without multiuser has one user, whatever it says.
+    /// The app's own id for the end user; an app without multiuser has a single user, whatever this is.
     pub user_id: Option<&'a str>,
     /// The provider.
     pub plugin: Plugin,
     /// The authorization code.
     pub code: &'a str,
-    /// The redirect address that the code was asked for with.
+    /// The redirect URI of the authorization request.
     pub redirect_uri: &'a str,
     /// The PKCE verifier (RFC 7636).
     pub code_verifier: &'a str,
@@ -67,9 +67,9 @@ pub enum ConnectError {
     /// The provider sent the user back without a code.
     #[error("the provider sent no code: {error}")]
     Declined {
-        /// RFC 6749 §4.1.2.1's word, or empty where it is no plain one.
+        /// The error code (RFC 6749 §4.1.2.1), or empty if it isn't a plain one.
         error: String,
-        /// The provider's explanation, for the user alone.
+        /// The provider's explanation, shown only to the user.
         description: String,
     },
     /// The provider refused.
@@ -78,31 +78,31 @@ pub enum ConnectError {
     /// The user granted less than a mailbox needs.
     #[error("these scopes were not granted: {0}")]
     InsufficientScope(String),
-    /// Without a refresh token the mailbox would be dead within the hour.
+    /// No refresh token: the mailbox would stop working within the hour.
     #[error("the provider gave no refresh token")]
     NoRefreshToken,
-    /// What the provider calls the account is no address.
+    /// The provider's account name is not an email address.
     #[error("the provider names no address of the account")]
     NoAddress,
-    /// The app has several users, and this one has no name.
+    /// The app is multiuser, and no user id was given.
     #[error("the app is multiuser, and no user is named")]
     NoUser,
     /// The connect session is for another account.
     #[error("another account was expected")]
     WrongAccount {
-        /// The one that is expected.
+        /// The expected account.
         expected: String,
     },
-    /// A bare link would replace the user's mailbox, or stand beside one that the app has asked for.
+    /// A bare link would replace the user's mailbox, or add one to those that the app requested itself.
     #[error("the user has another mailbox, and a bare link can't change that")]
     WouldReplace,
     /// The user has as many mailboxes as bare links may connect.
     #[error("the user has {MOST_BY_BARE_LINKS} mailboxes, and a bare link connects no further one")]
     TooMany,
-    /// The app takes connect sessions alone by now.
+    /// The app now requires connect sessions.
     #[error("the app takes connect sessions alone")]
     SessionRequired,
-    /// Another mailbox was connected by the same connect session.
+    /// The connect session was used to connect another mailbox.
     #[error("the connect session was used")]
     SessionUsed,
     /// The app was deleted, or its pushable key renewed.
@@ -111,22 +111,22 @@ pub enum ConnectError {
     /// A token could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// What the database said.
+    /// The database failed.
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
 }
 
-/// What a link that was opened holds to.
+/// The constraints of an opened link.
 #[derive(Debug)]
 pub(super) struct Terms<'a> {
-    /// The key that has to be the app's own still.
+    /// The pushable key, which must still be the app's current one.
     pub(super) pushable_key: &'a str,
-    /// The connect session; `None`: a bare link, which anybody can write.
+    /// The connect session; `None` for a bare link, which anyone can write.
     pub(super) session: Option<&'a ConnectSession>,
 }
 
 impl Terms<'_> {
-    /// Whether this is the account that the session is for.
+    /// Checks that this is the account that the session expects.
     fn check(&self, email: &EmailAddress) -> Result<(), ConnectError> {
         let expected = self
             .session
@@ -145,7 +145,7 @@ impl Terms<'_> {
     }
 }
 
-/// A grant with which a mailbox can be opened for as long as its user likes.
+/// A grant that gives lasting access to a mailbox, until its user revokes it.
 struct Grant<'a> {
     email: &'a EmailAddress,
     refresh_token: &'a SecretString,
@@ -155,17 +155,17 @@ struct Grant<'a> {
 }
 
 impl Mailboxes {
-    /// Connects the mailbox that an authorization code stands for. The same address of the same user
-    /// keeps its id; without multilink it replaces the user's other mailbox of that plugin.
+    /// Connects the mailbox that an authorization code grants access to. The same address of the same user keeps its
+    /// id; without multilink it replaces the user's other mailbox of that plugin.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`]; nothing is stored then, and the grant is given back.
+    /// [`ConnectError`]; nothing is stored then, and the grant is revoked.
     pub async fn connect(&self, new: &NewConnection<'_>) -> Result<Connected, ConnectError> {
         self.connect_by(new, None, Author::user(None)).await
     }
 
-    /// As [`Mailboxes::connect`], by a link.
+    /// Like [`Mailboxes::connect`], for a link.
     pub(super) async fn connect_by(
         &self,
         new: &NewConnection<'_>,
@@ -180,7 +180,7 @@ impl Mailboxes {
             .oauth
             .exchange(new.code, new.redirect_uri, new.code_verifier)
             .await?;
-        // Asked for whatever was granted: it says whether the grant may be given back.
+        // Read whatever the granted scopes: it decides whether the grant may be revoked.
         let (email, proxies) = match provider.oauth.address(&tokens).await {
             Ok(told) => {
                 let primary = EmailAddress::parse(&told.primary);
@@ -191,7 +191,7 @@ impl Mailboxes {
         let address_lookup = email.as_ref().ok().map(EmailAddress::lookup_key);
         let settings = &provider.settings;
         let result = match (enough(settings, &tokens), email) {
-            // Who withholds a scope may withhold the address with it: the scope is the reason then.
+            // If the user withheld a scope, the address may be missing too: report the scope.
             (Err(error), _) | (_, Err(error)) => Err(error),
             (Ok(refresh_token), Ok(email)) => {
                 let scopes = tokens.scopes.as_deref().unwrap_or(&settings.scopes);
@@ -221,7 +221,7 @@ impl Mailboxes {
         result
     }
 
-    /// Stores the mailbox by the app's rules, and tells of it, all at once or not at all.
+    /// Stores the mailbox by the app's rules and emits its event, in one transaction.
     async fn store_connection(
         &self,
         new: &NewConnection<'_>,
@@ -288,7 +288,7 @@ impl Mailboxes {
         if !rules.multilink {
             let reason = DisconnectReason::Replaced;
             let others = end::others(&mut transaction, user_key, new.plugin, credential).await?;
-            // Whoever has the app's public link must not have the user's mail leave through a mailbox of theirs.
+            // Otherwise anyone who has the app's public link could divert the user's mail to a mailbox of their own.
             if is_bare && !others.is_empty() {
                 return Err(ConnectError::WouldReplace);
             }
@@ -315,7 +315,7 @@ impl Mailboxes {
 }
 
 impl Mailboxes {
-    /// A new grant's account, which has no row yet.
+    /// The account of a new grant, which has no row yet.
     fn new_account(
         &self,
         email: &EmailAddress,
@@ -331,7 +331,7 @@ impl Mailboxes {
         }
     }
 
-    /// What opens a mailbox, and what it may send as.
+    /// Stores the tokens of a mailbox, and the addresses that it may send as.
     async fn store_grant(
         &self,
         connection: &mut PgConnection,
@@ -363,7 +363,7 @@ impl Mailboxes {
     }
 }
 
-/// The refresh token of a grant that is all a mailbox needs.
+/// The refresh token, if the grant covers everything that a mailbox needs.
 fn enough<'a>(
     settings: &PluginSettings,
     tokens: &'a Tokens,

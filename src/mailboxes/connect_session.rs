@@ -1,5 +1,5 @@
-//! Connect sessions: links that an app asks for, for one user, good for one mailbox. They are sealed and say
-//! themselves what they are about, so that nothing is stored until one is used.
+//! Connect sessions: links that an app requests for one user and one mailbox. They are sealed and self-contained, so
+//! that nothing is stored until one is used.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -14,23 +14,23 @@ use mailgate_types::seal::SealError;
 use mailgate_types::sealed_text;
 use mailgate_types::secrets::PushableKey;
 
-/// What sessions are sealed for.
+/// The sealing context of sessions.
 const CONTEXT: &str = "connect session";
 
-/// What an app asks for.
+/// An app's request for a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionRequest {
-    /// The app's own name for the end user.
+    /// The app's own id for the end user.
     pub user_id: Option<String>,
-    /// The provider; `None`: the user chooses.
+    /// The provider; `None` lets the user choose.
     pub plugin: Option<Plugin>,
     /// The account that the user is expected to choose.
     pub login_hint: Option<String>,
-    /// The only account that is taken.
+    /// The only account that is accepted.
     pub expected_email: Option<String>,
-    /// Where the user goes afterwards; `None`: where the app says.
+    /// Where the user is redirected afterwards; `None` for the app's own callback URL.
     pub callback_url: Option<String>,
-    /// How long it lasts.
+    /// Its lifetime.
     pub life: TimeDelta,
 }
 
@@ -40,49 +40,49 @@ pub struct ConnectSession {
     pub(super) id: Uuid,
     pub(super) app: Uuid,
     pub(super) pushable_key: String,
-    /// The app's own name for the end user.
+    /// The app's own id for the end user.
     pub user_id: Option<String>,
-    /// The provider; `None`: the user chooses.
+    /// The provider; `None` lets the user choose.
     pub plugin: Option<Plugin>,
     /// The account that the user is expected to choose.
     pub login_hint: Option<String>,
-    /// The only account that is taken.
+    /// The only account that is accepted.
     pub expected_email: Option<String>,
-    /// Where the user goes afterwards; `None`: where the app says.
+    /// Where the user is redirected afterwards; `None` for the app's own callback URL.
     pub callback_url: Option<String>,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
 
-/// A session that was made.
+/// A newly created session.
 #[derive(Debug)]
 pub struct CreatedSession {
-    /// It, sealed.
+    /// The sealed session.
     pub token: String,
-    /// When it lapses.
+    /// When it expires.
     pub expires_at: DateTime<Utc>,
 }
 
-/// Why a session opens nothing.
+/// Why a session is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// It is of another app or key, has lapsed, or is none.
+    /// It belongs to another app or key, has expired, or is malformed.
     #[error("the connect session is not valid")]
     Invalid,
-    /// A mailbox was connected by it.
+    /// A mailbox was already connected with it.
     #[error("the connect session was used")]
     Used,
-    /// What the database said.
+    /// The database failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
 }
 
 impl Mailboxes {
-    /// Makes a session of an app with this pushable key.
+    /// Creates a session for the app with this pushable key.
     ///
     /// # Errors
     ///
-    /// When it can't be sealed.
+    /// If it can't be sealed.
     pub fn create_session(
         &self,
         app: AppId,
@@ -106,16 +106,16 @@ impl Mailboxes {
         })
     }
 
-    /// The session as text, for its link.
+    /// The session as sealed text, for its link.
     ///
     /// # Errors
     ///
-    /// When it can't be sealed.
+    /// If it can't be sealed.
     pub fn seal_session(&self, session: &ConnectSession) -> Result<String, SealError> {
         sealed_text::seal(&self.seal_keys, CONTEXT, session)
     }
 
-    /// The session that a link with this pushable key holds, by the link alone: whoever shows one was given it.
+    /// The session in a link with this pushable key. The link alone is proof: it was given only to its user.
     #[must_use]
     pub fn read_session(&self, pushable_key: &PushableKey, token: &str) -> Option<ConnectSession> {
         sealed_text::open(&self.seal_keys, CONTEXT, token).filter(|session: &ConnectSession| {
@@ -123,7 +123,7 @@ impl Mailboxes {
         })
     }
 
-    /// Whether a mailbox of this app may still be connected by a session.
+    /// Checks that a mailbox of this app may still be connected with a session.
     pub async fn check_session(
         &self,
         app: &PublicApp,

@@ -1,6 +1,5 @@
-//! Deletes an app with everything that it had: its users and mailboxes, its keys, its waiting mail, its
-//! webhook configurations. The grants are revoked at the providers, where they can be. Its endpoints are
-//! told, last of all.
+//! Deletes an app with everything that it owns: its users and mailboxes, its keys, its queued mail, its webhook
+//! configurations. The grants are revoked at the providers where possible. A last webhook is sent to its endpoints.
 
 use chrono::TimeDelta;
 use serde_json::json;
@@ -15,18 +14,18 @@ use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
 use mailgate_types::ids::{AppId, Owner};
 
-/// Rows that are removed together.
+/// Rows deleted in one batch.
 const BATCH: i64 = 1_000;
 
-/// How long a message may have been on its way when its app was deleted.
+/// How long a message may still have been in flight when its app was deleted.
 const LATE: TimeDelta = TimeDelta::hours(2);
 
 impl Mailboxes {
-    /// Deletes an app; `false` when it was gone. Returns before the grants are revoked.
+    /// Deletes an app; `false` if it was already gone. Returns before the grants are revoked.
     ///
     /// # Errors
     ///
-    /// What the database said; nothing is deleted then.
+    /// If the database fails; nothing is deleted then.
     pub async fn delete_app(&self, app: AppId, author: Author) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
         let Some(name) = apps::lock(&mut transaction, app).await? else {
@@ -55,9 +54,9 @@ impl Mailboxes {
         Ok(true)
     }
 
-    /// Removes the log rows of deleted apps and what their endpoints were told, batch by batch, until there
-    /// are none or `stop`; what is still to be told stays for a later round. Several replicas may do it at
-    /// once.
+    /// Deletes the log rows of deleted apps and their webhook history, in batches, until none are left or `stop` is
+    /// cancelled. Webhooks that are still queued are left for a later round. Several replicas may run this at the same
+    /// time.
     pub async fn purge_deleted_apps(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         for app in deleted_apps::list(&mut connection).await? {

@@ -1,4 +1,4 @@
-//! Ends the connection of a mailbox, and tells the app.
+//! Disconnects a mailbox, and emits the event.
 
 use serde_json::json;
 use sqlx::PgConnection;
@@ -13,12 +13,12 @@ use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId};
 
 impl Mailboxes {
-    /// Disconnects an app's mailbox and revokes its grant where that can be; `false` when the app has
-    /// no such mailbox, or it was disconnected before. Returns before the grant is revoked.
+    /// Disconnects an app's mailbox and revokes its grant where possible; `false` if the app has no such mailbox, or it
+    /// was already disconnected. Returns before the grant is revoked.
     ///
     /// # Errors
     ///
-    /// What the database said; nothing has changed then.
+    /// If the database fails; nothing has changed then.
     pub async fn disconnect(
         &self,
         app: AppId,
@@ -31,7 +31,7 @@ impl Mailboxes {
         let ended = self
             .end(&mut transaction, &mut trail, id, None, reason)
             .await?;
-        // Another app's comes to life again as the transaction is dropped.
+        // If it belongs to another app, dropping the transaction restores it.
         let Some(ended) = ended.filter(|ended| ended.app == app) else {
             return Ok(false);
         };
@@ -40,8 +40,8 @@ impl Mailboxes {
         Ok(true)
     }
 
-    /// Ends a mailbox within the caller's transaction, records it, emits the event and has its subscriber
-    /// billed for one less, if there is anything to end; see [`end::end`].
+    /// Disconnects a mailbox within the caller's transaction: records it, emits the event and decrements the billed
+    /// quantity of its subscriber, if there is anything to disconnect; see [`end::end`].
     pub(super) async fn end(
         &self,
         connection: &mut PgConnection,

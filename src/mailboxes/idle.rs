@@ -1,4 +1,4 @@
-//! Tokens that nobody uses are refreshed all the same, before the provider lets them lapse.
+//! Refreshes the tokens of idle mailboxes before the provider lets them expire.
 
 use chrono::TimeDelta;
 
@@ -6,15 +6,14 @@ use super::{Mailboxes, TokenError};
 use crate::storage::mailboxes::due;
 use crate::storage::outage::trouble;
 
-/// Mailboxes that are taken up together.
+/// Mailboxes claimed in one round.
 const ROUND: i64 = 16;
 
-/// When a refresh that failed is tried again.
+/// Retry interval after a failed refresh.
 const AGAIN: TimeDelta = TimeDelta::hours(1);
 
 impl Mailboxes {
-    /// Refreshes the tokens of some mailboxes that have not been used for long; answers how many there
-    /// were.
+    /// Refreshes the tokens of some mailboxes that have been idle for long; returns how many there were.
     pub async fn refresh_idle(&self) -> Result<usize, sqlx::Error> {
         let now = self.clock.now();
         let due = {
@@ -23,9 +22,9 @@ impl Mailboxes {
         };
         let count = due.len();
         for mailbox in due {
-            // Whatever the stored token is worth, a newer one is asked for.
+            // Ask for a newer token even if the stored one is still valid.
             match self.account(&mailbox, Some(mailbox.token_generation)).await {
-                // What went wrong was told where it did; a dead grant has ended the mailbox.
+                // Already logged where it failed; a dead grant has disconnected the mailbox.
                 Ok(_) | Err(TokenError::Disconnected | TokenError::Unavailable(_)) => {}
                 Err(error) => {
                     trouble!(error, error, credential_id = %mailbox.id, "an unused token can't be refreshed");

@@ -1,4 +1,4 @@
-//! Asks the reader of a mailbox, with a token that opens it.
+//! Queries the reader of a mailbox with a valid token.
 
 use super::{Mailboxes, TokenError};
 use crate::providers::mail::reader::ReadError;
@@ -6,13 +6,13 @@ use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::outage::Outage;
 
-/// A question that no answer came to.
+/// Why a query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MailboxReadError {
-    /// There is no token to ask with.
+    /// No token is available.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The reader.
+    /// The reader failed.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -27,7 +27,7 @@ impl Outage for MailboxReadError {
 }
 
 impl Mailboxes {
-    /// Asks with the mailbox's token. One that the provider refuses is refreshed, once.
+    /// Queries with the mailbox's token. A token that the provider rejects is refreshed, once.
     pub async fn ask_reader<T, Answer>(
         &self,
         mailbox: &Mailbox,

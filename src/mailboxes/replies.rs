@@ -1,5 +1,5 @@
-//! Replies: mailboxes that have sent lately are looked into, and whatever answers a logged message is
-//! told to its app, once.
+//! Reply tracking: mailboxes that have sent recently are checked for new mail, and each reply to a logged message is
+//! reported to its app, once.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -23,28 +23,28 @@ use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, CredentialId};
 use mailgate_types::plugin::Plugin;
 
-/// Mailboxes that one process looks into at once.
+/// Mailboxes that one process checks at the same time.
 pub const PLACES: usize = 16;
 
-/// Questions that one look asks at most; what is left waits for the next one.
+/// Maximum pages read in one check; the rest waits for the next one.
 const ROUNDS: usize = 5;
 
-/// How long one look may take. Another replica looks when it is over.
+/// Time limit for one check. Another replica takes over after twice this time.
 const LONGEST: Duration = Duration::from_mins(5);
 
-/// A message is noted again for its mailbox after this long.
+/// A mailbox's sends are noted at most once in this time.
 const NOTED: TimeDelta = TimeDelta::hours(1);
 
-/// A mailbox that may not be read, though its grant says so, is left alone for this long.
+/// A mailbox that may not be read although its grant says so is skipped for this long.
 const FORBIDDEN: TimeDelta = TimeDelta::days(1);
 
-/// Bytes of a provider's name for a place in a mailbox; those of Microsoft Graph have a thousand or so.
+/// Longest stored provider cursor, in bytes; those of Microsoft Graph have a thousand or so.
 const CURSOR_LENGTH: usize = 16 * 1024;
 
-/// Replies that are forgotten together.
+/// Replies deleted in one batch.
 const FORGOTTEN: i64 = 1_000;
 
-/// Which mailboxes have sent, as far as the database is still to hear of it.
+/// The mailboxes that have sent, and which of these are not yet in the database.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     noted: Mutex<Noted>,
@@ -62,15 +62,15 @@ impl Senders {
     }
 }
 
-/// Where the next look begins.
+/// Where the next check begins.
 enum NextLook<'a> {
-    /// Where this one did.
+    /// Unchanged.
     Stays,
-    /// There; `None`: by time, as the first look.
+    /// At this cursor; `None`: by time, as in the first check.
     Moves(Option<&'a str>),
 }
 
-/// A look that failed.
+/// Why a check failed.
 #[derive(Debug, thiserror::Error)]
 enum LookError {
     #[error(transparent)]
@@ -92,14 +92,13 @@ impl Outage for LookError {
 }
 
 impl Mailboxes {
-    /// Whether replies to what a mailbox sends are looked for: its provider can be read, and what was
-    /// granted lets us.
+    /// Whether replies to a mailbox's messages are tracked: its provider can be read, and the granted scopes allow it.
     #[must_use]
     pub fn tracks_replies(&self, plugin: Plugin, scopes: &[String]) -> bool {
         self.reader(plugin, scopes).is_some()
     }
 
-    /// Whether the Message-ID is known under which a mailbox's mail goes out.
+    /// Whether the Message-ID under which a mailbox's messages are sent is known.
     #[must_use]
     pub fn tells_message_id(&self, plugin: Plugin, scopes: &[String]) -> bool {
         self.providers
@@ -107,7 +106,7 @@ impl Mailboxes {
             .is_some_and(|provider| provider.transport.tells_message_id(scopes))
     }
 
-    /// The way of reading a mailbox, where its user has granted that.
+    /// The reader of a mailbox, if its user has granted access.
     #[must_use]
     pub fn reader(&self, plugin: Plugin, scopes: &[String]) -> Option<&dyn MailReader> {
         self.providers
@@ -117,7 +116,7 @@ impl Mailboxes {
             .filter(|reader| reader.may_read(scopes))
     }
 
-    /// A message went out from a mailbox: replies are looked for from now on.
+    /// Notes that a message was sent from a mailbox, so that replies are tracked from now on.
     pub fn note_sent(&self, mailbox: &Mailbox) {
         if !self.tracks_replies(mailbox.plugin, &mailbox.scopes) {
             return;
@@ -130,11 +129,11 @@ impl Mailboxes {
         }
     }
 
-    /// Tells the database which mailboxes have sent.
+    /// Stores which mailboxes have sent.
     ///
     /// # Errors
     ///
-    /// What the database said; it is told again the next time.
+    /// If the database fails; they are stored the next time then.
     pub async fn store_senders(&self) -> Result<(), sqlx::Error> {
         let now = self.clock.now();
         let waiting: Vec<CredentialId> = {
@@ -156,7 +155,7 @@ impl Mailboxes {
         written
     }
 
-    /// Claims mailboxes that are due for a look.
+    /// Claims mailboxes that are due for a check.
     pub async fn claim_reply_looks(&self, places: usize) -> Result<Vec<ReplyLook>, sqlx::Error> {
         let now = self.clock.now();
         let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(10));
@@ -165,7 +164,7 @@ impl Mailboxes {
         due::claim_reply_looks(&mut connection, now, now + lease, limit).await
     }
 
-    /// Looks into a claimed mailbox, tells of what it finds, and says when the next look is due.
+    /// Checks a claimed mailbox, reports the replies found, and schedules the next check.
     pub async fn look_for_replies(&self, look: ReplyLook) {
         let id = look.mailbox.id;
         let now = self.clock.now();
@@ -191,7 +190,7 @@ impl Mailboxes {
             due::put_off_reply_look(&mut connection, id, next, last_sent_at).await
         };
         if let Err(error) = put_off.await {
-            // The lease brings the mailbox back.
+            // The mailbox becomes due again when the lease expires.
             trouble!(warn, error, credential_id = %id, "the next check for replies can't be scheduled");
         }
     }
@@ -246,8 +245,8 @@ impl Mailboxes {
         Ok(())
     }
 
-    /// Tells of replies and stores the place where the next look begins. A reply that the database refuses
-    /// for good is left out, since it would keep the mailbox where it is for ever.
+    /// Emits the events of replies and stores the cursor of the next check. A reply that the database permanently
+    /// refuses is skipped, since it would block the mailbox forever.
     async fn tell_replies(
         &self,
         app: AppId,
@@ -273,8 +272,7 @@ impl Mailboxes {
             .await
     }
 
-    /// The events, what keeps them from being told again, and the place where the next look begins: in one
-    /// transaction.
+    /// Stores the events, the keys that deduplicate them, and the cursor of the next check, in one transaction.
     async fn try_tell(
         &self,
         app: AppId,
@@ -332,7 +330,7 @@ impl Mailboxes {
         Ok(())
     }
 
-    /// Forgets replies that no look can come across any more.
+    /// Deletes replies that no check can find again.
     pub async fn forget_replies(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - self.settings.replies_window * 2 - TimeDelta::days(2);
         let mut connection = self.pool.acquire().await?;
@@ -341,7 +339,7 @@ impl Mailboxes {
     }
 }
 
-/// What others wrote in answer to something.
+/// The messages that are replies, and were written by others.
 fn answers(mailbox: &Mailbox, aliases: &[String], messages: Vec<Received>) -> Vec<Received> {
     let mut messages = messages;
     let is_own = |from: &str| {
@@ -354,13 +352,13 @@ fn answers(mailbox: &Mailbox, aliases: &[String], messages: Vec<Received>) -> Ve
     messages
 }
 
-/// A place in a mailbox as its provider names it; one that no row holds is none.
+/// A provider's cursor, unless it is too long to store.
 fn storable(cursor: String) -> Option<String> {
     let fits = cursor.len() <= CURSOR_LENGTH && !cursor.contains(char::is_control);
     fits.then_some(cursor)
 }
 
-/// What tells a reply from every other: its Message-ID, or where it has none, what it is.
+/// The deduplication key of a reply: its Message-ID, or a digest of its sender, subject and references.
 fn key_of(received: &Received) -> String {
     if let Some(id) = &received.message_id {
         return id.clone();
@@ -375,7 +373,7 @@ fn key_of(received: &Received) -> String {
     }
     let mut key = String::from("no-message-id:");
     for byte in digest.finalize() {
-        // Writing to a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(key, "{byte:02x}");
     }
     key

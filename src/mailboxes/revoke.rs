@@ -1,5 +1,5 @@
-//! Gives grants back to the providers. At some of them one revocation ends all that an account has
-//! granted to a client, so a grant of an account that is still connected is left alone.
+//! Revokes grants at the providers. At some of them one revocation ends every grant of an account to a client, so the
+//! grant of an account that is still connected is left alone.
 
 use secrecy::SecretString;
 
@@ -10,18 +10,18 @@ use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::outage::trouble;
 use mailgate_types::plugin::Plugin;
 
-/// A grant that nobody needs any more.
+/// A grant that is no longer needed.
 #[derive(Debug)]
 pub(super) struct SpentGrant {
     pub(super) plugin: Plugin,
-    /// The account's address in lower case, where it is known.
+    /// The account's address in lower case, if known.
     pub(super) address_lookup: Option<String>,
-    /// The refresh token, or the access token where there was no other.
+    /// The refresh token, or the access token if there was no refresh token.
     pub(super) token: SecretString,
 }
 
 impl Mailboxes {
-    /// What was left of mailboxes that have ended; one whose token can't be opened is left out.
+    /// The grants of disconnected mailboxes; one whose token can't be unsealed is left out.
     pub(super) fn spent_grants(&self, ended: Vec<Ended>) -> Vec<SpentGrant> {
         ended
             .into_iter()
@@ -37,14 +37,14 @@ impl Mailboxes {
             .collect()
     }
 
-    /// Revokes grants without keeping the caller waiting, after the transaction that ended them.
+    /// Revokes grants in the background, after the transaction that ended them.
     pub(super) fn revoke(&self, grants: Vec<SpentGrant>) {
         if grants.is_empty() {
             return;
         }
         let mailboxes = self.clone();
         let task = async move {
-            // One after the other, each bounded by the provider's time-out.
+            // Sequentially, each bounded by the provider's timeout.
             for grant in grants {
                 mailboxes.revoke_one(&grant).await;
             }
@@ -52,7 +52,7 @@ impl Mailboxes {
         self.tracker.spawn(task.in_current_span());
     }
 
-    /// What can't be revoked is told; nobody has the token any more.
+    /// A failure is only logged: the token is gone and can't be retried.
     async fn revoke_one(&self, grant: &SpentGrant) {
         let plugin = grant.plugin;
         let Some(provider) = self.providers.get(plugin) else {

@@ -1,20 +1,20 @@
-//! Whether a user granted all that a mailbox needs. Consent screens let people untick parts of what
-//! is asked for, and providers spell scopes in their own ways when they answer.
+//! Checks that a user granted everything that a mailbox needs. Consent screens let users deselect individual scopes,
+//! and providers spell scopes in their own ways in the response.
 
 use crate::config::ProviderKind;
 
-/// Scopes that say who the user is, or how long the grant lasts, and not what it opens (`OpenID` Connect
-/// Core §5.4, §11). Whether they were granted shows in what comes of them.
+/// Scopes that concern the user's identity or the lifetime of the grant, not access (`OpenID` Connect Core §5.4, §11).
+/// Whether they were granted shows in the response itself.
 const NOT_NEEDED: [&str; 4] = ["openid", "email", "profile", "offline_access"];
 
-/// As Google spells `email` and `profile` when it answers.
+/// Google's spelling of `email` and `profile` in responses.
 const GOOGLE_USERINFO: &str = "https://www.googleapis.com/auth/userinfo.";
 
-/// Microsoft: all that the client is registered for, under whatever names.
+/// Microsoft: everything that the client is registered for, under whatever names.
 const MICROSOFT_DEFAULT: &str = ".default";
 
-/// The scopes that were asked for and not granted. `granted` is the answer's `scope`; without one all
-/// of it was granted (RFC 6749 §5.1).
+/// The scopes that were requested and not granted. `granted` is the `scope` of the response; if it is absent, all were
+/// granted (RFC 6749 §5.1).
 pub(super) fn missing<'a>(
     kind: ProviderKind,
     asked: &'a [String],
@@ -36,8 +36,7 @@ fn is_needed(kind: ProviderKind, scope: &str) -> bool {
     !NOT_NEEDED.contains(&scope) && !scope.starts_with(GOOGLE_USERINFO) && !is_default
 }
 
-/// Microsoft answers `Mail.Send`, `mail.send` or the whole address for
-/// `https://graph.microsoft.com/Mail.Send`.
+/// Microsoft responds with `Mail.Send`, `mail.send` or the full URI for `https://graph.microsoft.com/Mail.Send`.
 fn is_same(kind: ProviderKind, asked: &str, given: &str) -> bool {
     match kind {
         ProviderKind::Microsoft => last_segment(asked).eq_ignore_ascii_case(last_segment(given)),

@@ -1,4 +1,4 @@
-//! The mailbox that a message goes out from.
+//! Selects the mailbox that a message is sent from.
 
 use super::Mailboxes;
 use crate::storage::mailboxes::{
@@ -7,13 +7,13 @@ use crate::storage::mailboxes::{
 use mailgate_types::ids::{AppId, AppVersion, CredentialId};
 
 impl Mailboxes {
-    /// The mailbox that is wanted.
+    /// The mailbox that matches the request.
     pub async fn choose(&self, wanted: &Wanted) -> Result<Option<Chosen>, sqlx::Error> {
         self.wanted.load(wanted).await
     }
 
-    /// What was chosen last, if it is as of `version` and there is no need to read the mailbox anew: its token
-    /// lives.
+    /// The cached selection, if it is as of `version` and its access token hasn't expired, so that the mailbox needn't
+    /// be read again.
     #[must_use]
     pub fn remembered(&self, wanted: &Wanted, version: Option<AppVersion>) -> Option<Chosen> {
         let chosen = self.wanted.last(wanted)?;
@@ -25,19 +25,19 @@ impl Mailboxes {
         None
     }
 
-    /// A mailbox is to be read anew before its next message.
+    /// Drops a mailbox from the cache, so that the next message reads it again.
     pub fn forget(&self, mailbox: &Mailbox) {
         self.wanted.retain(|chosen| chosen.mailbox.id != mailbox.id);
     }
 
-    /// The mailbox that was disconnected last among those that are wanted.
+    /// The most recently disconnected of the mailboxes that match.
     pub async fn former(&self, wanted: &Wanted) -> Result<Option<FormerMailbox>, sqlx::Error> {
         let (user, lookup) = (wanted.user.as_deref(), wanted.address_lookup.as_deref());
         let mut connection = self.pool.acquire().await?;
         mailboxes::find_former(&mut connection, wanted.app, user, wanted.plugin, lookup).await
     }
 
-    /// Up to `limit` addresses that the mailboxes may send as that would be wanted but for theirs.
+    /// Up to `limit` addresses that the mailboxes may send as which match everything but the address.
     pub async fn addresses(&self, wanted: &Wanted, limit: i64) -> Result<Vec<String>, sqlx::Error> {
         let user = wanted.user.as_deref();
         let mut connection = self.pool.acquire().await?;
@@ -53,13 +53,13 @@ impl Mailboxes {
         addresses::has(&mut connection, mailbox.id, &address.to_ascii_lowercase()).await
     }
 
-    /// A mailbox while it is active.
+    /// A mailbox, if it is active.
     pub async fn active(&self, id: CredentialId) -> Result<Option<Mailbox>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         mailboxes::find_active(&mut connection, id).await
     }
 
-    /// All mailboxes of an app, those connected first in front.
+    /// All mailboxes of an app, oldest connection first.
     pub async fn users(&self, app: AppId) -> Result<Vec<ConnectedUser>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         mailboxes::list(&mut connection, app).await

@@ -1,6 +1,6 @@
-//! The access token of a mailbox. When it has lapsed, one caller refreshes it and everybody else
-//! waits for what comes of that: within the process behind a lock, between replicas behind a lease
-//! in the mailbox's row. No database connection is held while the provider is asked.
+//! The access token of a mailbox. When it has expired, one caller refreshes it and all others wait for the result:
+//! within the process on a lock, across replicas on a lease in the mailbox's row. No database connection is held while
+//! the provider is being called.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,39 +25,39 @@ use mailgate_types::ids::CredentialId;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::{SealError, SealKeys, UnsealError};
 
-/// A token this close to its end is refreshed first.
+/// A token this close to its expiry is refreshed first.
 const SKEW: TimeDelta = TimeDelta::seconds(60);
 
-/// How long one replica may take to refresh before another does: two answers of the provider, each
-/// bounded by `sending.oauth_seconds`, and a database that stumbles when the tokens are stored.
+/// How long one replica may take to refresh before another takes over, beyond two calls to the provider, each bounded
+/// by `sending.oauth_seconds`: the margin for a database that fails while the tokens are being stored.
 const LEASE_BEYOND_ANSWERS: Duration = Duration::from_mins(1);
 
-/// How often new tokens are tried to be stored, and the first pause between; each next one doubles.
+/// Attempts to store new tokens, and the first pause between them; it doubles each time.
 const STORE_ATTEMPTS: u32 = 7;
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 
-/// How often a replica looks whether another one has finished.
+/// How often a replica polls whether another one has finished.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Why a mailbox can't be opened.
+/// Why a mailbox has no usable access token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The grant is dead, and the mailbox was disconnected.
     #[error("the mailbox is no longer connected; its user has to connect it again")]
     Disconnected,
-    /// Nobody can refresh at the moment; the mailbox stays connected.
+    /// The token can't be refreshed at the moment; the mailbox stays connected.
     #[error("no access token could be had: {0}")]
     Unavailable(String),
     /// The plugin has no settings.
     #[error("{0} is not set up")]
     PluginOff(Plugin),
-    /// A stored token can't be opened.
+    /// A stored token can't be unsealed.
     #[error("the stored token can't be opened: {0}")]
     Unseal(#[from] UnsealError),
     /// A new token can't be sealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// What the database said.
+    /// The database failed.
     #[error("the database can't be asked: {0}")]
     Database(#[from] sqlx::Error),
     /// The refreshing task ended early.
@@ -86,15 +86,15 @@ impl Flights {
             .by_mailbox
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Only this map holds the lock of a mailbox that nobody waits for.
+        // A lock that only this map holds has no waiters.
         flights.retain(|_, flight| Arc::strong_count(flight) > 1);
         Arc::clone(flights.entry(id).or_default())
     }
 }
 
 impl Mailboxes {
-    /// An access token for the mailbox as it was read. `refused` is a generation that the provider
-    /// has just refused: a newer one is got then, whatever its expiry says.
+    /// An access token for the mailbox as it was read. `refused` is the generation of a token that the provider has
+    /// just rejected: a newer one is fetched then, even if the rejected one hasn't expired.
     ///
     /// # Errors
     ///
@@ -114,14 +114,14 @@ impl Mailboxes {
             .map_err(|_| TokenError::CutOff)?
     }
 
-    /// Whether the stored access token will not lapse at once.
+    /// Whether the stored access token is not about to expire.
     pub(super) fn has_living_token(&self, mailbox: &Mailbox) -> bool {
         mailbox
             .access_token_expires_at
             .is_some_and(|end| end > self.clock.now() + SKEW)
     }
 
-    /// The stored token, if it is good.
+    /// The stored token, if it is valid.
     fn good_token(
         &self,
         mailbox: &Mailbox,
@@ -142,8 +142,8 @@ impl Mailboxes {
         }
     }
 
-    /// Waits for its turn, reads again, and refreshes unless somebody has. Tokens that came too late,
-    /// because the mailbox was connected anew meanwhile, are dropped for the ones that are there.
+    /// Waits its turn, reads the mailbox again, and refreshes unless another caller already has. If the mailbox was
+    /// reconnected meanwhile, the refreshed tokens are dropped in favour of the stored ones.
     async fn refreshed(
         &self,
         id: CredentialId,
@@ -180,8 +180,8 @@ impl Mailboxes {
         }
     }
 
-    /// Asks the provider, with the lease in hand. A rotated refresh token is stored before the access
-    /// token that came with it is used.
+    /// Refreshes at the provider while holding the lease. A rotated refresh token is stored before the access token
+    /// that came with it is used.
     async fn refresh(
         &self,
         mailbox: &Mailbox,
@@ -232,8 +232,7 @@ impl Mailboxes {
         }
     }
 
-    /// Stores new tokens. The provider may have forgotten the old ones by now, so a database that
-    /// stumbles is asked again.
+    /// Stores new tokens. The provider may have invalidated the old ones by now, so a failing database is retried.
     async fn store(&self, mailbox: &Mailbox, tokens: &Tokens) -> Result<Option<i64>, TokenError> {
         let id = mailbox.id;
         let access = seal_access(&self.seal_keys, id, &tokens.access_token)?;
@@ -284,8 +283,8 @@ impl Mailboxes {
         .await
     }
 
-    /// Asks for new tokens; that the grant is dead is confirmed by a second question, since providers
-    /// were seen to say it in passing.
+    /// Requests new tokens. A dead grant is confirmed by a second request, since providers have been seen to report one
+    /// spuriously.
     async fn ask(&self, mailbox: &Mailbox, provider: &MailProvider) -> Result<Asked, TokenError> {
         let mut reason = DisconnectReason::InvalidGrant;
         let Some(sealed) = mailbox.refresh_token_sealed.as_deref() else {
@@ -319,7 +318,7 @@ impl Mailboxes {
     }
 }
 
-/// What a provider said that was asked for new tokens.
+/// The provider's response to a refresh.
 enum Asked {
     Tokens(Tokens),
     /// The grant is dead.
@@ -330,7 +329,7 @@ fn access_context(id: CredentialId) -> String {
     format!("mailboxes.access_token {}", id.0)
 }
 
-/// The place that a mailbox's refresh token is sealed for.
+/// The sealing context of a mailbox's refresh token.
 pub(super) fn refresh_context(id: CredentialId) -> String {
     format!("mailboxes.refresh_token {}", id.0)
 }

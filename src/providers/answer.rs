@@ -1,5 +1,4 @@
-//! An HTTP answer of a provider: read up to a bound, and what strangers say made fit for a log line
-//! and a database.
+//! An HTTP response from a provider: read up to a limit, with untrusted text made safe for a log line and a database.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -13,25 +12,25 @@ use serde_json::Value;
 
 use mailgate_types::one_line;
 
-/// Bytes of an explanation that are kept.
+/// Longest error description that is kept, in bytes.
 const DESCRIPTION_LENGTH: usize = 300;
 
-/// The longest wait that a provider is granted.
+/// The longest Retry-After that is honoured.
 const LONGEST_WAIT: Duration = Duration::from_hours(24);
 
-/// What a provider answered.
+/// A provider's response.
 #[derive(Debug, Clone)]
 pub(super) struct ProviderResponse {
     /// HTTP status.
     pub(super) status: u16,
     /// From its Retry-After header.
     pub(super) retry_after: Option<Duration>,
-    /// Null where the content is no JSON, too long, or broke off.
+    /// Null if the content isn't JSON, is too long, or was cut off.
     pub(super) body: Value,
 }
 
 impl ProviderResponse {
-    /// Reads an answer of at most `maximum` bytes. The status is known, whatever becomes of the rest.
+    /// Reads a response of at most `maximum` bytes. The status is kept even if reading the rest fails.
     pub(super) async fn read(mut response: Response, maximum: usize, now: DateTime<Utc>) -> Self {
         let status = response.status().as_u16();
         let retry_after = response
@@ -57,40 +56,40 @@ impl ProviderResponse {
     }
 }
 
-/// The time to wait that a Retry-After header names: seconds, or an HTTP date (RFC 9110 §10.2.3), which
-/// tells nothing to whoever doesn't know what time it is.
+/// The delay that a Retry-After header asks for: seconds, or an HTTP date (RFC 9110 §10.2.3), which needs the current
+/// time to interpret.
 pub(in crate::providers) fn retry_after(
     value: &str,
     now: Option<DateTime<Utc>>,
 ) -> Option<Duration> {
     let value = value.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than any number holds is long enough, too.
+        // A number too large to parse is long enough, too.
         let seconds = value.parse().unwrap_or(u64::MAX);
         return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
     }
     until(DateTime::parse_from_rfc2822(value).ok()?.to_utc(), now?)
 }
 
-/// The time to wait until `at`, where that is still to come.
+/// The time until `at`, if that is in the future.
 pub(super) fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
     let wait = (at - now).to_std().ok()?;
     Some(wait.min(LONGEST_WAIT))
 }
 
-/// What strangers say, fit for a log line and a database.
+/// Untrusted text, made safe for a log line and a database.
 pub(super) fn one_line(text: &str) -> String {
     one_line::one_line(text, DESCRIPTION_LENGTH)
 }
 
-/// Why there is no answer, with all its causes, on one line.
+/// Why there is no response, with all its causes, on one line.
 pub(in crate::providers) fn no_answer(error: reqwest::Error) -> String {
     one_line(&causes(error))
 }
 
 /// An error with all its causes.
 pub(super) fn causes(error: reqwest::Error) -> String {
-    // An address may carry parameters; what went wrong stands in the sources.
+    // The URL may carry parameters; what went wrong is in the sources.
     let error = error.without_url();
     let mut text = error.to_string();
     let mut source = std::error::Error::source(&error);

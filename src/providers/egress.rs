@@ -1,7 +1,7 @@
-//! The guarded HTTP client for customers' URLs. Who gives a URL must not reach through it what only this
-//! machine can: the URL as it was parsed is checked, and each address that its name leads to, on every
-//! connection. Redirects are not followed, proxies of the environment not asked, and one time-out and one
-//! bound stand around all that a receiver does.
+//! The guarded HTTP client for customers' URLs. A URL must not give its author access to what only this machine can
+//! reach: the parsed URL is checked, and so is each address that its host resolves to, on every connection. Redirects
+//! are not followed, proxies from the environment not used, and one timeout and one size limit bound the whole
+//! exchange.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -21,52 +21,51 @@ use super::answer;
 use super::tls::{self, ClientTlsError};
 use mailgate_types::web_address::names_private;
 
-/// Bytes of an answer that are kept.
+/// Bytes of a response that are kept.
 pub const ANSWER_BYTES: usize = 16 * 1_024;
 
 /// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Why an address is not called. This won't change by itself.
+/// Why an address is not called. A retry won't change this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// No URL with a host.
+    /// Not a URL with a host.
     #[error("the URL can't be called")]
     Form,
     /// Not https.
     #[error("the URL isn't https")]
     Scheme,
-    /// A name or a password in it.
+    /// It contains a user name or a password.
     #[error("the URL holds a user name or password")]
     UserInfo,
-    /// It leads to this machine, a private net, or another place that strangers have no business in.
+    /// It leads to this machine, a private network, or another address that customers must not reach.
     #[error("the URL leads to an address that isn't public")]
     Address,
 }
 
-/// There is no answer.
+/// Why there is no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
-    /// The address is not called.
+    /// The address is not allowed.
     #[error("{0}")]
     Refused(#[from] Refusal),
-    /// All of it took too long.
+    /// The exchange took too long.
     #[error("no answer within {} seconds", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     #[error("{0}")]
     Failed(String),
 }
 
-/// What a receiver answered.
+/// A receiver's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EgressAnswer {
     /// HTTP status.
     pub status: u16,
-    /// The wait that its Retry-After asks for, a day at most.
+    /// The delay that its Retry-After asks for, at most a day.
     pub retry_after: Option<Duration>,
-    /// The first [`ANSWER_BYTES`] of its body, as far as they came in time; what is no UTF-8, and NUL, is
-    /// replaced.
+    /// The first [`ANSWER_BYTES`] of its body, as far as they arrived in time; invalid UTF-8 and NUL are replaced.
     pub body: String,
 }
 
@@ -78,7 +77,7 @@ pub struct Egress {
     exchange: Duration,
 }
 
-/// The client can't be made.
+/// Why the client can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressSetupError {
     /// TLS.
@@ -90,11 +89,11 @@ pub enum EgressSetupError {
 }
 
 impl Egress {
-    /// `exchange` is the time for all of one: connection, TLS, request and answer.
+    /// `exchange` bounds the whole exchange: connection, TLS, request and response.
     ///
     /// # Errors
     ///
-    /// When TLS can't be set up.
+    /// If TLS can't be set up.
     pub fn new(allow_private: bool, exchange: Duration) -> Result<Self, EgressSetupError> {
         let client = Client::builder()
             .tls_backend_preconfigured(tls::client(None)?.as_ref().clone())
@@ -114,11 +113,11 @@ impl Egress {
         })
     }
 
-    /// Posts JSON. `now` is for a Retry-After that names a date.
+    /// Posts JSON. `now` is for a Retry-After with a date.
     ///
     /// # Errors
     ///
-    /// [`EgressError`]; a receiver that has answered with a status is none, whatever becomes of the rest.
+    /// [`EgressError`]; once a receiver has responded with a status it isn't an error, even if reading the rest fails.
     pub async fn post(
         &self,
         url: &str,
@@ -142,7 +141,7 @@ impl Egress {
             .and_then(|value| value.to_str().ok())
             .and_then(|value| answer::retry_after(value, Some(now)));
         let mut content = Vec::new();
-        // What came in time is kept; the receiver has said what it had to say.
+        // What arrived in time is kept; the status is what matters.
         let _ = tokio::time::timeout_at(deadline, read(response, &mut content)).await;
         Ok(EgressAnswer {
             status,
@@ -151,7 +150,7 @@ impl Egress {
         })
     }
 
-    /// The URL as the client reads it: all notations of an address are one there.
+    /// The URL as the client parses it, which normalizes all notations of an address.
     fn check(&self, text: &str) -> Result<Url, Refusal> {
         let url = Url::parse(text).map_err(|_| Refusal::Form)?;
         match url.scheme() {
@@ -172,7 +171,7 @@ impl Egress {
     }
 }
 
-/// Reads until the end, an error, or the bound.
+/// Reads until the end, an error, or the limit.
 async fn read(mut response: Response, content: &mut Vec<u8>) {
     while let Ok(Some(chunk)) = response.chunk().await {
         let room = ANSWER_BYTES.saturating_sub(content.len());
@@ -183,14 +182,14 @@ async fn read(mut response: Response, content: &mut Vec<u8>) {
     }
 }
 
-/// At most [`ANSWER_BYTES`], fit for a database.
+/// At most [`ANSWER_BYTES`], made safe for a database.
 fn as_text(content: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(content).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(ANSWER_BYTES));
     text
 }
 
-/// What went wrong, without a word on addresses that the receiver's name has.
+/// What went wrong, without revealing the addresses that the receiver's name resolves to.
 fn failure(error: reqwest::Error) -> EgressError {
     let mut source = std::error::Error::source(&error);
     while let Some(cause) = source {

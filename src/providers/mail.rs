@@ -38,28 +38,28 @@ use reader::MailReader;
 use smtp::SmtpTransport;
 use transport::MailTransport;
 
-/// One provider's ways in.
+/// The clients of one provider.
 #[derive(Debug)]
 pub struct MailProvider {
     /// Its settings.
     pub settings: PluginSettings,
     /// Tokens.
     pub oauth: OAuthClient,
-    /// How mail leaves.
+    /// How mail is sent.
     pub transport: Arc<dyn MailTransport>,
-    /// How mailboxes are read, where they can be.
+    /// How mailboxes are read, if they can be.
     pub reader: Option<Arc<dyn MailReader>>,
-    /// Gmail's list of what a mailbox may send as.
+    /// Reads the addresses that a Gmail mailbox may send as.
     send_as: Option<SendAs>,
 }
 
-/// The providers that are on.
+/// The enabled providers.
 #[derive(Debug)]
 pub struct MailProviders {
     by_plugin: HashMap<Plugin, MailProvider>,
 }
 
-/// A provider can't be set up.
+/// Why a provider can't be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// Its root certificates.
@@ -81,7 +81,7 @@ pub enum ProviderError {
 }
 
 impl MailProviders {
-    /// Sets up every provider that is on. `hello` is the name that SMTP connections give.
+    /// Sets up every enabled provider. `hello` is the name given in EHLO.
     ///
     /// # Errors
     ///
@@ -117,27 +117,27 @@ impl MailProviders {
         Ok(Self { by_plugin })
     }
 
-    /// A provider, where it is on.
+    /// A provider, if it is enabled.
     #[must_use]
     pub fn get(&self, plugin: Plugin) -> Option<&MailProvider> {
         self.by_plugin.get(&plugin)
     }
 
-    /// The providers that are on, in order.
+    /// The enabled providers, in order.
     pub fn all(&self) -> impl Iterator<Item = &MailProvider> {
         Plugin::ALL
             .into_iter()
             .filter_map(|plugin| self.get(plugin))
     }
 
-    /// So many gateways share from now on what each mailbox may have under way.
+    /// Sets the number of gateways that share each mailbox's concurrency limit.
     pub fn share_among(&self, living: usize) {
         for provider in self.by_plugin.values() {
             provider.transport.share_among(living);
         }
     }
 
-    /// Closes connections that nobody has used for a while.
+    /// Closes connections that have been idle for a while.
     pub fn drop_idle_connections(&self) {
         for provider in self.by_plugin.values() {
             provider.transport.drop_idle_connections();
@@ -145,7 +145,7 @@ impl MailProviders {
     }
 }
 
-/// How mail leaves by way of a provider, and how it is read.
+/// The transport of a provider, and its reader.
 fn ways(
     settings: &PluginSettings,
     sending: &SendingSettings,
@@ -177,16 +177,16 @@ fn ways(
     }
 }
 
-/// Whether there is a submission server for what Gmail's interface can't be trusted with. Google's own stands beside
-/// Google's own interface alone: who points one of them elsewhere says where the other is.
+/// Whether there is a submission server for messages that Gmail's API doesn't handle reliably. Google's own server is
+/// paired only with Google's own API: an operator who configures a different one must configure both.
 fn has_smtp_beside(settings: &PluginSettings) -> bool {
     let host = settings.smtp.host.as_str();
     let is_own_interface = settings.api_base_url == "https://gmail.googleapis.com";
     !host.is_empty() && is_own_interface == (host == "smtp.gmail.com")
 }
 
-/// Whether Gmail's interface is there, by which a mailbox is asked what it may send as: also where its mail leaves by
-/// Google's SMTP, or by another server whose interface is named.
+/// Whether Gmail's API is available for listing the addresses that a mailbox may send as: also if mail is sent by
+/// Google's SMTP server, or by another server whose API is configured.
 fn has_send_as(settings: &PluginSettings) -> bool {
     match settings.transport {
         TransportKind::GmailApi => true,
@@ -195,14 +195,14 @@ fn has_send_as(settings: &PluginSettings) -> bool {
     }
 }
 
-/// One HTTP client for a provider's OAuth endpoints and REST interface. Each request bounds itself.
+/// One HTTP client for a provider's OAuth endpoints and REST API. Each request sets its own timeout.
 fn http_client(
     settings: &PluginSettings,
     sending: &SendingSettings,
     tls: &ClientConfig,
 ) -> Result<Client, reqwest::Error> {
     let mut http = Client::builder();
-    // A proxy of the environment can't reach this machine for us.
+    // A proxy from the environment can't reach this machine's loopback.
     if Url::parse(&settings.token_url).is_ok_and(|url| names_loopback(&url)) {
         http = http.no_proxy();
     }

@@ -1,5 +1,5 @@
-//! TLS. Whom we trust when we call out: the system's root certificates, and a file of further ones;
-//! what we show those who call in is in [`server`].
+//! TLS. As a client we trust the system's root certificates, and a file of further ones; the certificates that we
+//! present as a server are in [`server`].
 
 pub mod expiry;
 
@@ -10,10 +10,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-/// No TLS client can be made.
+/// Why a TLS client can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientTlsError {
-    /// The file of root certificates can't be read.
+    /// The file of root certificates can't be used.
     #[error("{}: no certificates can be read from it: {reason}", path.display())]
     File {
         /// Which file.
@@ -21,19 +21,19 @@ pub enum ClientTlsError {
         /// Why not.
         reason: String,
     },
-    /// rustls refuses its own defaults.
+    /// rustls rejects its own defaults.
     #[error("TLS can't be set up: {0}")]
     Rustls(#[from] rustls::Error),
 }
 
-/// A TLS client that trusts the system's roots and those of `ca_file` (PEM).
+/// A TLS client that trusts the system's roots and those in `ca_file` (PEM).
 ///
 /// # Errors
 ///
-/// When `ca_file` holds no certificate.
+/// If `ca_file` holds no certificate.
 pub fn client(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, ClientTlsError> {
     let mut roots = RootCertStore::empty();
-    // Single system certificates that can't be parsed are the system's affair.
+    // System certificates that can't be parsed are skipped.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
         let failed = |reason: String| ClientTlsError::File {

@@ -1,4 +1,4 @@
-//! The providers' answers and what they mean here, row by row of `tests/verdicts`.
+//! The providers' responses and the verdicts on them, row by row of `tests/verdicts`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,11 +19,11 @@ const TABLES: [(&str, &str); 3] = [
     ("stripe", include_str!("../../tests/verdicts/stripe.md")),
 ];
 
-/// One row: what was said to which request, and what it is to mean.
+/// One row: the response to which request, and the expected verdict.
 struct Row<'a> {
     by: &'a str,
     status: u16,
-    /// The provider's word for it.
+    /// The provider's error code.
     reason: &'a str,
     retry_after: Option<Duration>,
     should_retry: Option<bool>,
@@ -170,7 +170,7 @@ fn every_row_of_the_tables() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A row names the document that it rests on, which the table has the address of; or that there is none.
+/// A row names its source document, whose URL is in the table; or says that there is none.
 #[test]
 fn every_row_names_its_source() {
     for (provider, table) in TABLES {

@@ -1,5 +1,5 @@
-//! Mail addresses in log lines, and those of clients: as they are, or hashed, so that lines about one address
-//! can still be put together and nobody reads it.
+//! Mail addresses and client addresses in log lines: unchanged, or hashed, so that lines about one address can still be
+//! correlated without revealing it.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use mailgate_types::seal::AddressHash;
 
-/// Writes lines on, each address in them hashed.
+/// A log writer that hashes each address.
 #[derive(Clone)]
 pub struct Hashing<W> {
     inner: W,
@@ -16,7 +16,7 @@ pub struct Hashing<W> {
 }
 
 impl<W> Hashing<W> {
-    /// Lines go to `inner`.
+    /// Writes to `inner`.
     #[must_use]
     pub fn new(inner: W, hash: AddressHash) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for Hashing<W> {
     }
 }
 
-/// Writes one line, which comes as a whole.
+/// Writes one line, passed in one call.
 pub struct HashingWriter<W> {
     inner: W,
     hash: Arc<AddressHash>,
@@ -54,10 +54,10 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
-/// The field whose value is a client's address.
+/// The field that holds a client's address.
 const CLIENT: &[u8] = b"client_address";
 
-/// The line with `address:` and 16 hexadecimal digits in the place of each address.
+/// The line with each address replaced by `address:` and 16 hexadecimal digits.
 fn hidden(line: &[u8], hash: &AddressHash) -> Vec<u8> {
     let mut out = Vec::with_capacity(line.len());
     let mut done = 0;
@@ -90,8 +90,7 @@ fn push(out: &mut Vec<u8>, address: &[u8], hash: &AddressHash) {
     out.extend_from_slice(hash.of(&address).as_bytes());
 }
 
-/// Where a client's address stands: behind the field's name as JSON, or as text, which terminals get with
-/// colours.
+/// The position of a client's address: after the field's name in JSON, or in text, which is coloured on terminals.
 fn client(line: &[u8]) -> Option<(usize, usize)> {
     let name = memchr::memmem::find(line, CLIENT)? + CLIENT.len();
     let rest = &line[name..];
@@ -105,7 +104,7 @@ fn client(line: &[u8]) -> Option<(usize, usize)> {
     (length > 0).then_some((start, start + length))
 }
 
-/// What comes after the escape sequences that select colours (ECMA-48 §8.3.117).
+/// Skips the escape sequences that select colours (ECMA-48 §8.3.117).
 fn without_colours(mut text: &[u8]) -> &[u8] {
     while let Some(sequence) = text.strip_prefix(b"\x1b[") {
         let Some(end) = memchr::memchr(b'm', sequence) else {
@@ -116,7 +115,7 @@ fn without_colours(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Where the next `@` stands, and its length: in a query it is `%40`.
+/// The position of the next `@`, and its length: in a query it is `%40`.
 fn next_sign(line: &[u8], from: usize) -> Option<(usize, usize)> {
     let rest = &line[from..];
     let plain = memchr::memchr(b'@', rest).map(|at| (from + at, 1));
@@ -127,7 +126,7 @@ fn next_sign(line: &[u8], from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Where the part before the `@` begins.
+/// The start of the part before the `@`.
 fn local_part(line: &[u8], from: usize, at: usize) -> usize {
     let before = &line[from..at];
     // "Ada Lovelace"@example.com; in JSON its quotes have backslashes.
@@ -144,7 +143,7 @@ fn local_part(line: &[u8], from: usize, at: usize) -> usize {
         .take_while(|byte| is_of_local_part(**byte))
         .count();
     let local = &before[before.len() - length..];
-    // A field's name and its value, or a quotation: the address begins behind.
+    // A field name and its value, or a quotation: the address begins after it.
     let named = memchr::memchr(b'=', local).map_or(0, |end| {
         let name = local[..end].iter().rev();
         let name = name.take_while(|byte| byte.is_ascii_lowercase() || **byte == b'_');
@@ -159,7 +158,7 @@ fn local_part(line: &[u8], from: usize, at: usize) -> usize {
     at - length + named + quotes
 }
 
-/// RFC 5322 §3.2.3 atext and the dot, and what is no ASCII (RFC 6531).
+/// RFC 5322 §3.2.3 atext and the dot, and non-ASCII characters (RFC 6531).
 fn is_of_local_part(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || b".!#$%&'*+-/=?^_`{|}~".contains(&byte)
 }
@@ -172,7 +171,7 @@ fn domain_length(rest: &[u8]) -> usize {
         byte.is_ascii_alphanumeric() || !byte.is_ascii() || matches!(byte, b'.' | b'-')
     };
     let length = rest.iter().take_while(is_of_domain).count();
-    // A sentence may end behind it.
+    // It may be followed by the end of a sentence.
     rest[..length]
         .iter()
         .rposition(|byte| *byte != b'.')

@@ -1,10 +1,10 @@
-//! One event, one line: what strangers say can't begin a line of its own.
+//! One event, one line: untrusted text can't start a line of its own.
 
 use std::io::{self, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Writes events on, each as one line.
+/// A log writer that puts each event on one line.
 #[derive(Debug, Clone)]
 pub struct SingleLines<W>(pub W);
 
@@ -16,7 +16,7 @@ impl<'a, W: MakeWriter<'a>> MakeWriter<'a> for SingleLines<W> {
     }
 }
 
-/// Writes one event, which comes as a whole.
+/// Writes one event, passed in one call.
 #[derive(Debug)]
 pub struct SingleLineWriter<W>(W);
 
@@ -31,7 +31,7 @@ impl<W: Write> Write for SingleLineWriter<W> {
     }
 }
 
-/// The event with a backslash and a letter in the place of each line end but its own.
+/// The event with each line break, except its last, replaced by a backslash and a letter.
 fn single(event: &[u8]) -> Vec<u8> {
     let text = event.strip_suffix(b"\n").unwrap_or(event);
     let mut line = Vec::with_capacity(event.len());

@@ -1,4 +1,4 @@
-//! Every metric by its name, so that each is there from the first scrape on, at zero.
+//! All metrics by name, so that each exists from the first scrape, at zero.
 
 #[cfg(test)]
 mod tests;
@@ -8,24 +8,24 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// Seconds of what a database or a provider takes.
+/// Buckets for durations of database and provider calls, in seconds.
 const SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Entries of one commit.
+/// Buckets for the entries of one commit.
 const ENTRIES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
-/// How a metric counts.
+/// The type of a metric.
 #[derive(Clone, Copy)]
 enum Kind {
     Counter,
     Gauge,
-    /// In these buckets.
+    /// With these buckets.
     Histogram(&'static [f64], Unit),
 }
 
-/// The values that a label has from the start.
+/// A label, and the values that exist from the start.
 type Label = (&'static str, &'static [&'static str]);
 
 const PLUGIN: Label = ("plugin", &["plugin_a", "plugin_b"]);
@@ -42,7 +42,7 @@ const CERTIFICATES: Label = (
 );
 const LISTENER: Label = ("listener", &["starttls", "tls"]);
 
-/// Name, kind, what it says, and the labels.
+/// Name, type, description, and labels.
 #[rustfmt::skip]
 const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_messages_total", Kind::Counter, "Attempts to send a message, by outcome", &[("outcome", &["sent", "failed_temp", "failed_perm"]), PLUGIN]),
@@ -92,11 +92,11 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_build_info", Kind::Gauge, "1; the version is the label", &[("version", &[env!("CARGO_PKG_VERSION")])]),
 ];
 
-/// Collects metrics from now on.
+/// Starts collecting metrics.
 ///
 /// # Errors
 ///
-/// When this process already collects them.
+/// If this process already collects them.
 pub fn start() -> Result<PrometheusHandle, BuildError> {
     let mut builder = PrometheusBuilder::new();
     for (name, kind, _, _) in METRICS {
@@ -123,7 +123,7 @@ pub fn start() -> Result<PrometheusHandle, BuildError> {
     Ok(handle)
 }
 
-/// Each value of each label with each of the others.
+/// All combinations of the labels' values.
 fn combinations(labels: &[Label]) -> Vec<Vec<(&'static str, &'static str)>> {
     labels
         .iter()

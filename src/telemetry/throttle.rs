@@ -1,4 +1,4 @@
-//! Log lines that strangers can cause: one in a minute, with the number of those that were not written.
+//! Limits log lines that outsiders can trigger: one per minute, with the number of those suppressed.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,10 +20,10 @@ struct State {
 }
 
 impl Throttle {
-    /// Whether a line may be written, and how many were kept back since the last one.
+    /// The number of lines suppressed since the last one; `None` if this line must be suppressed, too.
     pub fn next(&self, now: DateTime<Utc>) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // A clock that was set back doesn't silence anybody.
+        // Setting the clock back doesn't suppress lines.
         let is_due = state.last.is_none_or(|last| (now - last).abs() >= INTERVAL);
         if is_due {
             state.last = Some(now);

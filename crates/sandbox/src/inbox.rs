@@ -1,8 +1,8 @@
-//! What arrived at the sandbox mailbox provider: one folder, two files a message.
+//! The messages received by the sandbox mailbox provider: one folder, two files per message.
 //!
-//! `<id>.eml` holds the exact bytes, `<id>.json` the [`ArrivedMessage`]. The JSON file comes into being
-//! by a rename after the bytes are written, so a message cut short by a crash has none and is skipped.
-//! Nothing is synchronised to disk: this is a developer's toy. Showing the messages is `pages`' business.
+//! `<id>.eml` holds the exact bytes, `<id>.json` the [`ArrivedMessage`]. The JSON file is created by a rename after the
+//! bytes are written, so a message cut short by a crash has none and is skipped. Nothing is synced to disk: this is a
+//! development tool. `pages` displays the messages.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -17,24 +17,24 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
-/// How many messages are kept; the oldest go first.
+/// Maximum number of messages; the oldest are removed first.
 const KEPT_MESSAGES: usize = 10_000;
 
-/// Where a large message's subject is looked for, in bytes from its beginning.
+/// How many bytes at the beginning of a large message are searched for its subject.
 const SUBJECT_WITHIN: u64 = 64 * 1024;
 
-/// One message that arrived, without its bytes.
+/// A received message, without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrivedMessage {
     /// `UUIDv7`: sorts by arrival.
     pub id: String,
-    /// The mailbox whose token was used.
+    /// The mailbox that the token belongs to.
     pub mailbox: String,
     /// RFC 5321 reverse-path; empty for `<>`.
     pub envelope_from: String,
-    /// RFC 5321 forward-paths that were accepted.
+    /// The accepted RFC 5321 forward-paths.
     pub envelope_to: Vec<String>,
-    /// When it arrived.
+    /// When it was received.
     pub received_at: DateTime<Utc>,
     /// Size in bytes.
     pub size: usize,
@@ -44,7 +44,7 @@ pub struct ArrivedMessage {
 }
 
 impl ArrivedMessage {
-    /// Its size and subject are still to be found out.
+    /// Its size and subject are still unknown.
     fn new(
         mailbox: &str,
         envelope_from: &str,
@@ -63,7 +63,7 @@ impl ArrivedMessage {
     }
 }
 
-/// The messages that arrived. Clones share one inbox.
+/// The received messages. Clones share one inbox.
 #[derive(Debug, Clone)]
 pub struct Inbox {
     shared: Arc<Shared>,
@@ -78,10 +78,10 @@ struct Shared {
 }
 
 impl Inbox {
-    /// Opens the inbox in `directory`, which is made when missing. Blocks: it reads every description.
+    /// Opens the inbox in `directory`, which is created if missing. Blocks: it reads every description.
     ///
     /// # Errors
-    /// When the folder can't be made or read.
+    /// If the folder can't be created or read.
     pub fn open(directory: &Path) -> io::Result<Self> {
         Self::open_keeping(directory, KEPT_MESSAGES)
     }
@@ -110,7 +110,7 @@ impl Inbox {
     /// Stores a message; it is in [`Inbox::list`] when this returns.
     ///
     /// # Errors
-    /// When the files can't be written; nothing is listed then.
+    /// If the files can't be written; nothing is listed then.
     pub async fn add(
         &self,
         mailbox: &str,
@@ -130,10 +130,10 @@ impl Inbox {
         .await
     }
 
-    /// Begins a message that comes in pieces, which go to the disk as they come.
+    /// Begins a message that arrives in pieces, which are written to disk as they arrive.
     ///
     /// # Errors
-    /// When no file can be made.
+    /// If no file can be created.
     pub async fn begin(&self) -> io::Result<Arriving> {
         let file = self
             .off_thread(|shared| NamedTempFile::new_in(&shared.directory))
@@ -141,10 +141,10 @@ impl Inbox {
         Ok(Arriving { file })
     }
 
-    /// Stores a message that came in pieces, like [`Inbox::add`].
+    /// Stores a message that arrived in pieces, like [`Inbox::add`].
     ///
     /// # Errors
-    /// When the files can't be written; nothing is listed then.
+    /// If the files can't be written; nothing is listed then.
     pub async fn add_arrived(
         &self,
         mailbox: &str,
@@ -175,7 +175,7 @@ impl Inbox {
         self.shared.index().iter().take(limit).cloned().collect()
     }
 
-    /// How many messages there are.
+    /// The number of messages.
     #[must_use]
     pub fn count(&self) -> usize {
         self.shared.index().len()
@@ -188,28 +188,28 @@ impl Inbox {
         index.iter().find(|message| message.id == id).cloned()
     }
 
-    /// The exact bytes of a message; none when there is no such message.
+    /// The exact bytes of a message; `None` if there is no such message.
     ///
     /// # Errors
-    /// When the file can't be read.
+    /// If the file can't be read.
     pub async fn raw(&self, id: &str) -> io::Result<Option<Vec<u8>>> {
-        // Only ids of the index name files, so no id leads out of the folder.
+        // Only ids in the index are used as file names, so no id leads out of the folder.
         let Some(message) = self.find(id) else {
             return Ok(None);
         };
         self.off_thread(move |shared| match fs::read(shared.raw_path(&message.id)) {
             Ok(bytes) => Ok(Some(bytes)),
-            // Removed since.
+            // It has been removed since.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         })
         .await
     }
 
-    /// Removes every message.
+    /// Removes all messages.
     ///
     /// # Errors
-    /// When a file can't be removed; none of them is listed any more all the same.
+    /// If a file can't be removed; none of the messages is listed any more all the same.
     pub async fn clear(&self) -> io::Result<()> {
         self.off_thread(|shared| {
             let removed = std::mem::take(&mut *shared.index());
@@ -230,7 +230,7 @@ impl Inbox {
     }
 }
 
-/// A message that is still coming, on the disk. Dropped, it leaves nothing.
+/// A message being received, on disk. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub struct Arriving {
     file: NamedTempFile,
@@ -240,7 +240,7 @@ impl Arriving {
     /// Appends the next piece.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If it can't be written.
     pub async fn append(self, piece: bytes::Bytes) -> io::Result<Self> {
         tokio::task::spawn_blocking(move || {
             let mut file = self.file;
@@ -273,7 +273,7 @@ impl Shared {
         let message = Arc::new(message);
         {
             let mut index = self.index();
-            // Writers finish in any order; the place of a newer one is at or near the front.
+            // Writers finish in any order; a newer message belongs at or near the front.
             let place = index
                 .iter()
                 .position(|other| other.id < message.id)
@@ -298,12 +298,12 @@ impl Shared {
     }
 
     fn remove(&self, id: &str) -> io::Result<()> {
-        // The description first: the bytes alone are no message.
+        // The description first: the bytes alone don't count as a message.
         fs::remove_file(self.description_path(id)).and(fs::remove_file(self.raw_path(id)))
     }
 }
 
-/// Reads one description; none when it is unreadable or its bytes are missing.
+/// Reads one description; `None` if it is unreadable or its bytes are missing.
 fn load(path: &Path) -> Option<ArrivedMessage> {
     let message: ArrivedMessage = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
     let named = path.file_stem() == Some(OsStr::new(&message.id));

@@ -1,8 +1,8 @@
-//! The sandbox's mailboxes as Gmail's and Microsoft Graph's interfaces show them, as far as a gateway uses them to
-//! send: for `sandbox.plugin_a = "gmail_api"` and `sandbox.plugin_b = "graph"`.
+//! The sandbox's mailboxes behind Gmail's and Microsoft Graph's APIs, as far as a gateway uses them to send: for
+//! `sandbox.plugin_a = "gmail_api"` and `sandbox.plugin_b = "graph"`.
 //!
-//! Here is what both have: whose token it is, what it may send as, what a recipient asks for, and how a message is
-//! taken in.
+//! This module holds what both share: identifying the mailbox by its token, the addresses that it may send as, the
+//! faults that a recipient triggers, and storing messages.
 
 mod gmail;
 mod graph;
@@ -23,10 +23,10 @@ use super::inbox::{ArrivedMessage, Inbox};
 use super::oauth::Authorization;
 use mailgate_types::clock::SharedClock;
 
-/// Drafts that are kept; one more is refused.
+/// Maximum number of drafts; further ones are refused.
 const DRAFTS: usize = 1_000;
 
-/// Both interfaces. Clones share one.
+/// Both APIs. Clones share one state.
 #[derive(Debug, Clone)]
 pub(super) struct MailApi {
     pub(super) authorization: Authorization,
@@ -35,23 +35,23 @@ pub(super) struct MailApi {
     pub(super) drafts: Arc<Mutex<HashMap<String, Draft>>>,
 }
 
-/// A message that waits to be sent.
+/// A message that has not been sent yet.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
     mailbox: String,
     mime: Bytes,
 }
 
-/// What a recipient's local part asks for, as with the sandbox's SMTP.
+/// The fault that a recipient's local part triggers, as in the sandbox's SMTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
-    /// `tempfail@…`: too much at once.
+    /// `tempfail@…`: rate limited.
     Later,
-    /// `quota@…`: the day is used up.
+    /// `quota@…`: the daily limit is reached.
     Tomorrow,
     /// `permfail@…`: no such address.
     NoAddress,
-    /// `limit@…`: a rule forbids it.
+    /// `limit@…`: forbidden by a policy.
     Forbidden,
 }
 
@@ -62,13 +62,13 @@ impl MailApi {
             .with_state(self.clone())
     }
 
-    /// Whose mailbox the request's token opens.
+    /// The mailbox that the request's token belongs to.
     fn mailbox(&self, headers: &HeaderMap) -> Option<String> {
         let said = headers.get(AUTHORIZATION)?.to_str().ok()?;
         self.authorization.mailbox_of(said.strip_prefix("Bearer ")?)
     }
 
-    /// Takes a message in, for all that its headers name. What tells of blind copies is taken off.
+    /// Stores a message for all recipients in its headers. Headers that reveal blind copies are removed.
     async fn take(&self, mailbox: &str, mime: &[u8]) -> io::Result<Arc<ArrivedMessage>> {
         let recipients = recipients(mime);
         let shown = without_headers(mime, &["bcc"]);
@@ -79,12 +79,12 @@ impl MailApi {
     }
 }
 
-/// What every mailbox may send as beside its own address: `ada@…` as `ada.alias@…`.
+/// The alias that every mailbox may send as: `ada@…` as `ada.alias@…`.
 fn alias(mailbox: &str) -> String {
     beside(mailbox, "alias")
 }
 
-/// An address that was named for a mailbox and never verified: `ada@…` has `ada.pending@…`.
+/// An alias that was added to a mailbox but never verified: `ada@…` has `ada.pending@…`.
 fn pending(mailbox: &str) -> String {
     beside(mailbox, "pending")
 }
@@ -94,7 +94,7 @@ fn beside(mailbox: &str, word: &str) -> String {
     format!("{local_part}.{word}@{domain}")
 }
 
-/// Whether a mailbox may send as what the message's From says.
+/// Whether a mailbox may send as the address in the message's From.
 fn may_send(mailbox: &str, mime: &[u8]) -> bool {
     let parsed = MessageParser::new().parse_headers(mime);
     let from = parsed.as_ref().and_then(|parsed| {
@@ -106,7 +106,7 @@ fn may_send(mailbox: &str, mime: &[u8]) -> bool {
     })
 }
 
-/// Whom To, Cc and Bcc name.
+/// The addresses in To, Cc and Bcc.
 fn recipients(mime: &[u8]) -> Vec<String> {
     let Some(parsed) = MessageParser::new().parse_headers(mime) else {
         return Vec::new();
@@ -124,7 +124,7 @@ fn recipients(mime: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// What the first recipient asks for who asks for anything.
+/// The fault triggered by the first recipient that triggers one.
 fn wish(recipients: &[String]) -> Option<Wish> {
     recipients.iter().find_map(|recipient| {
         let (local_part, _) = recipient.rsplit_once('@')?;
@@ -139,7 +139,7 @@ fn wish(recipients: &[String]) -> Option<Wish> {
     })
 }
 
-/// A message less some of its headers; the names are in small letters.
+/// A message without some of its headers; the names are in lower case.
 fn without_headers(mime: &[u8], names: &[&str]) -> Vec<u8> {
     let end = memchr::memmem::find(mime, b"\r\n\r\n").map_or(mime.len(), |end| end + 2);
     let (headers, rest) = mime.split_at(end);

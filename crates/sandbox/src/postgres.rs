@@ -1,8 +1,8 @@
-//! A private Postgres for `mailgate dev` and for tests: one cluster in one folder, reached through a
-//! Unix socket only, alive no longer than this process.
+//! A private Postgres for `mailgate dev` and for tests: one cluster in one folder, reachable only through a Unix
+//! socket, running no longer than this process.
 //!
-//! The folder's layout is in `home`, finding the programs in `programs`, the process in `server`. What
-//! the gateway stores in the database is not known here.
+//! The folder's layout is in `home`, finding the programs in `programs`, the process in `server`. This module knows
+//! nothing about what the gateway stores in the database.
 
 mod home;
 mod programs;
@@ -21,22 +21,22 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use tokio::sync::{oneshot, watch};
 
-/// The longest wait for the creation of a database.
+/// Time limit for creating a database.
 const CREATE_DATABASE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `duplicate_database` in the table of SQLSTATE codes of the Postgres manual, appendix A.
+/// `duplicate_database` among the SQLSTATE codes in appendix A of the Postgres manual.
 const DUPLICATE_DATABASE: &str = "42P04";
 
-/// How much a crash of the machine may cost.
+/// How much data a system crash may lose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// Data checksums, and every commit reaches the disk.
+    /// Data checksums, and every commit is synced to disk.
     Durable,
-    /// Nothing is synchronised: fast, for tests. A crash of the machine may lose the cluster.
+    /// Nothing is synced: fast, for tests. A system crash may lose the cluster.
     Throwaway,
 }
 
-/// Why the private Postgres doesn't run. The text says what to do next.
+/// Why the private Postgres doesn't run. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
     /// No `initdb` and `postgres` on this machine.
@@ -45,7 +45,7 @@ pub enum PostgresError {
          Install them (Debian and Ubuntu: apt-get install postgresql), or set PG_BINDIR to the folder that holds them"
     )]
     ProgramsMissing,
-    /// The programs are there, and don't run under the account that the server needs.
+    /// The programs exist, but don't run under the account that the server needs.
     #[error(
         "the PostgreSQL programs in {directory} cannot be run by {account}: {reason}. \
          Install PostgreSQL where every user may run it, or point PG_BINDIR elsewhere"
@@ -53,28 +53,28 @@ pub enum PostgresError {
     ProgramsUnusable {
         /// The folder of the programs.
         directory: PathBuf,
-        /// Who tried.
+        /// The account.
         account: String,
-        /// What the attempt said.
+        /// The error.
         reason: String,
     },
-    /// Root may not run Postgres, and there is no other account to run it.
+    /// Postgres refuses to run as root, and there is no other account for it.
     #[error(
         "PostgreSQL refuses to run as root, and /etc/passwd has neither a `postgres` nor a `nobody` user. \
          Add one of them, or run mailgate as an ordinary user"
     )]
     NoAccount,
-    /// Another living process keeps a server on this folder.
+    /// Another live process runs a server in this folder.
     #[error(
         "a private PostgreSQL for {directory} is already running (pid {pid}). Stop that process first, or use another folder"
     )]
     AlreadyRunning {
         /// The folder given to [`start`].
         directory: PathBuf,
-        /// The process that keeps the folder; 0 when unknown.
+        /// The process that holds the folder; 0 if unknown.
         pid: u32,
     },
-    /// The cluster was made by another major version.
+    /// The cluster was created by another major version.
     #[error(
         "the database in {cluster} was made by PostgreSQL {made_by}, and the programs in {programs} are version {found}. \
          Install PostgreSQL {made_by} (or set PG_BINDIR to it), or remove the folder to begin with an empty database"
@@ -82,21 +82,21 @@ pub enum PostgresError {
     VersionMismatch {
         /// The cluster's folder.
         cluster: PathBuf,
-        /// Major version that made it.
+        /// The major version that created it.
         made_by: String,
         /// Folder of the programs found.
         programs: PathBuf,
         /// Their major version.
         found: String,
     },
-    /// The account of the server can't enter the folder of an existing cluster.
+    /// The server's account can't access the folder of an existing cluster.
     #[error(
         "{path} cannot be entered by {account}, who runs PostgreSQL. Give the folders above it execute permission (chmod a+x), or use another folder"
     )]
     Unreachable {
         /// The folder of the cluster.
         path: PathBuf,
-        /// Who can't enter.
+        /// The account.
         account: String,
     },
     /// `initdb` failed.
@@ -107,7 +107,7 @@ pub enum PostgresError {
         /// The last lines of the log.
         log: String,
     },
-    /// The server didn't come up.
+    /// The server failed to start.
     #[error("PostgreSQL did not start ({reason}). The end of its log:\n{log}")]
     Start {
         /// How it ended.
@@ -118,20 +118,20 @@ pub enum PostgresError {
     /// A file operation failed.
     #[error("could not {doing} {path}: {source}")]
     Io {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// On which path or program.
+        /// The path or program.
         path: PathBuf,
-        /// The system's answer.
+        /// The system error.
         source: io::Error,
     },
-    /// The thread that keeps the server ended without a word.
+    /// The thread that supervises the server ended without a report.
     #[error("the thread that keeps PostgreSQL ended early")]
     KeeperLost,
-    /// The server runs, and refused the statement.
+    /// The server rejected the statement.
     #[error("the private PostgreSQL refused: {0}")]
     Database(#[from] sqlx::Error),
-    /// The server runs, and gave no answer in time.
+    /// The server did not respond in time.
     #[error("the private PostgreSQL gave no answer within {} s", .0.as_secs())]
     NoAnswer(Duration),
 }
@@ -147,9 +147,9 @@ impl PostgresError {
     }
 }
 
-/// A running server. Dropping it ends the server too, and waits for that (about 0.1 s, at most 18 s);
-/// [`PrivatePostgres::stop`] does the same off the async threads. The death of this process by any
-/// signal ends the server as well, through the parent-death signal (where `setpriv` exists).
+/// A running server. Dropping it also stops the server, and waits for that (about 0.1 s, at most 18 s);
+/// [`PrivatePostgres::stop`] does the same off the async threads. If this process is killed by any signal, the server
+/// stops as well, through the parent-death signal (where `setpriv` exists).
 #[derive(Debug)]
 pub struct PrivatePostgres {
     pid: u32,
@@ -158,7 +158,7 @@ pub struct PrivatePostgres {
     ended: watch::Receiver<Option<String>>,
 }
 
-/// Starts the server of `directory`, which is made when missing; a cluster found there is used again.
+/// Starts the server of `directory`, which is created if missing; an existing cluster is reused.
 ///
 /// # Errors
 /// Every variant of [`PostgresError`] but the last three.
@@ -169,7 +169,7 @@ pub async fn start(
     let (ready, started) = oneshot::channel();
     let (ended, ended_receiver) = watch::channel(None);
     let owned = directory.to_owned();
-    // The death signal follows the thread that forked, so this thread lives as long as the server.
+    // The death signal is tied to the thread that forked, so this thread lives as long as the server.
     std::thread::Builder::new()
         .name("private-postgres".to_owned())
         .spawn(move || server::keep(&owned, durability, ready, &ended))
@@ -184,8 +184,8 @@ pub async fn start(
 }
 
 impl PrivatePostgres {
-    /// A `postgres://` address of `database`, for psql, libpq's children and sqlx alike. It names the
-    /// port too, so that a PGPORT in the environment doesn't mislead them.
+    /// A `postgres://` URL of `database`, for psql, libpq's children and sqlx alike. It includes the port, so that a
+    /// PGPORT in the environment has no effect.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!(
@@ -227,7 +227,7 @@ impl PrivatePostgres {
             .fetch_optional(&mut connection)
             .await?;
         if known.is_none() {
-            // A statement of definition takes no parameters; the name is quoted as an identifier.
+            // DDL statements take no parameters; the name is quoted as an identifier.
             let statement = format!("CREATE DATABASE \"{}\"", name.replace('"', "\"\""));
             match sqlx::raw_sql(AssertSqlSafe(statement))
                 .execute(&mut connection)
@@ -244,7 +244,7 @@ impl PrivatePostgres {
         Ok(())
     }
 
-    /// Waits until the server has ended, and says how: for noticing an unexpected death.
+    /// Waits until the server has exited, and returns the reason: for detecting an unexpected exit.
     pub async fn died(&self) -> String {
         let mut ended = self.ended.clone();
         match ended.wait_for(Option::is_some).await {
@@ -253,7 +253,7 @@ impl PrivatePostgres {
         }
     }
 
-    /// Ends the server: fast shutdown, then harder signals. Returns when it is gone.
+    /// Stops the server: fast shutdown, then stronger signals. Returns once it has exited.
     pub async fn stop(self) {
         let dropped = tokio::task::spawn_blocking(move || drop(self)).await;
         if let Err(error) = dropped {
@@ -270,7 +270,7 @@ impl Drop for PrivatePostgres {
     }
 }
 
-/// RFC 3986 §2.1, everything but the unreserved characters encoded.
+/// Percent-encodes everything but the unreserved characters (RFC 3986 §2.1).
 fn percent_encoded(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
@@ -279,7 +279,7 @@ fn percent_encoded(bytes: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             encoded.push(char::from(byte));
         } else {
-            // Writing to a String can't fail.
+            // Writing to a `String` can't fail.
             let _ = write!(encoded, "%{byte:02X}");
         }
     }

@@ -1,5 +1,5 @@
-//! The sandbox's submission server: takes mail from mailboxes that show an access token, and the gateway's
-//! own mail, and fails on demand.
+//! The sandbox's submission server: accepts mail from mailboxes that present an access token, and the gateway's own
+//! mail, and fails on demand.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use mailgate_smtp::protocol::session::Envelope;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
 
-/// The account with which the gateway sends its own mail: the one that has a password, which need not be a
-/// secret either. The name is also the one address that it may send from.
+/// The account with which the gateway sends its own mail: the only one with a password, which need not be secret
+/// either. The name is also the only address that it may send from.
 pub(super) const RELAY_ACCOUNT: &str = "mailgate@sandbox.example";
 pub(super) const RELAY_PASSWORD: &str = "sandbox";
 
-/// The sandbox behind its SMTP sessions.
+/// The SMTP backend of the sandbox.
 #[derive(Debug, Clone)]
 pub(super) struct SandboxMail {
     pub(super) authorization: Authorization,
@@ -32,7 +32,7 @@ pub(super) struct SandboxMail {
     pub(super) clock: SharedClock,
 }
 
-/// What a recipient's local part asks for; a tag behind a plus sign changes nothing.
+/// The fault that a recipient's local part triggers; a tag after a plus sign makes no difference.
 fn fault(recipient: &EmailAddress) -> String {
     let local_part = recipient.local_part();
     local_part
@@ -106,7 +106,7 @@ impl Backend for SandboxMail {
         incoming: Option<Arriving>,
         rest: Bytes,
     ) -> Delivered {
-        // As the real ones do: nobody sends in another's name.
+        // Like the real ones: no one may send as someone else.
         let sender = envelope.sender.as_ref().map(EmailAddress::as_str);
         if !sender.is_some_and(|sender| sender.eq_ignore_ascii_case(mailbox)) {
             return Delivered::Reply(Reply::new(

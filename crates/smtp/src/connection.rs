@@ -1,5 +1,4 @@
-//! Drives a session over a socket: bytes in, replies out, and the session's questions put to
-//! whoever stands behind it.
+//! Drives a session over a socket: reads bytes, writes replies, and passes the session's events to the backend.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -24,59 +23,58 @@ use super::protocol::session::{Encryption, Envelope, Event, Session, SessionSett
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::trusted_peers::TrustedPeers;
 
-/// What one read takes at most while commands come, and while a message does.
+/// Maximum size of one read while receiving commands, and while receiving a message.
 const COMMAND_READ: usize = 4 * 1024;
 const CONTENT_READ: usize = 64 * 1024;
 
-/// A message that is larger is taken in pieces of at least so much.
+/// Minimum size of the pieces in which a larger message is handed over.
 const PIECE: usize = 256 * 1024;
 
-/// How long a client may go on without authenticating, in clear and once more under TLS.
+/// How long a client may stay unauthenticated, in clear and once more under TLS.
 const STRANGER: Duration = Duration::from_mins(2);
 
-/// How long a client may take for its TLS handshake, and to take our replies.
+/// Time limits for a client's TLS handshake, and for accepting our replies.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 const WRITE: Duration = Duration::from_mins(1);
 
-/// What stands behind the sessions: the gateway, or the sandbox's mail provider.
+/// The backend of the sessions: the gateway, or the sandbox's mail provider.
 pub trait Backend: Clone + Send + Sync + 'static {
-    /// Who has authenticated.
+    /// The authenticated user.
     type Identity: Send + Sync;
-    /// What has come of a large message.
+    /// The state of a large message that is being received.
     type Incoming: Default + Send;
 
-    /// Checks credentials; the refusal is the reply to AUTH.
+    /// Checks credentials; the error is the reply to AUTH.
     fn authenticate(
         &self,
         credentials: Credentials,
         peer: IpAddr,
     ) -> impl Future<Output = Result<Self::Identity, Reply>> + Send;
 
-    /// Returns when whoever has authenticated may not go on.
+    /// Returns when the authenticated user's access is revoked.
     fn revoked(&self, identity: &Self::Identity) -> impl Future<Output = ()> + Send;
 
-    /// Decides on a recipient, where the session's settings ask for it.
+    /// Accepts or refuses a recipient, if the session's settings ask for it.
     fn recipient(
         &self,
         identity: &Self::Identity,
         recipient: &EmailAddress,
     ) -> impl Future<Output = Result<(), Reply>> + Send;
 
-    /// Holds room for a message that is coming in, of which `octets` are not taken yet. Where there is none, what
-    /// comes of it is taken as it comes, to be dropped.
+    /// Reserves room for a message being received, of which `octets` have not been handed over yet. If there is none,
+    /// its pieces are handed over as they arrive, to be dropped.
     fn has_room(&self, _: &Self::Identity, _: &mut Self::Incoming, _octets: usize) -> bool {
         true
     }
 
-    /// Takes a piece of a large message that is still coming. What was taken is dropped when the
-    /// message is refused.
+    /// Takes a piece of a large message that is still being received. It is dropped if the message is refused.
     fn receive(
         &self,
         incoming: &mut Self::Incoming,
         piece: Bytes,
     ) -> impl Future<Output = std::io::Result<()>> + Send;
 
-    /// Takes a message: its pieces, and the rest of it, which for most is all.
+    /// Takes a message: the pieces so far and the rest, which for most messages is everything.
     fn deliver(
         &self,
         identity: &Self::Identity,
@@ -86,39 +84,39 @@ pub trait Backend: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Delivered> + Send;
 }
 
-/// How a connection goes on after a message.
+/// How a connection continues after a message.
 #[derive(Debug)]
 pub enum Delivered {
-    /// With this reply.
+    /// Sends this reply.
     Reply(Reply),
-    /// With this reply, and the connection's end.
+    /// Sends this reply and closes the connection.
     ReplyAndClose(Reply),
-    /// With the connection's end, unanswered.
+    /// Closes the connection without a reply.
     Cut,
 }
 
-/// What all connections of a listener share.
+/// The settings common to a listener's connections.
 #[derive(Clone)]
 pub struct ConnectionSettings {
-    /// Of their sessions.
+    /// The settings of their sessions.
     pub session: Arc<SessionSettings>,
     /// Their certificate.
     pub tls: TlsAcceptor,
-    /// TLS from the first byte.
+    /// TLS from the first byte (implicit TLS).
     pub implicit_tls: bool,
-    /// What the metrics call the listener.
+    /// The listener's label in metrics.
     pub listener: &'static str,
-    /// Balancers that say before all else whose connection it is.
+    /// Load balancers that send a PROXY header first.
     pub balancers: TrustedPeers,
-    /// Time for the next command.
+    /// Timeout for the next command.
     pub command: Duration,
     /// Longest pause within a message.
     pub content_idle: Duration,
-    /// Octets a second that a message must bring on average.
+    /// Minimum average rate of a message, in octets per second.
     pub minimum_rate: u32,
 }
 
-/// Why a connection ended without anybody's fault here.
+/// Why a connection ended without an error on this side.
 enum End {
     Closed,
     StartTls,
@@ -131,7 +129,7 @@ impl From<std::io::Error> for End {
     }
 }
 
-/// Serves one connection until its client leaves, or `stop` asks for its end between two messages.
+/// Serves one connection until its client disconnects, or until `stop` is cancelled and no message is being received.
 pub async fn serve<B: Backend>(
     socket: TcpStream,
     peer: IpAddr,
@@ -162,14 +160,14 @@ async fn run<B: Backend>(
         let mut driver = Driver::new(&mut socket, clear, peer, settings, backend, stop);
         driver.greet();
         match driver.run().await {
-            // What the client said in clear, and whatever it sent behind STARTTLS, is gone with the driver.
+            // Anything sent in clear, and anything sent after STARTTLS, is dropped with the driver.
             End::StartTls => driver.session.start_tls(),
             end => return end,
         }
     };
     let handshake = tokio::select! {
         biased;
-        // Nothing is in hand yet.
+        // No message is in progress yet.
         () = stop.cancelled() => return End::Closed,
         handshake = timeout(HANDSHAKE, settings.tls.accept(socket)) => handshake,
     };
@@ -183,7 +181,7 @@ async fn run<B: Backend>(
         driver.greet();
     }
     let end = driver.run().await;
-    // TLS says good-bye, so that the client can tell an end from a cut.
+    // TLS sends close_notify, so that the client can distinguish a close from a truncation.
     if matches!(end, End::Closed) {
         drop(timeout(WRITE, driver.stream.shutdown()).await);
     }
@@ -194,11 +192,11 @@ struct Driver<'a, S, B: Backend> {
     stream: S,
     session: Session,
     identity: Option<B::Identity>,
-    /// When a client must have authenticated.
+    /// The deadline for authenticating.
     stranger_until: Instant,
-    /// The pieces taken so far, and the transaction that they are of.
+    /// The number of the current transaction, and the pieces of its message so far.
     incoming: (u64, B::Incoming),
-    /// How fast the message comes, while one does.
+    /// The pace of the message being received, if there is one.
     pace: Option<Pace>,
     input: BytesMut,
     output: Vec<u8>,
@@ -287,7 +285,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
                 content,
                 transaction,
             } => {
-                // Replies to what was pipelined before the message need not wait for its delivery.
+                // Replies to commands pipelined before the message need not wait for its delivery.
                 self.flush().await?;
                 let incoming = std::mem::take(self.incoming_of(transaction));
                 self.pace = None;
@@ -316,8 +314,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         Ok(None)
     }
 
-    /// What has come of this transaction's message; of another, whose message was refused, nothing
-    /// is kept.
+    /// The state of this transaction's message; the state of another one, whose message was refused, is dropped.
     fn incoming_of(&mut self, transaction: u64) -> &mut B::Incoming {
         if self.incoming.0 != transaction {
             self.incoming = (transaction, B::Incoming::default());
@@ -325,7 +322,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         &mut self.incoming.1
     }
 
-    /// How large a piece is to be, where there is room for what is kept.
+    /// The minimum size of the next piece, if there is room for what is kept.
     fn piece(&mut self) -> usize {
         let Some((transaction, octets)) = self.session.kept_content() else {
             return PIECE;
@@ -347,10 +344,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         }
         let in_content = self.session.is_receiving_content();
         if !in_content {
-            // What was taken of a message that is refused or reset is of no use.
+            // The pieces of a message that is refused or reset are of no use.
             self.incoming.1 = B::Incoming::default();
         }
-        // A stranger's octets count as no message, and don't keep a connection open for ever.
+        // Octets from an unauthenticated client don't count as a message, so they don't keep a connection open.
         let is_stranger = !self.session.is_authenticated();
         let finishes = in_content && !is_stranger;
         let (limit, size) = if in_content {
@@ -377,14 +374,14 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             limit
         };
         if self.input.is_empty() && !in_content {
-            // An idle connection keeps no more than a command's worth.
+            // An idle connection keeps no more buffer than a command needs.
             self.input = BytesMut::new();
         }
         self.input.reserve(size);
         let read = async {
             tokio::select! {
                 biased;
-                // A message that has begun is taken to its end.
+                // A message that has begun is received to its end.
                 () = self.stop.cancelled(), if !finishes => Err(Reply::new(421, "4.3.2", "Shutting down, try again later")),
                 () = revoked(self.backend, self.identity.as_ref()), if !finishes => Err(Reply::new(421, "4.7.0", "The app was deleted")),
                 read = timeout(limit, self.stream.read_buf(&mut self.input)) => Ok(read),
@@ -407,7 +404,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         Ok(Some(End::Closed))
     }
 
-    /// All replies that have gathered, in one write.
+    /// Writes all pending replies at once.
     async fn flush(&mut self) -> Result<(), End> {
         if self.output.is_empty() {
             return Ok(());
@@ -425,7 +422,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
     }
 }
 
-/// A stranger has nothing to revoke.
+/// An unauthenticated client has nothing to revoke.
 async fn revoked<B: Backend>(backend: &B, identity: Option<&B::Identity>) {
     match identity {
         Some(identity) => backend.revoked(identity).await,
@@ -433,7 +430,7 @@ async fn revoked<B: Backend>(backend: &B, identity: Option<&B::Identity>) {
     }
 }
 
-/// The session lets nobody this far who has not authenticated.
+/// The session doesn't let unauthenticated clients get this far.
 fn not_authenticated() -> Reply {
     Reply::new(530, "5.7.0", "Authentication required")
 }

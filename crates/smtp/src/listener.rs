@@ -1,4 +1,4 @@
-//! Accepts connections, within the limits of how many there may be.
+//! Accepts connections, up to the connection limits.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::protocol::proxy::{self, InvalidProxyHeader, Progress};
 pub use mailgate_types::connection_limits::ConnectionLimits;
 use mailgate_types::connection_limits::ConnectionPermit;
 
-/// A pause after a failed accept, which mostly means that files have run out.
+/// The pause after a failed accept, which mostly means that the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a balancer may take to say whose connection it passes on.
+/// Time limit for a load balancer's PROXY header.
 const PROXY_HEADER: Duration = Duration::from_secs(5);
 
-/// How long a client that is one too many may take to be told so.
+/// Time limit for telling a client that it exceeds the connection limit.
 const REFUSAL: Duration = Duration::from_secs(5);
 
 const TOO_MANY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
 
-/// Accepts until `stop`; each connection is a task of `tracker`, and ends at the latest with `end`.
+/// Accepts until `stop`; each connection is a task of `tracker`, and ends with `end` at the latest.
 pub async fn run<B: Backend>(
     listener: TcpListener,
     settings: ConnectionSettings,
@@ -81,7 +81,7 @@ async fn serve_accepted<B: Backend>(
         };
         match header {
             Ok(address) => client = address.unwrap_or(peer),
-            // A balancer that looks whether the port is open.
+            // A load balancer's check that the port is open.
             Err(NoProxyHeader::Nothing) => return,
             Err(error) => {
                 metrics::counter!("mailgate_smtp_proxy_header_failures_total").increment(1);
@@ -117,7 +117,7 @@ impl Drop for CountedSession {
     }
 }
 
-/// Why nobody knows whose connection it is.
+/// Why the client's address is unknown.
 #[derive(Debug, thiserror::Error)]
 enum NoProxyHeader {
     #[error("it was closed at once")]
@@ -130,7 +130,7 @@ enum NoProxyHeader {
     Io(#[from] std::io::Error),
 }
 
-/// Reads the header and no byte more.
+/// Reads the header and not a byte more.
 async fn proxy_header(socket: &mut TcpStream) -> Result<Option<IpAddr>, NoProxyHeader> {
     let mut header = Vec::new();
     loop {
@@ -152,7 +152,7 @@ async fn proxy_header(socket: &mut TcpStream) -> Result<Option<IpAddr>, NoProxyH
 
 async fn refuse(mut socket: TcpStream, implicit_tls: bool) {
     metrics::counter!("mailgate_smtp_refused_connections_total").increment(1);
-    // In clear there is nothing that a client of implicit TLS would understand.
+    // A client of implicit TLS would understand nothing sent in clear.
     if !implicit_tls {
         drop(timeout(REFUSAL, socket.write_all(TOO_MANY)).await);
     }

@@ -1,4 +1,4 @@
-//! The words of the audit trail: who changed what, and from where.
+//! The vocabulary of the audit trail: who changed what, and from where.
 
 use std::fmt::{Display, Formatter};
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::ids::{AppId, SubscriberId};
 
-/// Longest text among an entry's details, in characters.
+/// Longest text in an entry's details, in characters.
 const TEXT_LENGTH: usize = 256;
 
-/// Who makes a change.
+/// Who made a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// The subscriber, with its API secret.
@@ -41,17 +41,17 @@ impl Actor {
     }
 }
 
-/// Who makes a change, and from where.
+/// Who made a change, and from where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Author {
     /// Who.
     pub actor: Actor,
-    /// The client's address; `None` where no client asked for the change.
+    /// The client's address; `None` if no client requested the change.
     pub address: Option<IpAddr>,
 }
 
 impl Author {
-    /// Whoever has the API secret.
+    /// The holder of the API secret.
     #[must_use]
     pub const fn subscriber(address: IpAddr) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Author {
         }
     }
 
-    /// The operator: with an address by REST, without one from the command line.
+    /// The operator: with an address through the REST API, without one from the command line.
     #[must_use]
     pub const fn operator(address: Option<IpAddr>) -> Self {
         Self {
@@ -107,7 +107,7 @@ pub enum AuditAction {
     AppDeleted,
     /// An app's send key was renewed.
     SendKeyRenewed,
-    /// A new secret for the app's own `webhook_url`.
+    /// The secret of an app's own `webhook_url` was renewed.
     WebhookSecretRenewed,
     /// An app's pushable key was renewed.
     PushableKeyRenewed,
@@ -121,19 +121,19 @@ pub enum AuditAction {
     UserConnected,
     /// A mailbox was disconnected.
     UserDisconnected,
-    /// The way to a page was asked for on which a payment method is entered.
+    /// A checkout page for entering a payment method was requested.
     CheckoutStarted,
-    /// The way to the payment provider's customer portal was asked for.
+    /// The payment provider's customer portal was requested.
     PortalOpened,
     /// The subscription was scheduled to end.
     SubscriptionCanceled,
-    /// What was owed was paid, or a new subscription was created.
+    /// The open invoices were paid, or a new subscription was created.
     SubscriptionReactivated,
-    /// All stored secrets were sealed anew under another key.
+    /// All stored secrets were resealed with another key.
     SecretsResealed,
 }
 
-/// The text names no action.
+/// The text is not the name of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no action of the audit trail")]
 pub struct UnknownAction;
@@ -163,7 +163,7 @@ impl AuditAction {
         Self::SecretsResealed,
     ];
 
-    /// As the interface and the database spell it; what is an event too has the event's name.
+    /// The name in the API and the database; if the action is also an event, the event's name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -208,27 +208,27 @@ impl FromStr for AuditAction {
     }
 }
 
-/// What a change concerns.
+/// The subject of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditSubject {
-    /// An app, which is still there.
+    /// An app that still exists.
     App(AppId),
     /// A subscriber.
     Subscriber(SubscriberId),
-    /// The gateway as a whole: shown to no subscriber.
+    /// The gateway as a whole; not shown to any subscriber.
     Gateway,
 }
 
-/// A change, to be recorded.
+/// A change to be recorded.
 #[derive(Debug, Clone)]
 pub struct AuditEntry {
     /// What was changed.
     pub action: AuditAction,
-    /// What it concerns.
+    /// Its subject.
     pub subject: AuditSubject,
     /// The id of the mailbox or the webhook configuration.
     pub target: Option<String>,
-    /// An object with what else there is to say, every text of it bounded.
+    /// An object with further details, every text in it bounded.
     pub details: Value,
 }
 
@@ -242,7 +242,7 @@ impl AuditEntry {
         }
     }
 
-    /// A change to an app, or to something of it.
+    /// A change to an app, or to something that belongs to it.
     #[must_use]
     pub fn of_app(action: AuditAction, app: AppId) -> Self {
         Self::new(action, AuditSubject::App(app))
@@ -254,20 +254,20 @@ impl AuditEntry {
         Self::new(action, AuditSubject::Subscriber(subscriber))
     }
 
-    /// A change to all of the gateway.
+    /// A change to the gateway as a whole.
     #[must_use]
     pub fn of_gateway(action: AuditAction) -> Self {
         Self::new(action, AuditSubject::Gateway)
     }
 
-    /// Names the mailbox or the webhook configuration.
+    /// Sets the id of the mailbox or the webhook configuration.
     #[must_use]
     pub fn on(mut self, target: impl Display) -> Self {
         self.target = Some(target.to_string());
         self
     }
 
-    /// Adds details. They hold no secret; longer texts than 256 characters are cut.
+    /// Adds details. They must hold no secrets; texts longer than 256 characters are truncated.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = bounded(details);
@@ -275,7 +275,7 @@ impl AuditEntry {
     }
 }
 
-/// The same with every text bounded, and without NUL, which Postgres doesn't hold.
+/// The value with every text bounded, and without NUL, which Postgres can't store.
 fn bounded(value: Value) -> Value {
     match value {
         Value::String(text) => {
@@ -296,8 +296,8 @@ fn bounded(value: Value) -> Value {
     }
 }
 
-/// The fields that `change` gives another value than they have `before`, each with `from` and `to`; `None`
-/// where there is none. A field that is null in `change` stays.
+/// The fields that `change` sets to another value than in `before`, each with its old value in `from` and its new one
+/// in `to`; `None` if there are none. A field that is null in `change` is unchanged.
 #[must_use]
 pub fn changed(before: &impl Serialize, change: &impl Serialize) -> Option<Value> {
     let fields = |value: Result<Value, _>| match value {

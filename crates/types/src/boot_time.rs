@@ -1,13 +1,13 @@
-//! Time as it passes for everybody: also while this machine is suspended, when [`std::time::Instant`] stands still.
+//! Monotonic time that also advances while the machine is suspended, when [`std::time::Instant`] stands still.
 
 use std::time::Duration;
 
-/// A moment since the machine was started, by a clock that nobody sets.
+/// A point in time since the machine was booted, by a clock that can't be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BootTime(Duration);
 
 impl BootTime {
-    /// This moment.
+    /// The current time.
     #[must_use]
     pub fn now() -> Self {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -17,13 +17,13 @@ impl BootTime {
         ))
     }
 
-    /// How long ago it was.
+    /// The time elapsed since then.
     #[must_use]
     pub fn elapsed(self) -> Duration {
         Self::now().0.saturating_sub(self.0)
     }
 
-    /// A moment earlier; the machine's start at the earliest.
+    /// An earlier time, no earlier than boot.
     #[must_use]
     pub fn before(self, earlier: Duration) -> Self {
         Self(self.0.saturating_sub(earlier))

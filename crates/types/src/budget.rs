@@ -1,5 +1,5 @@
-//! How many bytes may be held, in all and by one holder. Room is taken as bytes come and refused where there is
-//! none. Nobody queues for it, so that one who waits for much keeps nothing from those who need little.
+//! A memory budget: how many bytes may be held, in total and by one holder. Room is taken as bytes arrive and refused
+//! if there is none. There is no queue for it, so a request for much room doesn't block those that need little.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// There is no room.
+/// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoRoom {
-    /// All of it is taken.
+    /// The whole budget is used.
     #[error("as many bytes are held as may be")]
     InAll,
-    /// This holder has its share.
+    /// This holder has used its share.
     #[error("one holder has as many bytes as it may have")]
     OfHolder,
 }
 
-/// The bytes that may be held, by holders of the kind `K`.
+/// The budget, with holders of type `K`.
 #[derive(Debug, Clone)]
 pub struct Budget<K> {
     inner: Arc<Inner<K>>,
@@ -39,7 +39,7 @@ struct Held<K> {
     by_holder: HashMap<K, usize>,
 }
 
-/// Bytes that somebody holds, until it is dropped.
+/// The bytes of one holder, released on drop.
 #[derive(Debug)]
 pub struct Share<K: Eq + Hash + Copy> {
     budget: Budget<K>,
@@ -48,7 +48,7 @@ pub struct Share<K: Eq + Hash + Copy> {
 }
 
 impl<K: Eq + Hash + Copy> Budget<K> {
-    /// Room for `all` bytes, of which one holder has `share` at most.
+    /// A budget of `all` bytes, of which one holder may have up to `share`.
     #[must_use]
     pub fn new(all: usize, share: usize) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl<K: Eq + Hash + Copy> Budget<K> {
         }
     }
 
-    /// A share of this holder's, with no bytes yet.
+    /// An empty share for this holder.
     #[must_use]
     pub fn share(&self, holder: K) -> Share<K> {
         Share {
@@ -74,7 +74,7 @@ impl<K: Eq + Hash + Copy> Budget<K> {
         }
     }
 
-    /// Whether `bytes` more would find room at this moment.
+    /// Checks whether there is room for `bytes` more at the moment.
     pub fn has_room(&self, holder: K, bytes: usize) -> Result<(), NoRoom> {
         let held = self.held();
         let own = held.by_holder.get(&holder).copied().unwrap_or_default();
@@ -87,12 +87,12 @@ impl<K: Eq + Hash + Copy> Budget<K> {
         }
     }
 
-    /// Takes room for `bytes`, a whole share at most, as soon as there is any.
+    /// Takes room for `bytes`, at most a whole share, as soon as it is available.
     pub async fn take(&self, holder: K, bytes: usize) -> Share<K> {
         let mut share = self.share(holder);
         loop {
             let mut freed = pin!(self.inner.freed.notified());
-            // From here on nothing that is freed is missed.
+            // From here on no release is missed.
             freed.as_mut().enable();
             if share.hold(bytes.min(self.inner.share)).is_ok() {
                 return share;
@@ -108,11 +108,11 @@ impl<K: Eq + Hash + Copy> Budget<K> {
 }
 
 impl<K: Eq + Hash + Copy> Share<K> {
-    /// Holds `bytes` from now on, more or fewer than before.
+    /// Sets the number of bytes held to `bytes`.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`]; it holds what it held then.
+    /// [`NoRoom`]; the number is unchanged then.
     pub fn hold(&mut self, bytes: usize) -> Result<(), NoRoom> {
         if let Some(more) = bytes.checked_sub(self.bytes) {
             return self.grow(more);
@@ -121,11 +121,11 @@ impl<K: Eq + Hash + Copy> Share<K> {
         Ok(())
     }
 
-    /// Holds so many bytes more.
+    /// Holds `more` bytes in addition.
     ///
     /// # Errors
     ///
-    /// [`NoRoom`]; it holds what it held then.
+    /// [`NoRoom`]; the number is unchanged then.
     pub fn grow(&mut self, more: usize) -> Result<(), NoRoom> {
         if more == 0 {
             return Ok(());
@@ -223,8 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is taken and given back: never more than all, never more than a share, and in the end
-        /// nothing.
+        /// Whatever the sequence: never more than the total, never more than a share, and nothing in the end.
         #[test]
         fn the_bounds_hold(steps in proptest::collection::vec((0_u8..4, 0_usize..8, 0_usize..40), 0..200)) {
             let (all, share) = (60, 25);

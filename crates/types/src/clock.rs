@@ -1,17 +1,17 @@
-//! Time as a parameter, so that a test moves 90 days in a line.
+//! Time as a parameter, so that a test can advance 90 days in one line.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// Where the time of day comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync + Debug {
-    /// The present moment, UTC.
+    /// The current time, UTC.
     fn now(&self) -> DateTime<Utc>;
 }
 
-/// A clock as it is handed around.
+/// A shared clock.
 pub type SharedClock = Arc<dyn Clock>;
 
 /// The machine's own clock.

@@ -1,4 +1,4 @@
-//! How many connections a listener keeps, in all and from one address.
+//! Limits on a listener's connections, in total and per address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::neighbourhood::neighbourhood;
 
-/// Connections of one protocol, shared by all of its listeners. An IPv6 address stands for its /64.
+/// Connections of one protocol, shared by all of its listeners. An IPv6 address counts as its /64.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     inner: Arc<Inner>,
@@ -25,18 +25,18 @@ struct Open {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A place among the connections, given back when dropped.
+/// A slot for a connection, released on drop.
 #[derive(Debug)]
 pub struct ConnectionPermit {
     limits: ConnectionLimits,
-    /// Whose it is, once that is known.
+    /// The client's address, once it is known.
     address: Option<IpAddr>,
-    /// One of a connection's own, rather than of a request that a proxy passes on.
+    /// It is for a connection of its own, rather than for a request that a proxy forwards.
     is_connection: bool,
 }
 
 impl ConnectionLimits {
-    /// At most so many in all, and from one address.
+    /// Sets the limits, in total and per address.
     #[must_use]
     pub fn new(in_all: usize, per_address: usize) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl ConnectionLimits {
         open.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection, from wherever it comes.
+    /// A slot for a connection from any address.
     #[must_use]
     pub fn take(&self) -> Option<ConnectionPermit> {
         let mut open = self.open();
@@ -68,7 +68,7 @@ impl ConnectionLimits {
         })
     }
 
-    /// A place for a client that has no connection of its own here: a proxy passes on its requests.
+    /// A slot for a client without a connection of its own here: a proxy forwards its requests.
     #[must_use]
     pub fn take_behind_proxy(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let place = ConnectionPermit {
@@ -81,7 +81,7 @@ impl ConnectionLimits {
 }
 
 impl ConnectionPermit {
-    /// Counts it for this address as well; `None` when that one has all of its places.
+    /// Counts the slot for this address as well; `None` if the address is at its limit.
     #[must_use]
     pub fn named(mut self, address: IpAddr) -> Option<Self> {
         let address = neighbourhood(address);

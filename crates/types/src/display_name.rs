@@ -1,18 +1,18 @@
-//! The name that people see of an address (RFC 5322 §3.4, display-name), and whether it passes for another one.
+//! The display name of an address (RFC 5322 §3.4, display-name), and whether it passes for another address.
 
 use super::email_address::EmailAddress;
 
-/// The at sign, and what looks like it (U+FF20, U+FE6B), which some readers take for one.
+/// The at sign, and its lookalikes (U+FF20, U+FE6B), which some readers accept as one.
 pub const AT_SIGNS: [char; 3] = ['@', '\u{ff20}', '\u{fe6b}'];
 
 /// The dots of a domain, as IDNA reads them (UTS #46 §2.3).
 const DOTS: [char; 4] = ['.', '\u{3002}', '\u{ff0e}', '\u{ff61}'];
 
-/// What may stand around an address.
+/// Characters that may surround an address.
 const AROUND: [char; 11] = ['\'', '"', '(', ')', '<', '>', ',', ';', ':', '.', '`'];
 
-/// Whether a name holds an address other than this one. `Ada @ Work` and `Ada (@ada)` hold none; white space
-/// around the at sign makes none of what a domain follows (RFC 5322 §4.4 allows it there).
+/// Whether a name contains an address other than this one. `Ada @ Work` and `Ada (@ada)` contain none; white space
+/// around the at sign makes no difference if a domain follows (RFC 5322 §4.4 allows it there).
 #[must_use]
 pub fn holds_another(name: &str, address: &EmailAddress) -> bool {
     let words: Vec<&str> = name.split_whitespace().collect();
@@ -35,7 +35,7 @@ fn is_another(words: &[&str], place: usize, address: &EmailAddress) -> bool {
     };
     let is_one_word = !before.is_empty() && !behind.is_empty();
     let is_domain = is_one_word || domain.starts_with('[') || domain.contains(DOTS);
-    // A word may hold a second at sign.
+    // A word may contain a second at sign.
     let is_address = !local_part.is_empty() && is_domain || domain.contains(AT_SIGNS);
     is_address
         && !address

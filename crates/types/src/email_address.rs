@@ -1,34 +1,34 @@
-//! An email address as SMTP writes it: RFC 5321's Mailbox, in UTF-8 as RFC 6531 allows. Display
-//! names and the header forms of RFC 5322 are not read here.
+//! An email address as SMTP defines it: RFC 5321's Mailbox, in UTF-8 as RFC 6531 allows. Display names and the header
+//! forms of RFC 5322 are not parsed here.
 
 use std::fmt::{Display, Formatter};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
 
-/// Octets of a local part (RFC 5321 §4.5.3.1.1).
+/// Longest local part, in octets (RFC 5321 §4.5.3.1.1).
 const MAXIMUM_LOCAL_PART: usize = 64;
 
-/// Octets of a domain (RFC 5321 §4.5.3.1.2).
+/// Longest domain, in octets (RFC 5321 §4.5.3.1.2).
 const MAXIMUM_DOMAIN: usize = 255;
 
-/// Octets of the whole: a path of 256 less its angle brackets (RFC 5321 §4.5.3.1.3).
+/// Longest address, in octets: a path of 256 less its angle brackets (RFC 5321 §4.5.3.1.3).
 const MAXIMUM_ADDRESS: usize = 254;
 
-/// Octets of an ASCII label (RFC 1035 §2.3.4). A U-label is longer than the A-label it stands for,
-/// so that only the domain's limit holds for it.
+/// Longest ASCII label, in octets (RFC 1035 §2.3.4). A U-label is longer than the A-label it stands for, so only the
+/// domain's limit applies to it.
 const MAXIMUM_LABEL: usize = 63;
 
-/// Why a text is no email address.
+/// Why a text is not an email address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidEmailAddress {
-    /// No `@` where one has to be.
+    /// The `@` is missing.
     #[error("an email address has the form name@domain")]
     Form,
     /// More than 254 octets.
     #[error("the email address is longer than 254 octets")]
     TooLong,
-    /// The part before the `@` is empty, or holds what only a quoted local part may.
+    /// The part before the `@` is empty, or has characters that need quoting.
     #[error("the part before the @ isn't valid; put it in quotes if it holds spaces or specials")]
     LocalPart,
     /// The part before the `@` has more than 64 octets.
@@ -39,25 +39,24 @@ pub enum InvalidEmailAddress {
     Domain,
 }
 
-/// An email address of valid form, spelled as it was given.
+/// A valid email address, spelled as it was given.
 ///
-/// Equality and hashing are those of the spelling; [`Self::same_mailbox`] compares as mail
-/// providers do.
+/// Equality and hashing are by spelling; [`Self::same_mailbox`] compares as mail providers do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct EmailAddress(String);
 
 impl EmailAddress {
-    /// Reads a Mailbox (RFC 5321 §4.1.2, RFC 6531 §3.3): nothing around it is stripped.
+    /// Parses a Mailbox (RFC 5321 §4.1.2, RFC 6531 §3.3); surrounding white space is not stripped.
     ///
     /// # Errors
     ///
-    /// When the text isn't one or exceeds a limit.
+    /// If the text isn't one or exceeds a limit.
     pub fn parse(text: &str) -> Result<Self, InvalidEmailAddress> {
         if text.len() > MAXIMUM_ADDRESS {
             return Err(InvalidEmailAddress::TooLong);
         }
-        // No domain holds an `@`, while a quoted local part may.
+        // A domain can't contain an `@`, but a quoted local part can.
         let (local_part, domain) = text.rsplit_once('@').ok_or(InvalidEmailAddress::Form)?;
         if local_part.len() > MAXIMUM_LOCAL_PART {
             return Err(InvalidEmailAddress::LocalPartTooLong);
@@ -77,7 +76,7 @@ impl EmailAddress {
         &self.0
     }
 
-    /// What stands before the `@`, quotes included.
+    /// The part before the `@`, including quotes.
     #[must_use]
     pub fn local_part(&self) -> &str {
         self.0
@@ -85,27 +84,27 @@ impl EmailAddress {
             .map_or("", |(local_part, _)| local_part)
     }
 
-    /// What stands behind the `@`: a domain, or an address literal in its brackets.
+    /// The part after the `@`: a domain, or an address literal with its brackets.
     #[must_use]
     pub fn domain(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(_, domain)| domain)
     }
 
-    /// Whether it can travel without SMTPUTF8.
+    /// Whether it can be used without SMTPUTF8.
     #[must_use]
     pub fn is_ascii(&self) -> bool {
         self.0.is_ascii()
     }
 
-    /// Whether both name one mailbox: ASCII letters of either case are the same, in the local part
-    /// too, since no provider tells them apart.
+    /// Whether both refer to the same mailbox: ASCII case is ignored, even in the local part, since no provider
+    /// distinguishes it.
     #[must_use]
     pub fn same_mailbox(&self, other: &Self) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 
-    /// The address with ASCII letters in lower case: equal for two addresses exactly when
-    /// [`Self::same_mailbox`] holds.
+    /// The address with ASCII letters in lower case: equal for two addresses if and only if [`Self::same_mailbox`]
+    /// holds.
     #[must_use]
     pub fn lookup_key(&self) -> String {
         self.0.to_ascii_lowercase()
@@ -124,8 +123,8 @@ impl AsRef<str> for EmailAddress {
     }
 }
 
-/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2) or U-labels
-/// (RFC 6531 §3.3). Address literals are none.
+/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2) or U-labels (RFC 6531 §3.3). Address
+/// literals are not.
 #[must_use]
 pub fn is_domain(text: &str) -> bool {
     text.len() <= MAXIMUM_DOMAIN && text.split('.').all(is_label)
@@ -134,7 +133,7 @@ pub fn is_domain(text: &str) -> bool {
 fn is_label(label: &str) -> bool {
     let inside = |character: char| match character {
         '-' => true,
-        // Full-width and halfwidth stops, which IDNA reads as dots.
+        // Full-width and half-width full stops, which IDNA treats as dots.
         '\u{3002}' | '\u{ff0e}' | '\u{ff61}' => false,
         _ if character.is_ascii() => character.is_ascii_alphanumeric(),
         _ => is_visible(character),
@@ -198,8 +197,8 @@ fn is_quoted_string(text: &str) -> bool {
     false
 }
 
-/// Refuses what RFC 6531's grammar would let pass though it hides or turns text in logs and headers:
-/// C1 controls, Unicode spaces and line separators, bidirectional overrides.
+/// Excludes characters that RFC 6531's grammar allows although they hide or reorder text in logs and headers: C1
+/// controls, Unicode spaces and line separators, bidirectional overrides.
 fn is_visible(character: char) -> bool {
     !character.is_control()
         && !character.is_whitespace()

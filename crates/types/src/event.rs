@@ -1,4 +1,4 @@
-//! What happens to an app's mail and users, as its webhooks tell it: the catalogue.
+//! The events of an app's mail and users, as its webhooks report them: the catalogue.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -8,21 +8,21 @@ use super::ids::{AppId, CredentialId, LogId};
 use super::moment::iso8601;
 use super::plugin::Plugin;
 
-/// One event with its data. The fields are the contract's, one for one.
+/// One event with its data. The fields are exactly those of the API contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Event {
     /// A message was sent.
     EmailSent {
-        /// Which one.
+        /// The message.
         #[serde(flatten)]
         email: EmailEvent,
         /// The Message-ID header.
         message_id: Option<String>,
     },
-    /// An attempt failed; the gateway tries again.
+    /// An attempt failed; the gateway will retry.
     EmailFailedTemp {
-        /// Which message.
+        /// The message.
         #[serde(flatten)]
         email: EmailEvent,
         /// Why.
@@ -32,19 +32,19 @@ pub enum Event {
         /// ISO 8601, UTC.
         next_retry_at: String,
     },
-    /// A message will not be sent.
+    /// Sending a message failed permanently.
     EmailFailedPerm {
-        /// Which one.
+        /// The message.
         #[serde(flatten)]
         email: EmailEvent,
         /// Why.
         error: String,
-        /// Always true: no attempt follows.
+        /// Always true: there is no further attempt.
         r#final: bool,
     },
     /// A reply to a message that was sent.
     EmailReply {
-        /// The Message-ID of the message that is answered.
+        /// The Message-ID of the message replied to.
         message_id: String,
         /// Who replied.
         from_address: String,
@@ -57,7 +57,7 @@ pub enum Event {
     UserConnected(MailboxEvent),
     /// A mailbox is no longer connected.
     UserDisconnected {
-        /// Which one.
+        /// The mailbox.
         #[serde(flatten)]
         mailbox: MailboxEvent,
         /// Why.
@@ -67,37 +67,37 @@ pub enum Event {
     AppCreated(AppEvent),
     /// An app was deleted.
     AppDeleted(AppEvent),
-    /// An app has a new send key; the old one is worthless.
+    /// An app's send key was renewed; the old one is invalid.
     SendKeyRenewed {
-        /// Which one.
+        /// The app.
         #[serde(serialize_with = "shown")]
         app_id: AppId,
     },
 }
 
-/// Which app an event tells of.
+/// The app of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AppEvent {
     /// Its UUID, as in the envelope.
     #[serde(serialize_with = "shown")]
     pub app_id: AppId,
-    /// As the subscriber calls it.
+    /// The name given by the subscriber.
     pub name: String,
 }
 
-/// Something that happened, on its way to whoever listens.
+/// An event to be delivered to webhooks.
 #[derive(Debug, Clone)]
 pub struct Emission {
-    /// Whose event it is.
+    /// The app that it belongs to.
     pub app: AppId,
     /// What happened.
     pub event: Event,
-    /// The log row that it tells of.
+    /// The log row that it concerns.
     pub log: Option<LogId>,
 }
 
 impl Emission {
-    /// An event that tells of no message.
+    /// An event that concerns no message.
     #[must_use]
     pub fn of(app: AppId, event: Event) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Emission {
     }
 }
 
-/// Which message an event tells of.
+/// The message of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EmailEvent {
     /// `log_…`
@@ -125,7 +125,7 @@ pub struct EmailEvent {
     pub plugin: Plugin,
 }
 
-/// Which mailbox an event tells of.
+/// The mailbox of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MailboxEvent {
     /// `cred_…`
@@ -142,13 +142,13 @@ pub struct MailboxEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisconnectReason {
-    /// The provider says that the grant has ended: withdrawn, lapsed, or its password changed.
+    /// The provider reports that the grant has ended: revoked, expired, or its password changed.
     InvalidGrant,
-    /// The provider wants its user to do something in a browser: a rule of their organisation, say.
+    /// The provider requires the user to act in a browser, because of an organisation's policy, for example.
     InteractionRequired,
-    /// Its user, or their administrator, has to agree once more.
+    /// The user, or an administrator, must consent again.
     ConsentRequired,
-    /// Its user has to sign in once more.
+    /// The user must sign in again.
     LoginRequired,
     /// The same user connected another address with the same plugin.
     Replaced,
@@ -174,7 +174,7 @@ impl DisconnectReason {
         Self::Removed,
     ];
 
-    /// As events and the database spell it.
+    /// The name in events and the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -188,7 +188,7 @@ impl DisconnectReason {
     }
 }
 
-/// What stands around every event's data.
+/// The envelope around every event's data.
 #[derive(Serialize)]
 struct Envelope<'a, D> {
     event: &'static str,
@@ -199,7 +199,7 @@ struct Envelope<'a, D> {
 
 impl<D: Serialize> Envelope<'_, D> {
     fn json(&self) -> String {
-        // Texts and numbers only: nothing in there can fail to be written.
+        // Only texts and numbers: serializing them can't fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -221,7 +221,7 @@ impl Event {
         }
     }
 
-    /// The body of its webhooks: the envelope with the data in it, as JSON.
+    /// The webhook body: the envelope with the data in it, as JSON.
     #[must_use]
     pub fn body(&self, app: AppId, at: DateTime<Utc>) -> String {
         let envelope = Envelope {
@@ -234,10 +234,10 @@ impl Event {
     }
 }
 
-/// What a test delivery tells: nothing that happened, so it is no event of the catalogue.
+/// A test delivery. It reports nothing that happened, so it isn't in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestEvent {
-    /// Whose endpoint is tested.
+    /// The app whose endpoint is tested.
     pub app: AppId,
     /// When.
     pub at: DateTime<Utc>,

@@ -10,9 +10,9 @@ use serde::{Serialize, Serializer};
 pub enum EventName {
     /// A message was sent.
     EmailSent,
-    /// An attempt failed; the gateway tries again.
+    /// An attempt failed; the gateway will retry.
     EmailFailedTemp,
-    /// A message will not be sent.
+    /// Sending a message failed permanently.
     EmailFailedPerm,
     /// A reply to a message that was sent.
     EmailReply,
@@ -24,11 +24,11 @@ pub enum EventName {
     AppCreated,
     /// An app was deleted.
     AppDeleted,
-    /// An app has a new send key.
+    /// An app's send key was renewed.
     SendKeyRenewed,
 }
 
-/// The text names no event.
+/// The text is not the name of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no event of the catalogue")]
 pub struct UnknownEvent;
@@ -47,7 +47,7 @@ impl EventName {
         Self::SendKeyRenewed,
     ];
 
-    /// As webhooks, configurations and the database spell it.
+    /// The name in webhooks, configurations and the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! What fuzz targets are made of, and those of this floor. A target takes any bytes and panics where an
-//! invariant breaks.
+//! Helpers for fuzz targets, and the targets of this floor. A target takes any bytes and panics if an invariant is
+//! broken.
 
 #![expect(
     clippy::must_use_candidate,
@@ -17,57 +17,57 @@ use super::secrets::PushableKey;
 use super::signing_secret::SigningSecret;
 use super::slug::slug;
 
-/// The bytes that the fuzzer chose, taken off from the front: choices first, what is to be parsed last.
+/// The fuzzer's input, consumed from the front: choices first, the data to parse last.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// All of it.
+    /// The whole input.
     pub fn new(data: &'a [u8]) -> Self {
         Self(data)
     }
 
-    /// 0 where nothing is left.
+    /// The next byte; 0 if nothing is left.
     pub fn byte(&mut self) -> u8 {
         self.take(1).first().copied().unwrap_or_default()
     }
 
-    /// Two bytes.
+    /// A number from the next two bytes.
     pub fn number(&mut self) -> usize {
         (usize::from(self.byte()) << 8) | usize::from(self.byte())
     }
 
-    /// One bit of the next byte.
+    /// A flag from the next byte.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// As many as there are, `length` at most.
+    /// Up to `length` bytes.
     pub fn take(&mut self, length: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(length.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// Where to cut: a byte that counts them, and the lengths.
+    /// Where to split: a count byte, then the lengths.
     pub fn cuts(&mut self) -> &'a [u8] {
         let count = self.byte() % 16;
         self.take(count.into())
     }
 
-    /// What is left.
+    /// The rest of the input.
     pub fn rest(self) -> &'a [u8] {
         self.0
     }
 
-    /// The rest as text, where it is UTF-8.
+    /// The rest as text, if it is UTF-8.
     pub fn text(self) -> Option<&'a str> {
         std::str::from_utf8(self.0).ok()
     }
 }
 
-/// Cuts `bytes` into pieces of these lengths, over and over; a length of 0 stands for 256, and without any
-/// the bytes stay whole.
+/// Splits `bytes` into pieces of these lengths, in a cycle; a length of 0 stands for 256, and without any lengths the
+/// bytes stay in one piece.
 pub fn pieces<'a>(bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     let mut rest = bytes;
     let mut pieces = Vec::new();
@@ -86,7 +86,7 @@ pub fn pieces<'a>(bytes: &'a [u8], cuts: &[u8]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// Text as a message has it: every line end is CRLF, and there is no NUL.
+/// Text in message form: every line ends in CRLF, and there is no NUL.
 pub fn with_line_ends(text: &[u8]) -> Vec<u8> {
     let mut content = Vec::with_capacity(text.len() + text.len() / 16);
     for byte in text {
@@ -99,12 +99,12 @@ pub fn with_line_ends(text: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Nothing that a log line or a database can't hold.
+/// Whether a text is safe for a log line and a database.
 pub fn is_printable(text: &str) -> bool {
     !text.contains(char::is_control)
 }
 
-/// Addresses, with names and without, and what is made of them.
+/// Addresses, with and without names, and everything derived from them.
 pub fn addresses(data: &[u8]) {
     let Some(text) = Input::new(data).text() else {
         return;
@@ -135,7 +135,7 @@ pub fn addresses(data: &[u8]) {
     }
 }
 
-/// Names, ids and secrets as callers write them.
+/// Names, ids and secrets as sent by callers.
 pub fn identifiers(data: &[u8]) {
     let Some(text) = Input::new(data).text() else {
         return;
@@ -147,7 +147,7 @@ pub fn identifiers(data: &[u8]) {
     assert_eq!(slug(&made), made);
     if let Ok(id) = text.parse::<LogId>() {
         assert_eq!(id.to_string(), text);
-        // Whoever makes ids up may name any moment.
+        // An invented id may contain any time.
         let _ = id.moment();
     }
     if let Ok(id) = text.parse::<WebhookConfigId>() {
@@ -165,7 +165,7 @@ pub fn identifiers(data: &[u8]) {
     }
 }
 
-/// Sealed values, which strangers may bring back changed.
+/// Sealed values, which may come back modified.
 pub fn sealed_values(data: &[u8]) {
     const KEYS: [&str; 2] = [
         "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",

@@ -1,4 +1,4 @@
-//! Row ids: `UUIDv7`, shown to the outside as a prefix and 26 characters of the `TypeID` alphabet.
+//! Row ids: `UUIDv7`, in external form a prefix and 26 characters of the `TypeID` alphabet.
 
 use std::fmt::{Debug, Display, Formatter};
 use std::str::FromStr;
@@ -7,15 +7,15 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::{NoContext, Timestamp, Uuid};
 
-/// Crockford's base 32 in lower case, as the `TypeID` specification has it.
+/// Crockford's base 32 in lower case, as in the `TypeID` specification.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The text is not an id of the wanted kind.
+/// The text is not an id of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an id of this kind")]
 pub struct InvalidId;
 
-/// A `UUIDv7` of the moment `at`; ids made later compare greater, to the millisecond.
+/// A `UUIDv7` for the time `at`; ids made later compare greater, to the millisecond.
 #[must_use]
 pub fn uuid_at(at: DateTime<Utc>) -> Uuid {
     let seconds = u64::try_from(at.timestamp()).unwrap_or(0);
@@ -33,8 +33,8 @@ pub fn lowest_uuid_at(at: DateTime<Utc>) -> Uuid {
     Uuid::from_u128(milliseconds << 80)
 }
 
-/// What a send relies on of an app, at one moment: its key, its subscription's status, and who sends as whom. It
-/// is another one after each change.
+/// The version of an app's state that sends depend on: its key, its subscription's status, and who sends as whom. It
+/// changes with every change of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppVersion(pub Uuid);
 
@@ -49,7 +49,7 @@ fn encode(id: Uuid) -> String {
 }
 
 fn decode(text: &str) -> Option<Uuid> {
-    // The first character holds the top 3 bits only.
+    // The first character encodes only the top 3 bits.
     if text.len() != 26 || text.as_bytes()[0] > b'7' {
         return None;
     }
@@ -69,13 +69,13 @@ macro_rules! prefixed_id {
         pub struct $name(pub Uuid);
 
         impl $name {
-            /// A new id of the moment `at`.
+            /// A new id for the time `at`.
             #[must_use]
             pub fn at(at: DateTime<Utc>) -> Self {
                 Self(uuid_at(at))
             }
 
-            /// The moment that the id holds, to the millisecond.
+            /// The time in the id, to the millisecond.
             #[must_use]
             pub fn moment(self) -> Option<DateTime<Utc>> {
                 let (seconds, nanoseconds) = self.0.get_timestamp()?.to_unix();
@@ -123,7 +123,7 @@ macro_rules! prefixed_id {
 }
 
 prefixed_id!(
-    /// A message that was refused before it had a mailbox.
+    /// A message that was refused before a mailbox was selected.
     RefusalId,
     "ref"
 );
@@ -143,7 +143,7 @@ prefixed_id!(
     "log"
 );
 prefixed_id!(
-    /// One life of a gateway process.
+    /// One run of a gateway process.
     GatewayId,
     "gw"
 );
@@ -159,7 +159,7 @@ prefixed_id!(
     "wdel"
 );
 prefixed_id!(
-    /// An event as webhooks tell it: the `webhook-id`.
+    /// An event as webhooks deliver it: the `webhook-id`.
     WebhookMessageId,
     "msg"
 );
@@ -170,7 +170,7 @@ prefixed_id!(
     "audit"
 );
 
-/// Where webhooks go: a webhook configuration, or an app's own `webhook_url`, which has the app's id.
+/// A webhook endpoint: a webhook configuration, or an app's own `webhook_url`, which has the app's id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct EndpointId(pub Uuid);
 
@@ -187,7 +187,7 @@ impl From<AppId> for EndpointId {
 }
 
 impl EndpointId {
-    /// The configuration that it is; `None` for the app's own `webhook_url`.
+    /// The webhook configuration; `None` for the app's own `webhook_url`.
     #[must_use]
     pub fn config(self, app: AppId) -> Option<WebhookConfigId> {
         (self.0 != app.0).then_some(WebhookConfigId(self.0))
@@ -202,12 +202,12 @@ pub struct AppId(pub Uuid);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct UserKey(pub Uuid);
 
-/// Whose messages are looked at: an app's, or those of all apps of a subscriber.
+/// The owner of messages: an app, or a subscriber with all of its apps.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Owner {
     /// One app.
     App(AppId),
-    /// All of a subscriber's.
+    /// All apps of a subscriber.
     Subscriber(SubscriberId),
 }
 

@@ -1,5 +1,5 @@
-//! A process's right to work on messages: a lease that the database confirms, by its own clock. The process
-//! measures from when it asked, by a clock that nobody sets and that goes on while the machine is suspended, so it
+//! A process's right to work on messages: a lease that the database confirms, by its own clock. The process measures
+//! from the time of its request, by a clock that can't be set and keeps running while the machine is suspended, so it
 //! never believes in its lease for longer than the database does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::boot_time::BootTime;
 use super::ids::GatewayId;
 
-/// How long a process is believed to live without a word from it.
+/// How long a process is considered alive without a heartbeat.
 pub const LEASE: Duration = Duration::from_secs(12);
 
-/// Past this time without a confirmation a process says nothing more to a provider.
+/// After this time without a confirmation a process sends nothing more to a provider.
 const FRESH: Duration = Duration::from_secs(LEASE.as_secs() / 3);
 
 /// The lease of one process.
@@ -26,14 +26,14 @@ pub struct Lease {
 #[derive(Debug)]
 struct Inner {
     id: GatewayId,
-    /// When the question left that the database has confirmed last.
+    /// When the last confirmed request was sent.
     confirmed: Mutex<BootTime>,
     living: AtomicUsize,
     ended: CancellationToken,
 }
 
 impl Lease {
-    /// A lease that the database has given out when it was asked at `asked`.
+    /// A lease that the database granted on a request at `asked`.
     #[must_use]
     pub fn new(id: GatewayId, asked: BootTime) -> Self {
         Self {
@@ -46,13 +46,13 @@ impl Lease {
         }
     }
 
-    /// Whose it is.
+    /// The process that holds it.
     #[must_use]
     pub fn id(&self) -> GatewayId {
         self.inner.id
     }
 
-    /// The database has confirmed it when it was asked at `asked`, and knows so many living processes.
+    /// The database has confirmed it on a request at `asked`, and counts `living` live processes.
     pub fn confirm(&self, asked: BootTime, living: usize) {
         *self.confirmed() = asked;
         self.inner.living.store(living.max(1), Ordering::Relaxed);
@@ -64,13 +64,13 @@ impl Lease {
         !self.has_ended() && self.confirmed().elapsed() < FRESH
     }
 
-    /// Living processes, this one among them, when the lease was confirmed last.
+    /// Number of live processes, including this one, at the last confirmation.
     #[must_use]
     pub fn living(&self) -> usize {
         self.inner.living.load(Ordering::Relaxed)
     }
 
-    /// Another process has ended it: there is no way back.
+    /// Another process has ended it; this is irreversible.
     pub fn end(&self) {
         self.inner.ended.cancel();
     }

@@ -1,4 +1,4 @@
-//! Floor 0: the words that every other floor speaks. No I/O lives here.
+//! Floor 0: the types that all other floors share. It does no I/O.
 
 pub mod audit;
 pub mod boot_time;

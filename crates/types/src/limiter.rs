@@ -1,5 +1,4 @@
-//! How often something may happen by key, in bounded memory: keys that are as good as new are forgotten once
-//! a minute, and the keys are never gone through in between.
+//! Rate limits by key, in bounded memory: keys with a full quota are dropped once a minute, and not scanned in between.
 
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +9,10 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DefaultKeyedStateStore;
 use governor::{Quota, RateLimiter};
 
-/// How often keys are forgotten.
+/// How often keys are dropped.
 const SWEEP: Duration = Duration::from_mins(1);
 
-/// Counts by key. `C` is the time, which tests move.
+/// A rate limiter by key. `C` is the clock, which tests replace.
 #[derive(Debug)]
 pub struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
     limiter: RateLimiter<K, DefaultKeyedStateStore<K>, C, StateInformationMiddleware>,
@@ -23,7 +22,7 @@ pub struct KeyedLimiter<K: Hash + Eq + Clone, C: Clock = DefaultClock> {
 }
 
 impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
-    /// Remembers `most` keys at most.
+    /// Tracks at most `most` keys.
     pub fn new(quota: Quota, most: usize, clock: C) -> Self {
         let state = DefaultKeyedStateStore::default();
         Self {
@@ -34,12 +33,12 @@ impl<K: Hash + Eq + Clone, C: Clock + Clone> KeyedLimiter<K, C> {
         }
     }
 
-    /// Counts one more for a key: how many are left at this moment. While there is no room for further keys,
-    /// one more is one too many for each.
+    /// Counts one more event for a key and returns how many are left. While the limiter is full, every key counts as
+    /// over its limit, even one that it tracks.
     ///
     /// # Errors
     ///
-    /// How long to wait for the next one.
+    /// The time to wait until the next one is allowed.
     pub fn count(&self, key: &K) -> Result<u32, Duration> {
         self.sweep();
         if self.limiter.len() >= self.most {

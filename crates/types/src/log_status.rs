@@ -1,19 +1,19 @@
-//! What a log row says of its message.
+//! The status of a log row's message.
 
 use std::str::FromStr;
 
-/// The state of a logged message; it moves from `FailedTemp` to one of the others, never back.
+/// The status of a logged message; it moves from `FailedTemp` to one of the others, never back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LogStatus {
-    /// The provider took the message.
+    /// The provider accepted the message.
     Sent,
-    /// A passing failure; the gateway tries again.
+    /// A temporary failure; the gateway will retry.
     FailedTemp,
-    /// It will not be sent.
+    /// A permanent failure.
     FailedPerm,
 }
 
-/// The text is no status of a log row.
+/// The text is not a status of a log row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be sent, failed_temp or failed_perm")]
 pub struct UnknownLogStatus;
@@ -22,7 +22,7 @@ impl LogStatus {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Sent, Self::FailedTemp, Self::FailedPerm];
 
-    /// The word of the contract.
+    /// The name in the API contract.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

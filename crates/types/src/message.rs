@@ -1,10 +1,8 @@
-//! A message as it leaves: pieces of one shared buffer, so that taking a header out or putting one
-//! in front copies nothing.
+//! An outgoing message: pieces of shared buffers, so that removing or prepending a header copies nothing.
 
 use bytes::Bytes;
 
-/// Pieces of at most this many bytes are handed out, so that a large message is never doubled by
-/// whoever encodes or stores it.
+/// Maximum chunk size, in bytes, so that encoding or storing a large message never doubles it.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
 /// An RFC 5322 message in wire form, CRLF line ends throughout.
@@ -14,7 +12,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Puts pieces together, in order.
+    /// Joins pieces, in order.
     #[must_use]
     pub fn from_pieces(pieces: Vec<Bytes>) -> Self {
         Self { pieces }
@@ -32,14 +30,14 @@ impl Message {
         self.pieces.iter().all(|piece| piece.is_ascii())
     }
 
-    /// The message in pieces of at most [`CHUNK_BYTES`].
+    /// The message in chunks of at most [`CHUNK_BYTES`].
     pub fn chunks(&self) -> impl Iterator<Item = &[u8]> {
         self.pieces
             .iter()
             .flat_map(|piece| piece.chunks(CHUNK_BYTES))
     }
 
-    /// The message in pieces of at most [`CHUNK_BYTES`], which share its buffers.
+    /// The message in chunks of at most [`CHUNK_BYTES`], which share its buffers.
     pub fn shared_chunks(&self) -> impl Iterator<Item = Bytes> + use<> {
         self.pieces.clone().into_iter().flat_map(|mut piece| {
             std::iter::from_fn(move || {
@@ -49,7 +47,7 @@ impl Message {
         })
     }
 
-    /// The message with something in front, which copies nothing.
+    /// The message with `front` prepended, without copying.
     #[must_use]
     pub fn with_front(&self, front: Bytes) -> Self {
         let mut pieces = Vec::with_capacity(self.pieces.len() + 1);

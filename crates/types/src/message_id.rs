@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-/// Octets of a Message-ID at most: a header line's own limit (RFC 5322 §2.1.1). An index row of the database
-/// holds 2,704.
+/// Longest Message-ID, in octets: the limit of a header line (RFC 5322 §2.1.1). An index row of the database holds
+/// 2,704.
 pub const LONGEST: usize = 998;
 
-/// A Message-ID without control characters; a longer one than any header can hold becomes a digest of it, so
-/// that two of them are still told apart.
+/// A Message-ID without control characters; one longer than any header can hold is replaced with a digest, so that
+/// different ones stay distinct.
 #[must_use]
 pub fn bounded(id: &str) -> String {
     let id: String = id.chars().filter(|letter| !letter.is_control()).collect();
@@ -18,15 +18,15 @@ pub fn bounded(id: &str) -> String {
     }
     let mut digest = String::from("<sha256-");
     for byte in Sha256::digest(id.as_bytes()) {
-        // Writing to a text can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(digest, "{byte:02x}");
     }
     digest.push_str("@too-long.invalid>");
     digest
 }
 
-/// Whether this is one `msg-id` of RFC 5322 §3.6.4, so that a provider which keeps it finds it again as it is,
-/// and one that does not find it has not got it.
+/// Whether this is a single `msg-id` of RFC 5322 §3.6.4: a provider that keeps such a Message-ID finds it again
+/// unchanged, and not finding it means that the provider doesn't have the message.
 #[must_use]
 pub fn is_well_formed(id: &str) -> bool {
     let Some(inner) = id.strip_prefix('<').and_then(|id| id.strip_suffix('>')) else {

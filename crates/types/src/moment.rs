@@ -1,4 +1,4 @@
-//! Moments as all the gateway's JSON writes them.
+//! Times in the format of the gateway's JSON.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 

@@ -1,5 +1,5 @@
-//! An email address with a name before it, as people write a sender: `Ada <ada@example.com>`
-//! (RFC 5322 §3.4, name-addr). Comments and groups are not read.
+//! An email address with a display name, as a sender is usually written: `Ada <ada@example.com>` (RFC 5322 §3.4,
+//! name-addr). Comments and groups are not supported.
 
 use super::display_name::{AT_SIGNS, holds_another};
 use super::email_address::{EmailAddress, InvalidEmailAddress};
@@ -7,26 +7,26 @@ use super::email_address::{EmailAddress, InvalidEmailAddress};
 /// Longest name, in characters.
 const NAME_LENGTH: usize = 255;
 
-/// What may stand in a name only in quotes (RFC 5322 §3.2.3, specials), but for the dot, which everybody
-/// writes without.
+/// Characters that a name may contain only in quotes (RFC 5322 §3.2.3, specials), except for the dot, which is commonly
+/// left unquoted.
 const SPECIALS: &str = "()<>[]:;@\\,\"";
 
-/// Why a text is no address with a name.
+/// Why a text is not a named address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNamedAddress {
     /// The address itself.
     #[error(transparent)]
     Address(#[from] InvalidEmailAddress),
-    /// The name holds what only a quoted one may, or a control character, or isn't closed.
+    /// The name has characters that need quoting, or a control character, or an unclosed quote.
     #[error("the name before the address isn't valid; put it in quotes if it holds specials")]
     Name,
-    /// The name holds an `@`, and can't stand in quotes in the message.
+    /// The name has an `@`, and can't be quoted in the message.
     #[error(
         "a name with an @ in it may hold printable ASCII alone, with single spaces, since readers could \
          take it for the address"
     )]
     NameLikeAddress,
-    /// The name holds an address other than the one behind it.
+    /// The name contains an address other than the one after it.
     #[error("the name holds an address other than the one behind it")]
     NameOfAnother,
     /// The name is too long.
@@ -34,7 +34,7 @@ pub enum InvalidNamedAddress {
     NameTooLong,
 }
 
-/// An address, and the name that people see of it.
+/// An address with its display name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedAddress {
     /// The name, without quotes.
@@ -44,9 +44,9 @@ pub struct NamedAddress {
 }
 
 impl NamedAddress {
-    /// Reads `ada@example.com`, `Ada <ada@example.com>` or `"Lovelace, Ada" <ada@example.com>`.
+    /// Parses `ada@example.com`, `Ada <ada@example.com>` or `"Lovelace, Ada" <ada@example.com>`.
     pub fn parse(text: &str) -> Result<Self, InvalidNamedAddress> {
-        // No domain ends so.
+        // No domain ends with this.
         let Some(inside) = text.strip_suffix('>') else {
             let address = EmailAddress::parse(text)?;
             return Ok(Self {
@@ -71,7 +71,7 @@ impl NamedAddress {
             return Err(InvalidNamedAddress::NameTooLong);
         }
         let address = EmailAddress::parse(address)?;
-        // It would be encoded (RFC 2047), and there are readers that decode first and look for the address then.
+        // Other names would be encoded (RFC 2047), and some readers decode first and search for the address then.
         let is_quoted = name.bytes().all(|byte| matches!(byte, b' '..=b'~'))
             && !name.contains("=?")
             && !name.contains("  ");
@@ -88,7 +88,7 @@ impl NamedAddress {
     }
 }
 
-/// What stands in the quotes, of which the first is taken off, and what stands behind `<`.
+/// The text in the quotes, whose opening one has been removed, and the text after `<`.
 fn unquote(quoted: &str) -> Result<(String, &str), InvalidNamedAddress> {
     let mut name = String::new();
     let mut letters = quoted.chars();

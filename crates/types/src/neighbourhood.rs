@@ -1,8 +1,8 @@
-//! Whom an address stands for when strangers are counted.
+//! Maps an address to the unit that is counted for rate limits.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The address itself, or for IPv6 its /64: whoever has one address of it has them all.
+/// The address itself, or for IPv6 its /64: anyone who controls one of its addresses controls them all.
 #[must_use]
 pub fn neighbourhood(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,9 +1,9 @@
-//! What a subscriber is told about its subscription by mail.
+//! Billing notices that are mailed to a subscriber.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-/// An amount that is due, as the provider counts it.
+/// An amount due, as the provider reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AmountDue {
     /// In the currency's smallest unit.
@@ -12,37 +12,37 @@ pub struct AmountDue {
     pub currency: String,
 }
 
-/// What a notice tells.
+/// The content of a notice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Notice {
     /// A payment failed: sending is blocked until the payment method is updated.
     PaymentFailed {
-        /// What is due.
+        /// The amount due.
         amount_due: AmountDue,
-        /// The provider's page where the invoice can be paid, where there is one.
+        /// The provider's page for paying the invoice, if there is one.
         payment_url: Option<String>,
-        /// When the provider tries again by itself, if it does.
+        /// When the provider retries by itself, if it does.
         next_attempt: Option<DateTime<Utc>>,
     },
-    /// A payment waits for its owner to confirm it.
+    /// A payment needs confirmation by its owner.
     PaymentActionRequired {
-        /// What is due.
+        /// The amount due.
         amount_due: AmountDue,
-        /// The provider's page where the payment is confirmed, where there is one.
+        /// The provider's page for confirming the payment, if there is one.
         payment_url: Option<String>,
     },
     /// The trial is about to end.
     TrialWillEnd {
-        /// When.
+        /// When it ends.
         trial_end: DateTime<Utc>,
-        /// Whether there is a payment method, so that the subscription goes on by itself.
+        /// Whether there is a payment method, so that the subscription continues by itself.
         has_payment_method: bool,
     },
 }
 
 impl Notice {
-    /// The word that it is stored under.
+    /// The name that it is stored under.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! Words of a stranger on one line.
+//! Untrusted text on one line.
 
-/// A text with spaces for its control characters, so that it begins no line of its own and the database
-/// takes it, cut to `bytes`.
+/// The text with its control characters replaced by spaces, so that it can't start a line of its own and the database
+/// accepts it, truncated to `bytes`.
 #[must_use]
 pub fn one_line(text: &str, bytes: usize) -> String {
     let mut line = String::with_capacity(text.len().min(bytes));

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A mail provider kind as send requests, user records and events spell it.
+/// A kind of mail provider, as named in send requests, user records and events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Plugin {
     /// The first kind (Google by default).
@@ -16,18 +16,18 @@ pub enum Plugin {
     B,
 }
 
-/// How mail leaves.
+/// How mail is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransportKind {
     /// SMTP with XOAUTH2; mail is read by IMAP.
     Smtp,
-    /// Gmail's REST interface.
+    /// Gmail's REST API.
     GmailApi,
     /// Microsoft Graph.
     Graph,
 }
 
-/// The text names no plugin.
+/// The text is not the name of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be plugin_a or plugin_b")]
 pub struct UnknownPlugin;
@@ -46,13 +46,13 @@ impl Plugin {
     }
 }
 
-/// The text names no plugin of the log.
+/// The text is not a plugin name of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be plugin_a or plugin_b_alt")]
 pub struct UnknownLogPlugin;
 
 impl Plugin {
-    /// `plugin_a` or `plugin_b_alt`: as logs, their filters and statistics spell it.
+    /// `plugin_a` or `plugin_b_alt`: the name in logs, their filters and statistics.
     #[must_use]
     pub const fn log_name(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Plugin {
         }
     }
 
-    /// The plugin that a log calls so.
+    /// The plugin with this name in logs.
     pub fn from_log_name(text: &str) -> Result<Self, UnknownLogPlugin> {
         Self::ALL
             .into_iter()

@@ -1,9 +1,9 @@
-//! Which addresses customers' URLs may lead to: those that anybody on the Internet could reach by
-//! themselves (the IANA special-purpose registries, RFC 6890).
+//! Which addresses customers' URLs may lead to: those that are reachable from anywhere on the Internet (the IANA
+//! special-purpose registries, RFC 6890).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public Internet, and means no other one inside it.
+/// Whether an address belongs to the public Internet, and doesn't embed another one.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -27,14 +27,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
-    // Only 2000::/3 is handed out. The rest holds loopback, unique-local, link-local, multicast, and the
-    // IPv4 addresses in disguise: mapped, compatible, translated (64:ff9b::/96, 64:ff9b:1::/48).
+    // Only 2000::/3 is allocated. The rest contains loopback, unique-local, link-local, multicast, and the embedded
+    // IPv4 addresses: mapped, compatible, translated (64:ff9b::/96, 64:ff9b:1::/48).
     (0x2000..=0x3fff).contains(&segments[0])
         && !matches!(
             segments,
             // Protocol assignments: Teredo, benchmarks, ORCHID and others (2001::/23); documentation.
             [0x2001, 0..=0x01ff | 0x0db8, ..]
-            // 6to4: an IPv4 address in disguise.
+            // 6to4: an embedded IPv4 address.
                 | [0x2002, ..]
             // Documentation (RFC 9637).
                 | [0x3fff, 0..=0x0fff, ..]
@@ -119,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the standard library holds for special is none of the public ones.
+        /// Whatever the standard library considers special is not public.
         #[test]
         fn nothing_special_is_public(bits in any::<u32>()) {
             let address = Ipv4Addr::from(bits);
@@ -140,7 +140,7 @@ mod tests {
             prop_assert!(!(special && is_public(address.into())), "{}", address);
         }
 
-        /// Each of the forbidden nets, at any address within it.
+        /// Each of the forbidden networks, at any address within it.
         #[test]
         fn whole_nets(
             net in prop::sample::select(vec![

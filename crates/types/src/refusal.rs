@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Where a message came in.
+/// How a message was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
     /// `POST /send`.
@@ -15,7 +15,7 @@ impl Door {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Rest, Self::Smtp];
 
-    /// As the interface and the database spell it.
+    /// The name in the API and the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -25,26 +25,26 @@ impl Door {
     }
 }
 
-/// Why it was refused: by REST the error code, by SMTP what stands for it.
+/// Why it was refused: the error code of the REST API, or its counterpart in SMTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefusalReason {
-    /// 402, or SMTP 451 and 550: the subscription doesn't let it through.
+    /// 402, or SMTP 451 and 550: the subscription doesn't permit sending.
     SubscriptionBlocked,
     /// 403: `pk` names another app.
     PkMismatch,
-    /// 413, or SMTP 552: larger than a message may be.
+    /// 413, or SMTP 552: the message exceeds the size limit.
     MessageTooLarge,
-    /// 422: fields of the request.
+    /// 422: invalid fields in the request.
     InvalidRequest,
     /// 422: no connected mailbox matches.
     NoMailbox,
-    /// SMTP 550 5.7.1: From isn't one address that a connected mailbox may send as.
+    /// SMTP 550 5.7.1: From isn't a single address that a connected mailbox may send as.
     FromNotAuthorized,
-    /// SMTP 550 5.6.0: headers that can't be read.
+    /// SMTP 550 5.6.0: headers that can't be parsed.
     MalformedMessage,
 }
 
-/// The text names no reason.
+/// The text is not the name of a reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no reason of a refusal")]
 pub struct UnknownReason;
@@ -61,7 +61,7 @@ impl RefusalReason {
         Self::MalformedMessage,
     ];
 
-    /// As the interface and the database spell it.
+    /// The name in the API and the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

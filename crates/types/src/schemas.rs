@@ -1,4 +1,4 @@
-//! The closed lists of words as the description of the interface shows them.
+//! The schemas of enumerations in the API description.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
@@ -12,7 +12,7 @@ use crate::refusal::{Door, RefusalReason};
 use crate::signing_secret::SecretEncoding;
 use crate::subscription::SubscriptionStatus;
 
-/// The schema of a closed list.
+/// The schema of an enumeration.
 pub fn one_of(description: &str, words: impl IntoIterator<Item = &'static str>) -> RefOr<Schema> {
     ObjectBuilder::new()
         .schema_type(Type::String)
@@ -21,7 +21,7 @@ pub fn one_of(description: &str, words: impl IntoIterator<Item = &'static str>) 
         .into()
 }
 
-/// Describes types that are closed lists: name, description, words.
+/// Describes enumerations: name, description, values.
 #[macro_export]
 macro_rules! enums {
     ($($name:ty, $description:literal, $words:expr;)*) => {$(

@@ -1,9 +1,9 @@
-//! Sealed secrets and keyed look-up digests.
+//! Sealed secrets and keyed lookup digests.
 //!
-//! A secret that must be shown or used again lies in the database sealed by an AEAD under a
-//! configured key; each sealed value carries that key's id, so that keys can be rotated. A secret
-//! that a caller presents is found by its digest under a key derived from the same one, so a stolen
-//! database neither shows the secrets nor lets anyone test guesses.
+//! A secret that must be shown or used again is stored in the database sealed by an AEAD with a configured key; each
+//! sealed value includes that key's id, so that keys can be rotated. A secret that a caller presents is found by its
+//! digest under a key derived from the same one, so a stolen database neither reveals the secrets nor lets anyone test
+//! guesses.
 
 use std::fmt::{Debug, Formatter};
 
@@ -18,14 +18,14 @@ use zeroize::Zeroizing;
 
 use crate::secrets::{NoRandomness, random_bytes};
 
-/// The layout of a sealed value: this byte, the key id's length and bytes, a nonce, the cipher text.
+/// The layout of a sealed value: this byte, the key id's length and bytes, a nonce, the ciphertext.
 const VERSION: u8 = 1;
 const NONCE_BYTES: usize = 24;
 
 /// Why the configured keys can't be used.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum InvalidSealKeys {
-    /// None is given.
+    /// None is configured.
     #[error(
         "is empty: give at least one key as id:base64 (make one with: echo \"k1:$(openssl rand -base64 32)\")"
     )]
@@ -43,39 +43,38 @@ pub enum InvalidSealKeys {
     Twice(String),
 }
 
-/// A value that can't be unsealed.
+/// Why a value can't be unsealed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum UnsealError {
-    /// Sealed under a key that isn't configured any more.
+    /// It is sealed with a key that is no longer configured.
     #[error("sealed with the key {0}, which seal.keys doesn't have")]
     UnknownKey(String),
-    /// Not what was sealed, or not for this place.
+    /// It isn't a sealed value, was modified, or was sealed for another context.
     #[error("the sealed value is damaged or was moved here from another place")]
     Damaged,
 }
 
-/// Sealing failed.
+/// Why sealing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// No nonce could be drawn.
+    /// No nonce could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
-    /// The cipher refused.
+    /// The cipher failed.
     #[error("the value can't be sealed")]
     Cipher,
 }
 
 struct SealKey {
     id: String,
-    /// What all that it seals begins with.
+    /// The prefix of everything that it seals.
     prefix: Vec<u8>,
     cipher: XChaCha20Poly1305,
     lookup: Hmac<Sha256>,
     addresses: Hmac<Sha256>,
 }
 
-/// Hashes mail addresses for log lines: the same one alike, and nobody who hasn't the key can try which it
-/// is.
+/// Hashes mail addresses for log lines: equal addresses get equal hashes, and without the key guesses can't be tested.
 #[derive(Clone)]
 pub struct AddressHash(Hmac<Sha256>);
 
@@ -100,11 +99,11 @@ pub struct SealKeys {
 }
 
 impl SealKeys {
-    /// Reads keys of the form `id:base64`, each of 32 bytes.
+    /// Parses keys of the form `id:base64`, each of 32 bytes.
     ///
     /// # Errors
     ///
-    /// [`InvalidSealKeys`] for the first entry that is wrong.
+    /// [`InvalidSealKeys`] for the first invalid entry.
     pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Self, InvalidSealKeys> {
         let mut keys: Vec<SealKey> = Vec::new();
         for (position, entry) in entries.into_iter().enumerate() {
@@ -126,7 +125,7 @@ impl SealKeys {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Hashes addresses under a key that is derived from the first one.
+    /// An address hash with a key derived from the first one.
     #[must_use]
     pub fn address_hash(&self) -> AddressHash {
         AddressHash(self.first.addresses.clone())
@@ -138,23 +137,23 @@ impl SealKeys {
         &self.first.id
     }
 
-    /// The ids of those that only open.
+    /// The ids of the keys that only unseal.
     #[must_use]
     pub fn other_ids(&self) -> Vec<&str> {
         self.others.iter().map(|key| key.id.as_str()).collect()
     }
 
-    /// The bytes that everything begins with that the first key sealed, and nothing else does.
+    /// The prefix of everything sealed with the first key, and of nothing else.
     #[must_use]
     pub fn first_prefix(&self) -> &[u8] {
         &self.first.prefix
     }
 
-    /// Seals `secret` for the place `context` (table, column and row): elsewhere it won't open.
+    /// Seals `secret` for `context` (table, column and row): it can't be unsealed for another one.
     ///
     /// # Errors
     ///
-    /// When no nonce can be drawn.
+    /// If no nonce can be generated.
     pub fn seal(&self, context: &str, secret: &str) -> Result<Vec<u8>, SealError> {
         let nonce = random_bytes::<NONCE_BYTES>()?;
         let sealed = self
@@ -176,11 +175,11 @@ impl SealKeys {
         Ok(value)
     }
 
-    /// Opens what [`Self::seal`] made for the same `context`.
+    /// Unseals what [`Self::seal`] sealed for the same `context`.
     ///
     /// # Errors
     ///
-    /// [`UnsealError`] when the key is gone or the value isn't what was sealed there.
+    /// [`UnsealError`] if the key is missing or the value isn't what was sealed for this context.
     pub fn unseal(&self, context: &str, value: &[u8]) -> Result<SecretString, UnsealError> {
         let (&[version, id_length], rest) =
             value.split_first_chunk().ok_or(UnsealError::Damaged)?;
@@ -259,7 +258,7 @@ fn parse_key(position: usize, entry: &str) -> Result<SealKey, InvalidSealKeys> {
         .map(Zeroizing::new)
         .map_err(|_| wrong_length())?;
     let bytes: &[u8; 32] = bytes.as_slice().try_into().map_err(|_| wrong_length())?;
-    // One key for several purposes: the others' keys are derived, so no use says anything of another.
+    // The other keys are derived, so the output of one use reveals nothing about another.
     let derived = |purpose: &[u8]| -> Result<Hmac<Sha256>, InvalidSealKeys> {
         let mut derivation =
             <Hmac<Sha256> as KeyInit>::new_from_slice(bytes).map_err(|_| wrong_length())?;
@@ -304,7 +303,7 @@ mod tests {
             keys.unseal("apps.send_key 2", &sealed).unwrap_err(),
             UnsealError::Damaged
         );
-        // After a rotation the old key still opens; once it is taken out, it is named.
+        // After a rotation the old key still unseals; once it is removed, the error names it.
         let rotated = SealKeys::parse([two.as_str(), one.as_str()]).unwrap();
         assert!(rotated.unseal("apps.send_key 1", &sealed).is_ok());
         let without = SealKeys::parse([two.as_str()]).unwrap();

@@ -8,10 +8,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Characters that 32 bytes take in base 62: `ceil(256 / log2(62))`.
+/// Length of 32 bytes in base 62: `ceil(256 / log2(62))`.
 const LENGTH: usize = 43;
 
-/// The operating system gave no randomness.
+/// The operating system provided no randomness.
 #[derive(Debug, thiserror::Error)]
 #[error("the operating system gave no randomness")]
 pub struct NoRandomness;
@@ -20,7 +20,7 @@ pub struct NoRandomness;
 ///
 /// # Errors
 ///
-/// When the operating system has none to give.
+/// If the operating system provides none.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0_u8; N];
     SysRng
@@ -44,7 +44,7 @@ fn base62(mut number: [u8; 32]) -> String {
     digits.iter().map(|digit| char::from(*digit)).collect()
 }
 
-/// Whether `text` has the form of a key with this prefix. It says nothing of its being in use.
+/// Whether `text` has the form of a key with this prefix. It doesn't say whether such a key exists.
 fn has_form(prefix: &str, text: &str) -> bool {
     text.strip_prefix(prefix).is_some_and(|rest| {
         rest.len() == LENGTH && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -58,23 +58,23 @@ macro_rules! key {
         pub struct $name(SecretString);
 
         impl $name {
-            /// A new one: 32 random bytes.
+            /// Generates a new one from 32 random bytes.
             ///
             /// # Errors
             ///
-            /// When the operating system has no randomness to give.
+            /// If the operating system provides no randomness.
             pub fn generate() -> Result<Self, NoRandomness> {
                 let text = format!(concat!($prefix, "{}"), base62(random_bytes()?));
                 Ok(Self(SecretString::from(text)))
             }
 
-            /// Takes a key as a caller presents it; `None` when it has not the form of one.
+            /// Parses a key that a caller presents; `None` if it doesn't have the form of one.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 has_form($prefix, text).then(|| Self(SecretString::from(text)))
             }
 
-            /// The key in clear, for whoever it belongs to.
+            /// The key in clear, for its owner.
             #[must_use]
             pub fn expose(&self) -> &str {
                 self.0.expose_secret()
@@ -100,12 +100,12 @@ key!(
     "sek_"
 );
 key!(
-    /// The app's public reference in connect links and the REST interface.
+    /// The app's public key in connect links and the REST API.
     PushableKey,
     "pk_"
 );
 key!(
-    /// Signs what goes to the app's own `webhook_url`.
+    /// Signs the webhooks to the app's own `webhook_url`.
     WebhookSecret,
     "whs_"
 );
@@ -120,7 +120,7 @@ mod tests {
         let mut sixty_three = [0; 32];
         sixty_three[31] = 63;
         assert_eq!(base62(sixty_three), format!("{}11", "0".repeat(41)));
-        // 2^256 - 1, worked out with another program's big integers.
+        // 2^256 - 1, calculated with another program's big integers.
         assert_eq!(
             base62([0xff; 32]),
             "yhjskwdA6OZ1AL1YmHWZWm8LLG7HjnuCA2j5rOw8Xp1"

@@ -1,5 +1,5 @@
-//! What a webhook configuration signs with: `whsec_` and base64, as Standard Webhooks has it, or a text
-//! of the customer's own.
+//! The signing secret of a webhook configuration: `whsec_` and base64, as in Standard Webhooks, or a text chosen by the
+//! customer.
 
 use std::fmt::{Debug, Formatter};
 
@@ -12,13 +12,13 @@ use super::secrets::{NoRandomness, random_bytes};
 
 const PREFIX: &str = "whsec_";
 
-/// Bytes of a new key.
+/// Length of a new key, in bytes.
 const GENERATED: usize = 32;
 
-/// Characters at each end that a truncated secret shows, a quarter of it at most.
+/// Characters shown at each end of a truncated secret, at most a quarter of it.
 const SHOWN: usize = 4;
 
-/// A secret that can't be taken.
+/// Why a secret is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSigningSecret {
     /// Too short to be safe, or too long.
@@ -26,7 +26,7 @@ pub enum InvalidSigningSecret {
     Length,
 }
 
-/// How the key is made of a secret.
+/// How the key is derived from a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretEncoding {
     /// `whsec_` and base64 of 24 to 64 bytes, which are the key.
@@ -39,7 +39,7 @@ impl SecretEncoding {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Base64, Self::Raw];
 
-    /// As the interface spells it.
+    /// The name in the API.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl SecretEncoding {
     }
 }
 
-/// The key in a secret of Standard Webhooks' own form; `None` for any other text, whose own bytes are the key.
+/// The key in a secret in Standard Webhooks' own form; `None` for any other text, whose own bytes are the key.
 #[must_use]
 pub fn encoded_key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let key = STANDARD.decode(text.strip_prefix(PREFIX)?).ok();
@@ -62,19 +62,19 @@ pub fn encoded_key(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 pub struct SigningSecret(SecretString);
 
 impl SigningSecret {
-    /// A new one: 32 random bytes.
+    /// Generates a new one from 32 random bytes.
     ///
     /// # Errors
     ///
-    /// When the operating system has no randomness to give.
+    /// If the operating system provides no randomness.
     pub fn generate() -> Result<Self, NoRandomness> {
         let key = Zeroizing::new(random_bytes::<GENERATED>()?);
         let text = format!("{PREFIX}{}", STANDARD.encode(key.as_slice()));
         Ok(Self(SecretString::from(text)))
     }
 
-    /// One that a customer brings: `whsec_` and base64 of 24 to 64 bytes, or any other text of 16 to 128 bytes,
-    /// a `whsec_` in front not counted, which is the key as it stands.
+    /// Parses a customer's own secret: `whsec_` and base64 of 24 to 64 bytes, or any other text of 16 to 128 bytes, not
+    /// counting a `whsec_` in front, which is used as the key unchanged.
     pub fn parse(text: &str) -> Result<Self, InvalidSigningSecret> {
         let rest = text.strip_prefix(PREFIX).unwrap_or(text);
         if (16..=128).contains(&rest.len()) {
@@ -84,7 +84,7 @@ impl SigningSecret {
         }
     }
 
-    /// How its key is made.
+    /// How its key is derived.
     #[must_use]
     pub fn encoding(&self) -> SecretEncoding {
         match encoded_key(self.expose()) {
@@ -93,19 +93,19 @@ impl SigningSecret {
         }
     }
 
-    /// The secret in clear, for whoever it belongs to.
+    /// The secret in clear, for its owner.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// As the signer takes it.
+    /// The secret in the form that the signer takes.
     #[must_use]
     pub fn text(&self) -> &SecretString {
         &self.0
     }
 
-    /// Enough of it to tell it from others: its first and last 4 characters, behind the prefix.
+    /// Enough to distinguish it from others: its first and last 4 characters, after the prefix.
     #[must_use]
     pub fn truncated(&self) -> String {
         let text = self.expose();
@@ -122,7 +122,7 @@ impl SigningSecret {
 }
 
 impl From<SecretString> for SigningSecret {
-    /// One that was stored, and so checked before.
+    /// A stored secret, which has been validated before.
     fn from(stored: SecretString) -> Self {
         Self(stored)
     }

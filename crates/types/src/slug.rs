@@ -1,9 +1,9 @@
 //! An app's slug: its `app_id` in the REST interface and its SMTP user name.
 
-/// Longest slug before what tells namesakes apart.
+/// Longest slug, without the suffix that distinguishes apps of the same name.
 const MAXIMUM_LENGTH: usize = 64;
 
-/// What an app is called whose name leaves nothing.
+/// The slug of an app whose name leaves nothing.
 const FALLBACK: &str = "app";
 
 /// The name in lower case, spaces removed, transliterated to `[a-z0-9-]`.

@@ -1,4 +1,4 @@
-//! The subscription's status, and what it permits.
+//! The status of a subscription, and what it permits.
 
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
@@ -18,24 +18,24 @@ pub enum SubscriptionStatus {
     Canceled,
 }
 
-/// The text is no status of the contract.
+/// The text is not a status of the API contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a subscription status")]
 pub struct UnknownStatus;
 
-/// Whether mail may leave, and how long a refusal is likely to last.
+/// Whether mail may be sent, and how long a refusal is likely to last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendingPermission {
-    /// It may.
+    /// Sending is permitted.
     Allowed,
-    /// Not until a payment is made: worth holding the mail for.
+    /// Not until a payment is made: worth queueing the mail for.
     Suspended(SubscriptionStatus),
-    /// Not at all: the subscription has ended, or there never was one.
+    /// Not at all: the subscription has ended, or never existed.
     Ended,
 }
 
 impl SubscriptionStatus {
-    /// Each of them.
+    /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Trialing,
         Self::Active,
@@ -44,7 +44,7 @@ impl SubscriptionStatus {
         Self::Canceled,
     ];
 
-    /// The word of the contract.
+    /// The name in the API contract.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl SubscriptionStatus {
     }
 }
 
-/// What a subscriber's status (`None`: there is no subscription) lets it do.
+/// What a subscriber's status (`None`: no subscription) permits.
 #[must_use]
 pub const fn sending_permission(status: Option<SubscriptionStatus>) -> SendingPermission {
     match status {

@@ -1,11 +1,11 @@
-//! Balancers and proxies whose word on a client's address counts.
+//! Load balancers and proxies that are trusted to report a client's address.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 
-/// Addresses and networks; none at all trusts nobody.
+/// Addresses and networks; if empty, nothing is trusted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustedPeers {
     networks: Arc<[IpNet]>,
@@ -17,7 +17,7 @@ pub struct TrustedPeers {
 pub struct NoNetwork(String);
 
 impl TrustedPeers {
-    /// Reads addresses and networks in CIDR notation.
+    /// Parses addresses and networks in CIDR notation.
     ///
     /// # Errors
     ///
@@ -47,9 +47,8 @@ impl TrustedPeers {
             .any(|network| network.contains(&address))
     }
 
-    /// The client's own address, by what the peer says in `X-Forwarded-For`: each proxy adds whom it had
-    /// before it, so the last one that is no proxy of ours is the client. Of a peer that isn't trusted the
-    /// header says nothing.
+    /// The client's own address, from the peer's `X-Forwarded-For`: each proxy appends the address that connected to
+    /// it, so the last one that isn't a trusted proxy is the client. An untrusted peer's header is ignored.
     #[must_use]
     pub fn client<'a>(
         &self,
@@ -70,7 +69,7 @@ impl TrustedPeers {
     }
 }
 
-/// An address as proxies write it: bare, or with a port, where one of IPv6 stands in brackets.
+/// An address as proxies write it: bare, or with a port, in which case an IPv6 address has brackets.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text
         .strip_prefix('[')
@@ -118,7 +117,7 @@ mod tests {
         let peers = TrustedPeers::parse(["10.0.0.0/8"]).unwrap();
         for (peer, header, client) in [
             ("10.0.0.1", "198.51.100.4", "198.51.100.4"),
-            // Whatever the client itself wrote stands further left.
+            // Whatever the client itself wrote is further left.
             (
                 "10.0.0.1",
                 "1.2.3.4, 198.51.100.4, 10.0.0.2",

@@ -1,4 +1,4 @@
-//! Addresses that customers give: of a logo, a webhook receiver, a page to come back to.
+//! URLs that customers provide: of a logo, a webhook receiver, a page to return to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,10 +6,10 @@ use url::{Host, Url};
 
 use super::public_address::is_public;
 
-/// Longest address, in bytes.
+/// Longest URL, in bytes.
 const MAXIMUM_LENGTH: usize = 2_048;
 
-/// Why an address is not taken.
+/// Why a URL is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidWebAddress {
     /// Too long.
@@ -21,22 +21,22 @@ pub enum InvalidWebAddress {
     /// Another scheme.
     #[error("must begin with https://")]
     Scheme,
-    /// A name or a password in it.
+    /// It contains a user name or a password.
     #[error("must not hold a user name or password")]
     UserInfo,
-    /// Of this machine, or a private network.
+    /// It leads to this machine, or a private network.
     #[error("must be an address of the public internet, not of a private network or this machine")]
     Private,
 }
 
-/// Checks an address that a customer gives: `https`, no user info, 2,048 bytes at most. With
-/// `allow_loopback`, `http` to this machine too. What it resolves to is checked when it is called.
+/// Checks a URL that a customer provides: `https`, no user info, at most 2,048 bytes. With `allow_loopback`, `http` to
+/// this machine too. The addresses that it resolves to are checked when it is called.
 pub fn check_web_address(text: &str, allow_loopback: bool) -> Result<(), InvalidWebAddress> {
     check(text, |host| allow_loopback && is_loopback(host)).map(drop)
 }
 
-/// Checks an address that is to receive webhooks: as [`check_web_address`], and none that says itself that
-/// it is of this machine or a private network. With `allow_private` all of that, by `http` too.
+/// Checks a URL for receiving webhooks: like [`check_web_address`], and it must not name this machine or a private
+/// network. With `allow_private` it may, with `http` too.
 pub fn check_webhook_address(text: &str, allow_private: bool) -> Result<(), InvalidWebAddress> {
     let url = check(text, |_| allow_private)?;
     if !allow_private && names_private(&url) {
@@ -45,8 +45,8 @@ pub fn check_webhook_address(text: &str, allow_private: bool) -> Result<(), Inva
     Ok(())
 }
 
-/// Whether an address says itself that it leads to this machine or a private network, in whatever notation.
-/// What a name leads to, only a resolver knows.
+/// Whether a URL itself names this machine or a private network, in any notation. What a host name leads to, only a
+/// resolver knows.
 #[must_use]
 pub fn names_private(url: &Url) -> bool {
     match url.host() {
@@ -57,7 +57,7 @@ pub fn names_private(url: &Url) -> bool {
     }
 }
 
-/// What holds for all of them; `http` goes to hosts that `allows_http` says.
+/// The checks common to all URLs; `http` is allowed for hosts that satisfy `allows_http`.
 fn check(
     text: &str,
     allows_http: impl FnOnce(&Host<&str>) -> bool,
@@ -65,7 +65,7 @@ fn check(
     if text.len() > MAXIMUM_LENGTH {
         return Err(InvalidWebAddress::TooLong);
     }
-    // A parser that mends what it reads would let spaces and line ends through.
+    // A parser that repairs its input would let spaces and line breaks through.
     if text
         .chars()
         .any(|letter| letter.is_control() || letter.is_whitespace())
@@ -74,7 +74,7 @@ fn check(
     }
     let url = Url::parse(text).map_err(|_| InvalidWebAddress::Form)?;
     let host = url.host().ok_or(InvalidWebAddress::Form)?;
-    // The parser takes `https:host` and back slashes too; then user info would hide from the check below.
+    // The parser accepts `https:host` and backslashes too; user info would then escape the check below.
     let authority = text
         .get(url.scheme().len()..)
         .and_then(|rest| rest.strip_prefix("://"))
@@ -86,14 +86,14 @@ fn check(
         "http" if allows_http(&host) => {}
         _ => return Err(InvalidWebAddress::Scheme),
     }
-    // An at sign is fine behind the host.
+    // An at sign is fine after the host.
     if authority.contains('@') {
         return Err(InvalidWebAddress::UserInfo);
     }
     Ok(url)
 }
 
-/// Whether an address names this machine: `localhost` itself, or a loopback address.
+/// Whether a URL names this machine: `localhost` itself, or a loopback address.
 #[must_use]
 pub fn names_loopback(url: &Url) -> bool {
     match url.host() {
@@ -104,11 +104,11 @@ pub fn names_loopback(url: &Url) -> bool {
     }
 }
 
-/// As [`names_loopback`], and the names that RFC 6761 §6.3 keeps for it.
+/// Like [`names_loopback`], including the names that RFC 6761 §6.3 reserves for it.
 fn is_loopback(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => {
-            // With a dot at its end it is the same name.
+            // A trailing dot doesn't change the name.
             let name = name.strip_suffix('.').unwrap_or(name);
             name == "localhost" || name.ends_with(".localhost")
         }

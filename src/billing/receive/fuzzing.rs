@@ -3,7 +3,7 @@
 use super::{KIND_LENGTH, read};
 use crate::providers::payprov::objects::is_id;
 
-/// Whatever a body holds, what is stored of it are ids and a name.
+/// Whatever the body, all that is stored of it is ids and a name.
 pub(crate) fn billing_events(data: &[u8]) {
     let Ok(event) = read(data) else { return };
     let ids = [

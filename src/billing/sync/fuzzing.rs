@@ -1,4 +1,4 @@
-//! The fuzz target of what the payment provider shows of a customer.
+//! The fuzz target of the payment provider's state of a customer.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -8,8 +8,8 @@ use crate::providers::payprov::objects::{Invoice, Subscription};
 use mailgate_types::fuzzing::Input;
 use mailgate_types::ids::SubscriberId;
 
-/// A row of subscriptions, one after the other: an ended one never revives, and whatever its dates are,
-/// the next look comes within a day.
+/// Applies a sequence of subscriptions: an ended one never revives, and whatever its dates are, the next fetch is due
+/// within a day.
 pub(crate) fn billing_looks(data: &[u8]) {
     let mut input = Input::new(data);
     let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap_or_default();

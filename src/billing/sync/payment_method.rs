@@ -1,4 +1,4 @@
-//! Whether something pays for a subscription, and what is to pay that was entered.
+//! Determines whether a subscription has a payment method, and makes a newly entered one the default.
 
 use uuid::Uuid;
 
@@ -6,8 +6,8 @@ use super::existing;
 use crate::providers::payprov::objects::{Reference, Subscription};
 use crate::providers::payprov::{PayprovClient, PayprovError};
 
-/// Whether something would pay for a subscription: a trial goes on or ends by it. What was entered and
-/// doesn't pay by anybody's word yet (a finished checkout makes no default) is made the customer's default.
+/// Whether a subscription has a payment method, which decides if a trial goes on or ends. One that was entered but
+/// isn't a default of anything yet (a finished checkout sets no default) is made the customer's default.
 pub(super) async fn has_payment_method(
     client: &PayprovClient,
     subscription: &Subscription,
@@ -34,7 +34,7 @@ pub(super) async fn has_payment_method(
     let set = client
         .set_default_payment_method(customer, &newest.id, &key)
         .await;
-    // Taken away in this moment.
+    // It may have been detached in the meantime.
     let set = existing(set)?.is_some();
     if set {
         tracing::info!(

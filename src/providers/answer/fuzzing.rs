@@ -1,4 +1,4 @@
-//! Fuzz targets of what every HTTP answer has.
+//! Fuzz targets of what all HTTP responses have in common.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use rustls::{ClientConfig, RootCertStore};
 use super::{LONGEST_WAIT, ProviderResponse, one_line, retry_after, until};
 use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
-/// Bytes of an answer that the targets read.
+/// Bytes of a response that the targets read.
 const MAXIMUM: usize = 4 * 1024;
 
-/// Any moment that a clock can show.
+/// Any time that a clock can show.
 pub(in crate::providers) fn moment(input: &mut Input<'_>) -> DateTime<Utc> {
     let seconds = i64::from_be_bytes(input.take(8).try_into().unwrap_or([0; 8]));
     // Up to the year 9999.
     DateTime::from_timestamp(seconds.rem_euclid(253_402_300_800), 0).unwrap_or_default()
 }
 
-/// A client that trusts nobody, for what only has one.
+/// A client that trusts no certificate, for constructors that need one.
 pub(in crate::providers) fn client() -> Client {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let client = ClientConfig::builder_with_provider(provider)
@@ -43,7 +43,7 @@ pub(in crate::providers) fn client() -> Client {
     client
 }
 
-/// An answer as it comes over the network: a status, a Retry-After, and a body in pieces.
+/// A response as it arrives over the network: a status, a Retry-After, and a body in pieces.
 pub(in crate::providers) fn answer(input: &mut Input<'_>, now: DateTime<Utc>) -> ProviderResponse {
     let status = 100 + u16::try_from(input.number() % 500).unwrap_or_default();
     let length = input.byte() % 40;
@@ -77,13 +77,13 @@ pub(in crate::providers) fn answer(input: &mut Input<'_>, now: DateTime<Utc>) ->
     whole
 }
 
-/// What is told of a stranger's words: one short line.
+/// Whether untrusted text was reduced to one short line.
 pub(in crate::providers) fn is_told(text: &str) -> bool {
-    // Our own words around two of theirs.
+    // Our own words around two texts of the provider.
     is_printable(text) && text.chars().count() <= 1_000
 }
 
-/// The time to wait: a day at most, never in the past.
+/// The delay: at most a day, never in the past.
 pub(crate) fn retry_after_header(data: &[u8]) {
     let mut input = Input::new(data);
     let now = moment(&mut input);

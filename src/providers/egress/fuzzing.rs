@@ -1,4 +1,4 @@
-//! The fuzz target of the addresses that customers give.
+//! The fuzz target of customers' URLs.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ thread_local! {
     };
 }
 
-/// What passes leads to the public internet alone, and the client calls whatever the field takes.
+/// Whatever passes leads only to the public Internet, and the client calls whatever the field accepts.
 pub(crate) fn web_addresses(data: &[u8]) {
     let body = as_text(data);
     assert!(body.len() <= super::ANSWER_BYTES && !body.contains('\0'));
@@ -50,6 +50,6 @@ pub(crate) fn web_addresses(data: &[u8]) {
         }
         None => unreachable!("{text:?} has no host"),
     }
-    // It is the same address when it is read once more.
+    // Parsing it again yields the same address.
     assert_eq!(Url::parse(url.as_str()).as_ref(), Ok(&url));
 }

@@ -1,5 +1,5 @@
-//! Looks names up for the guarded client, and lets only public addresses through. The connection goes to
-//! the addresses that were checked, and no second look-up comes between.
+//! Resolves names for the guarded client, and lets only public addresses through. The connection goes to the addresses
+//! that were checked, without a second lookup in between.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tokio::time::timeout;
 use super::Refusal;
 use mailgate_types::public_address::is_public;
 
-/// How long a name may take.
+/// Time limit for one lookup.
 const LOOK_UP: Duration = Duration::from_secs(5);
 
-/// Look-ups at once. One that has timed out keeps its place until the system gives it up.
+/// Concurrent lookups. One that has timed out keeps its slot until the system gives up on it.
 const PLACES: usize = 128;
 
-/// A name that can't be used.
+/// Why a name can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ResolveError {
     #[error(transparent)]
@@ -31,7 +31,7 @@ pub(super) enum ResolveError {
     TimedOut,
 }
 
-/// The system's own resolver, and the check behind it.
+/// The system's own resolver, followed by the check.
 #[derive(Debug)]
 pub(super) struct GuardedResolver {
     allow_private: bool,
@@ -47,7 +47,7 @@ impl GuardedResolver {
     }
 }
 
-/// One address that isn't public refuses all: a name that has both is no honest receiver's.
+/// A single address that isn't public rejects the name: no honest receiver's name resolves to both kinds.
 pub(super) fn check(
     addresses: Vec<SocketAddr>,
     allow_private: bool,
@@ -70,7 +70,7 @@ impl Resolve for GuardedResolver {
                 let looking = tokio::task::spawn_blocking(move || {
                     use std::net::ToSocketAddrs;
                     let _place = place;
-                    // The connector puts the URL's own port in.
+                    // The connector fills in the URL's own port.
                     (name.as_str(), 0).to_socket_addrs().map(Vec::from_iter)
                 });
                 looking.await.unwrap_or_else(|gone| Err(gone.into()))

@@ -1,5 +1,5 @@
-//! The addresses that a mailbox may send as beside its own: whether its provider tells them, and what of that is
-//! believed.
+//! The addresses that a mailbox may send as besides its own: whether the provider reports them, and which of them are
+//! accepted.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -12,18 +12,18 @@ use super::reader::ReadError;
 use super::transport::MailboxAccess;
 use mailgate_types::email_address::EmailAddress;
 
-/// Addresses that are kept of one mailbox beside its own.
+/// Maximum stored addresses of one mailbox besides its own.
 pub const MOST: usize = 200;
 
 impl MailProvider {
-    /// Whether the provider tells what a mailbox may send as, with what its user granted.
+    /// Whether the provider reports what a mailbox may send as, given the granted scopes.
     #[must_use]
     pub fn tells_aliases(&self, scopes: &[String]) -> bool {
         let by_gmail = self.send_as.as_ref();
         by_gmail.is_some_and(|list| list.may_read(scopes)) || self.oauth.tells_proxies()
     }
 
-    /// What a mailbox may send as beside its own address: nothing where the provider doesn't tell.
+    /// What a mailbox may send as besides its own address: nothing if the provider doesn't report it.
     pub async fn aliases(
         &self,
         account: &MailboxAccess,
@@ -42,7 +42,7 @@ impl MailProvider {
     }
 }
 
-/// What an account's refusal means to who reads it.
+/// An account error as a read error.
 fn not_read(error: &OAuthError) -> ReadError {
     let text = error.to_string();
     match error {
@@ -52,7 +52,7 @@ fn not_read(error: &OAuthError) -> ReadError {
     }
 }
 
-/// The addresses among what a provider told, each once, in its order, without the mailbox's own.
+/// The valid addresses that a provider reported, deduplicated, in its order, without the mailbox's own.
 #[must_use]
 pub fn kept(own: &EmailAddress, told: &[String]) -> Vec<EmailAddress> {
     let mut seen = HashSet::from([own.lookup_key()]);

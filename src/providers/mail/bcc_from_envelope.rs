@@ -1,5 +1,5 @@
-//! A message for an interface that reads the recipients from the headers: who stands in the envelope
-//! alone goes into a Bcc header, which such an interface takes off again.
+//! Prepares a message for an API that reads the recipients from the headers: recipients that are only in the envelope
+//! are put into a Bcc header, which such an API removes again.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -14,18 +14,17 @@ use super::transport::Recipients;
 use super::verdict::Failure;
 use mailgate_types::message::Message;
 
-/// Bytes that a message's headers may take.
+/// Maximum size of a message's headers, in bytes.
 const HEADER_BYTES: usize = 1024 * 1024;
 
 /// Characters of a header's address that an error shows.
 const SHOWN: usize = 254;
 
-/// The message with every recipient named by its headers. Bcc headers of its own it must not have.
+/// The message with every recipient named in its headers. It must not have a Bcc header of its own.
 ///
 /// # Errors
 ///
-/// A permanent failure, where To or Cc names somebody who is no recipient: the interface would send
-/// to them all the same.
+/// A permanent failure if To or Cc names an address that isn't a recipient: the API would send to it all the same.
 pub fn bcc_from_envelope(recipients: &Recipients, message: &Message) -> Result<Message, Failure> {
     let named = named(&header_block(message)?);
     let wanted: HashSet<String> = (recipients.addresses.iter())
@@ -56,12 +55,12 @@ pub fn bcc_from_envelope(recipients: &Recipients, message: &Message) -> Result<M
     Ok(message.with_front(Bytes::from(bcc)))
 }
 
-/// The header lines with an empty line behind them.
+/// The header lines, followed by an empty line.
 fn header_block(message: &Message) -> Result<Vec<u8>, Failure> {
     const END: &[u8] = b"\r\n\r\n";
     let mut block = Vec::new();
     for chunk in message.chunks() {
-        // The end may lie across a seam.
+        // The end may span two chunks.
         let from = block.len().saturating_sub(END.len() - 1);
         block.extend_from_slice(chunk);
         if block.starts_with(b"\r\n") {
@@ -77,20 +76,20 @@ fn header_block(message: &Message) -> Result<Vec<u8>, Failure> {
             ));
         }
     }
-    // A message may be headers alone.
+    // A message may consist of headers alone.
     block.extend_from_slice(END);
     Ok(block)
 }
 
-/// Somebody whom To or Cc names.
+/// An address in To or Cc.
 struct Named {
     key: String,
     written: String,
-    /// It reads as an address beyond doubt.
+    /// It is unambiguously an address.
     certain: bool,
 }
 
-/// Whom To and Cc name. What holds no `@` is nobody's address: it is left to the provider.
+/// The addresses in To and Cc. An entry without an `@` isn't an address: it is left to the provider.
 fn named(headers: &[u8]) -> Vec<Named> {
     let Some(parsed) = MessageParser::new().parse_headers(headers) else {
         return Vec::new();
@@ -104,7 +103,7 @@ fn named(headers: &[u8]) -> Vec<Named> {
         .filter_map(|entry| {
             let name = entry.name.as_deref().unwrap_or_default();
             let written = match entry.address.as_deref() {
-                // A quoted local part is taken for a name where no angle brackets stand around it.
+                // The parser takes a quoted local part without angle brackets for a display name.
                 Some(domain) if domain.starts_with('@') => format!("\"{name}\"{domain}"),
                 Some(address) => address.to_owned(),
                 None => name.to_owned(),
@@ -118,8 +117,8 @@ fn named(headers: &[u8]) -> Vec<Named> {
         .collect()
 }
 
-/// An address as it is compared: no provider tells small letters from capitals; quotes may stand
-/// around any local part, and a domain may be written in letters or in its ASCII form (RFC 5890).
+/// An address in the form used for comparison: no provider's addresses are case-sensitive, any local part may be
+/// quoted, and a domain may be written in Unicode or in its ASCII form (RFC 5890).
 fn compared(address: &str) -> String {
     let Some((local_part, domain)) = address.rsplit_once('@') else {
         return address.to_lowercase();

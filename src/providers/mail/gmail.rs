@@ -1,4 +1,4 @@
-//! Gmail's REST interface: mail leaves by `messages.send`, mailboxes are read in [`inbox`].
+//! Gmail's REST API: mail is sent by `messages.send`, mailboxes are read in [`inbox`].
 
 mod inbox;
 pub mod send_as;
@@ -31,41 +31,41 @@ use mailgate_types::message::Message;
 use mailgate_types::message_id;
 use mailgate_types::plugin::Plugin;
 
-/// Bytes of a message up to which it goes out within JSON; the interface takes 5 MB of it.
+/// Largest message that is sent within JSON, in bytes; the API accepts 5 MB of JSON.
 const LARGEST_RAW: usize = 3_500_000;
 
-/// Bytes of a message that the interface takes (`maxSize` of its upload, 35 MiB).
+/// Largest message that the API accepts, in bytes (`maxSize` of its upload, 35 MiB).
 const LARGEST: usize = 36_700_160;
 
-/// The largest answer that is read, less the message that it may hold.
+/// The largest response that is read, not counting the message that it may include.
 const MAXIMUM_ANSWER: usize = 4 * 1024 * 1024;
 
-/// The scope that opens everything, SMTP too.
+/// The scope for full access, including SMTP.
 const FULL_SCOPE: &str = "https://mail.google.com/";
 
-/// The header in which a message that may be looked for has its own Message-ID once more, and the longest that
-/// one line holds.
+/// The header that repeats the Message-ID of a message that may have to be searched for, and the longest that fits on
+/// one line.
 const MARK: &str = "X-Mailgate-Message-ID";
 const MARKED: usize = 900;
 
-/// Gmail's REST interface.
+/// Gmail's REST API.
 #[derive(Debug)]
 pub struct GmailApi {
     http: Client,
     base: String,
     limiter: MailboxLimiter,
     clock: SharedClock,
-    /// For the wait for a place.
+    /// Time limit for getting a slot.
     preparation: Duration,
     data: Duration,
     command: Duration,
     plugin: Plugin,
-    /// Another way out, for those who granted it.
+    /// An alternative transport, for users who granted the scope for it.
     smtp: Option<SmtpTransport>,
 }
 
 impl GmailApi {
-    /// The interface that `settings.api_base_url` names, and the provider's submission server beside it.
+    /// The API at `settings.api_base_url`, with the provider's submission server as an alternative.
     #[must_use]
     pub fn new(
         settings: &PluginSettings,
@@ -110,7 +110,7 @@ impl GmailApi {
             Ok(addressed) => addressed,
             Err(failure) => return Verdict::Permanent(failure),
         };
-        // No document says that Gmail takes a Bcc header off, so it goes where none is needed.
+        // No documentation says that Gmail removes a Bcc header, so it is sent only if needed.
         let has_blind_copies = addressed.size() != marked.size();
         if let Some(smtp) = self.smtp.as_ref().filter(|_| has_blind_copies)
             && account.scopes.iter().any(|scope| scope == FULL_SCOPE)
@@ -152,7 +152,7 @@ impl GmailApi {
         match answered {
             Ok(response) => {
                 let now = self.clock.now();
-                // The documented answer is a message; Gmail leaves the content out, others don't.
+                // The documented response is a message; Gmail omits the content, other servers don't.
                 let maximum = MAXIMUM_ANSWER + message.size() * 2;
                 let answer = ProviderResponse::read(response, maximum, now).await;
                 let verdict = verdict::sent(&answer, now);
@@ -179,7 +179,7 @@ impl GmailApi {
 }
 
 impl GmailApi {
-    /// Nobody's mail leaves until the operator has done something.
+    /// Logs and counts a failure that blocks all mail until the operator acts.
     fn tell_operator(&self, account: &MailboxAccess, verdict: &Verdict) {
         metrics::counter!("mailgate_provider_switched_off_total", "plugin" => self.plugin.as_str())
             .increment(1);
@@ -187,20 +187,20 @@ impl GmailApi {
     }
 }
 
-/// A header that says under which Message-ID a message was handed over: Gmail gives it another one.
+/// A header that records the submitted Message-ID, since Gmail assigns a new one.
 fn mark(message_id: &str) -> Option<Bytes> {
     let fits = message_id.len() <= MARKED && message_id.bytes().all(|byte| byte.is_ascii_graphic());
     fits.then(|| Bytes::from(format!("{MARK}: {message_id}\r\n")))
 }
 
-/// What an answer to a message means, and whether it is the operator's affair.
+/// The verdict on a response to a message, and whether it is the operator who must act.
 #[cfg(test)]
 pub(in crate::providers) fn verdict_on(
     status: u16,
     retry_after: Option<Duration>,
     body: serde_json::Value,
 ) -> (Verdict, bool) {
-    // The tables' own moment.
+    // The time that the tables assume.
     let now = chrono::DateTime::parse_from_rfc3339("2026-03-01T12:00:00Z").unwrap_or_default();
     let answer = ProviderResponse {
         status,

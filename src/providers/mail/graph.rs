@@ -1,5 +1,5 @@
-//! Microsoft Graph: mail leaves as a draft that is sent, whose Message-ID finds it again when nobody
-//! knows what came of it; or by `sendMail`, where no more was granted. Mailboxes are read by it too.
+//! Microsoft Graph: a message is sent as a draft, whose Message-ID finds it again if the outcome is unknown; or by
+//! `sendMail` if only that scope was granted. Mailboxes are read through it too.
 
 mod api;
 mod draft;
@@ -39,29 +39,29 @@ use draft::Draft;
 use upload::nonsense;
 use verdict::{Stage, of_answer, of_broken_call};
 
-/// Bytes that one request may have: Graph's 4 MB.
+/// Maximum size of one request, in bytes: Graph's 4 MB.
 const REQUEST_BYTES: usize = 4_000_000;
 
-/// The largest message that a draft's upload sessions take: Graph's 150 MB.
+/// The largest message that a draft's upload sessions accept: Graph's 150 MB.
 const MESSAGE_BYTES: usize = 150_000_000;
 
-/// How long it may take to remove a draft that isn't sent.
+/// Time limit for deleting a draft that isn't sent.
 const REMOVAL: Duration = Duration::from_secs(10);
 
-/// Microsoft Graph: a way of sending, and of reading.
+/// Microsoft Graph: a transport, and a reader.
 #[derive(Debug)]
 pub struct Graph {
     api: Api,
     limiter: MailboxLimiter,
-    /// For a place to come free.
+    /// Time limit for getting a slot.
     waiting: Duration,
-    /// For each call.
+    /// Time limit for each call.
     command: Duration,
-    /// For the message itself: its draft, its files, and that it is sent.
+    /// Time limit for the message itself: creating its draft, attaching its files, and sending it.
     data: Duration,
 }
 
-/// A draft that lies in the mailbox.
+/// A draft in the mailbox.
 struct Prepared {
     id: String,
     /// Its Message-ID, angle brackets included.
@@ -69,7 +69,7 @@ struct Prepared {
 }
 
 impl Graph {
-    /// Graph at the settings' address. `http` follows no redirects.
+    /// Graph at the configured address. `http` must not follow redirects.
     #[must_use]
     pub fn new(settings: &PluginSettings, http: Client, sending: &SendingSettings) -> Self {
         Self {
@@ -108,7 +108,7 @@ impl Graph {
         }
     }
 
-    /// Sends a message at once. Nothing finds it again.
+    /// Sends a message directly, without a draft. It can't be found again.
     async fn by_send_mail(
         &self,
         account: &MailboxAccess,
@@ -143,7 +143,7 @@ impl Graph {
         }
     }
 
-    /// Makes a draft and sends it. What fails before it is sent leaves no outcome open.
+    /// Creates a draft and sends it. A failure before it is sent leaves the outcome clear.
     async fn by_draft(
         &self,
         account: &MailboxAccess,
@@ -152,7 +152,7 @@ impl Graph {
         until: Instant,
         leave: &dyn Leave,
     ) -> Verdict {
-        // Something is left for the sending itself.
+        // Leaves some time for sending.
         let preparation = Patience {
             each: self.command,
             until: until - self.command.min(self.data / 2),
@@ -212,7 +212,7 @@ impl Graph {
         })
     }
 
-    /// A draft from the pieces of a message that is too large to be handed over whole.
+    /// Builds a draft from the parts of a message that is too large to be submitted whole.
     async fn put_together(
         &self,
         account: &MailboxAccess,
@@ -230,7 +230,7 @@ impl Graph {
             from,
             attachments,
         } = converted(recipients, message).await?;
-        // The mailbox's own address is put there by itself.
+        // Graph fills in the mailbox's own address.
         let is_own = |from: &Value| {
             let address = from["emailAddress"]["address"].as_str();
             address.is_some_and(|address| address.eq_ignore_ascii_case(&account.address))
@@ -238,7 +238,7 @@ impl Graph {
         if let Some(from) = from.filter(|from| !is_own(from)) {
             fields["from"] = from;
         }
-        // The text goes in one request whatever it is.
+        // The text must fit in one request.
         if fields.to_string().len() > REQUEST_BYTES {
             return Err(Verdict::Permanent(Failure::own(
                 "5.3.4 The message's text is larger than the 4 MB that Microsoft Graph takes",
@@ -257,8 +257,7 @@ impl Graph {
         Ok(prepared)
     }
 
-    /// Removes a draft that isn't sent, as well as can be: what is left is a draft too many in the
-    /// mailbox.
+    /// Deletes a draft that isn't sent, on a best-effort basis: a failure leaves a stray draft in the mailbox.
     async fn remove(&self, account: &MailboxAccess, id: &str) {
         let limit = self.command.min(REMOVAL);
         let patience = Patience {
@@ -292,7 +291,7 @@ impl Graph {
 }
 
 impl Prepared {
-    /// It was sent; the draft's Message-ID is told where it isn't the message's own.
+    /// It was sent; the draft's Message-ID is reported if it differs from the message's own.
     fn sent(&self, message: &Message) -> Verdict {
         let own = own_message_id(message);
         let given = self.message_id.as_ref();
@@ -316,7 +315,7 @@ impl MailTransport for Graph {
             .boxed()
     }
 
-    /// What is sent at once gets no name that anybody is told.
+    /// A message sent without a draft has no known Message-ID.
     fn tells_message_id(&self, scopes: &[String]) -> bool {
         grants(scopes, "Mail.ReadWrite")
     }
@@ -330,7 +329,7 @@ impl MailTransport for Graph {
     }
 }
 
-/// What an answer means to a `draft`, an `upload` or a `send`.
+/// The verdict on the response to a `draft`, an `upload` or a `send`.
 #[cfg(test)]
 pub(in crate::providers) fn verdict_on(
     stage: &str,
@@ -351,7 +350,7 @@ pub(in crate::providers) fn verdict_on(
     of_answer(stage, &answer)
 }
 
-/// Whether a scope is among those granted, with or without the address of its resource before it.
+/// Whether a scope was granted, with or without the URI of its resource in front.
 fn grants(scopes: &[String], wanted: &str) -> bool {
     scopes.iter().any(|scope| {
         scope
@@ -361,7 +360,7 @@ fn grants(scopes: &[String], wanted: &str) -> bool {
     })
 }
 
-/// The size that so many bytes have in base64.
+/// The base64 length of this many bytes.
 fn in_base64(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
@@ -370,14 +369,14 @@ fn base64(message: &Message) -> String {
     let mut encoded = String::with_capacity(in_base64(message.size()));
     let mut writer = EncoderStringWriter::from_consumer(&mut encoded, &STANDARD);
     for chunk in message.chunks() {
-        // A text in memory refuses nothing.
+        // Writing to memory can't fail.
         let _ = writer.write_all(chunk);
     }
     writer.into_inner();
     encoded
 }
 
-/// The message as Graph's fields, made apart from the threads that serve everybody.
+/// The message as Graph's fields, converted off the async threads.
 async fn converted(recipients: &Recipients, message: &Message) -> Result<Draft, Verdict> {
     let (message, recipients) = (message.clone(), recipients.addresses.clone());
     tokio::task::spawn_blocking(move || {

@@ -1,5 +1,5 @@
-//! Reading mailboxes by IMAP (RFC 9051, and RFC 3501 before it) with XOAUTH2. A connection lives for
-//! one look, and nothing in the mailbox changes by it.
+//! Reads mailboxes by IMAP (RFC 9051, and RFC 3501 before it) with XOAUTH2. A connection lasts for one check, and
+//! changes nothing in the mailbox.
 
 mod connection;
 mod framing;
@@ -24,19 +24,19 @@ use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
 use connection::{Connection, Examined, ImapError, Keep, Limits};
 use response::{Condition, Status};
 
-/// Google's one scope for IMAP.
+/// Google's only scope for IMAP.
 const GOOGLE_SCOPE: &str = "https://mail.google.com/";
 
-/// Microsoft's scope for IMAP, behind the name of the service.
+/// Microsoft's scope for IMAP, without the URI of the service.
 const MICROSOFT_SCOPE: &str = "IMAP.AccessAsUser.All";
 
 /// Messages in one FETCH.
 const ROUND: usize = 200;
 
-/// Messages in one look.
+/// Messages in one check.
 const LOOK: usize = 500;
 
-/// Commands that may each take their whole time in one look; a look has some eight.
+/// Commands that may each take their full timeout in one check; a check has some eight.
 const SLOW_COMMANDS: u32 = 4;
 
 /// A provider's IMAP server.
@@ -95,7 +95,7 @@ impl ImapReader {
     ) -> Result<bool, ReadError> {
         let mut connection = self.open(account).await?;
         let found = match connection.sent_mailbox().await? {
-            // It may be hidden (Gmail's "Show in IMAP"): that nothing is found there would say nothing.
+            // It may be hidden (Gmail's "Show in IMAP"): finding nothing would prove nothing.
             None => {
                 return Err(ReadError::Forbidden(
                     "the server shows no mailbox of sent mail".to_owned(),
@@ -126,7 +126,7 @@ impl ImapReader {
             match connection.headers(round).await {
                 Ok(read) => messages.extend(read.into_values()),
                 Err(error) if reached.is_none() => return Err(error.into()),
-                // What was read is read: a slow server is got through with in several looks.
+                // What was read is kept: a slow server is read in several checks.
                 Err(error) => {
                     tracing::debug!(
                         credential_id = %account.credential, %error, "the inbox was read in part"
@@ -159,7 +159,7 @@ impl MailReader for ImapReader {
                 let name = scope.rsplit('/').next().unwrap_or_default();
                 name.eq_ignore_ascii_case(MICROSOFT_SCOPE)
             }),
-            // Whoever names a server knows that the scopes asked for open it.
+            // The operator who configures a server knows that the requested scopes allow it.
             ProviderKind::Generic => true,
         }
     }
@@ -186,11 +186,11 @@ impl MailReader for ImapReader {
     }
 }
 
-/// Where a look begins: a UID, good as long as the inbox keeps its UIDVALIDITY (RFC 9051 §2.3.1.1).
+/// The cursor: a UID, valid as long as the inbox keeps its UIDVALIDITY (RFC 9051 §2.3.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Cursor {
     uid_validity: u32,
-    /// The first UID that was not read.
+    /// The first UID that has not been read.
     uid: u32,
 }
 
@@ -210,7 +210,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// What is to be read, oldest first, and where the next look begins when it is nothing.
+/// The UIDs to read, oldest first, and the cursor of the next check if there are none.
 async fn unread(
     connection: &mut Connection,
     inbox: &Examined,
@@ -225,9 +225,9 @@ async fn unread(
     if let Some(cursor) = known {
         let mut found = Vec::new();
         if inbox.exists > 0 {
-            // Where nothing is that new, `*` makes it a range down to the newest message.
+            // If no message is that new, `*` makes it a range down to the newest message.
             let criteria = format!("UID {}:*", cursor.uid);
-            // One more tells that there is more.
+            // One extra tells whether there are more.
             let keep = Keep::OldestFrom(cursor.uid, LOOK + 1);
             found = connection.search(&[&criteria], keep).await?;
         }
@@ -250,12 +250,12 @@ async fn unread(
     Ok((Cursor { uid_validity, uid }, found))
 }
 
-/// The UID behind the last one of these.
+/// The UID after the last one of these.
 fn behind(uids: &[u32]) -> u32 {
     uids.last().map_or(1, |uid| uid.saturating_add(1))
 }
 
-/// SINCE knows days alone, and those of the server's own time zone.
+/// SINCE only supports days, in the server's own time zone.
 fn day_before(since: DateTime<Utc>) -> String {
     since
         .checked_sub_signed(TimeDelta::days(1))
@@ -275,7 +275,7 @@ impl From<ImapError> for ReadError {
     }
 }
 
-/// A refused log-in speaks of the token unless it says otherwise: many servers give no reason.
+/// A failed login is blamed on the token unless the server says otherwise: many give no reason.
 fn log_in_refused(error: ImapError) -> ReadError {
     match &error {
         ImapError::Refused(status) if status.condition == Condition::No => refused(status)
@@ -284,13 +284,13 @@ fn log_in_refused(error: ImapError) -> ReadError {
     }
 }
 
-/// What a response code says (RFC 9051 §7.1, RFC 5530 §3).
+/// The meaning of a response code (RFC 9051 §7.1, RFC 5530 §3).
 fn refused(status: &Status) -> Option<ReadError> {
     let text = format!("{} {}", status.code_name(), status.text);
     match status.code_name() {
         "AUTHENTICATIONFAILED" | "EXPIRED" => Some(ReadError::TokenRefused(text)),
         "AUTHORIZATIONFAILED" | "PRIVACYREQUIRED" | "NOPERM" => Some(ReadError::Forbidden(text)),
-        // Gmail says ALERT of too many connections, and OVERQUOTA of too much traffic.
+        // Gmail sends ALERT for too many connections, and OVERQUOTA for too much traffic.
         "UNAVAILABLE" | "INUSE" | "LIMIT" | "SERVERBUG" | "CONTACTADMIN" | "ALERT"
         | "OVERQUOTA" | "THROTTLED" => Some(ReadError::unavailable(text)),
         _ => None,

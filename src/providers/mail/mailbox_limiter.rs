@@ -1,5 +1,5 @@
-//! How many submissions one mailbox may have under way: the provider counts them over all gateways, so each has
-//! its share of the places.
+//! Limits the concurrent submissions of a mailbox: the provider counts them across all gateways, so each gateway gets
+//! its share of the slots.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,23 +9,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use mailgate_types::ids::CredentialId;
 
-/// The places of every mailbox of a provider.
+/// The slots of all mailboxes of a provider.
 #[derive(Debug)]
 pub struct MailboxLimiter {
     by_mailbox: Mutex<HashMap<CredentialId, Arc<Semaphore>>>,
     per_mailbox: usize,
-    /// Gateways that share them.
+    /// The number of gateways that share them.
     living: AtomicUsize,
 }
 
-/// A submission's place, free again once this is dropped.
+/// A submission's slot, released on drop.
 #[derive(Debug)]
 pub struct MailboxPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl MailboxLimiter {
-    /// `per_mailbox` places for each mailbox.
+    /// Creates a limiter with `per_mailbox` slots for each mailbox.
     #[must_use]
     pub fn new(per_mailbox: usize) -> Self {
         Self {
@@ -35,18 +35,18 @@ impl MailboxLimiter {
         }
     }
 
-    /// So many gateways share the places from now on; each has one at least.
+    /// Sets the number of gateways that share the slots; each gets at least one.
     pub fn share_among(&self, living: usize) {
         self.living.store(living.max(1), Ordering::Relaxed);
     }
 
-    /// Of all places so many go with one submission, so that as many fit as the share has.
+    /// The number of slots that one submission takes, such that as many submissions fit as the share allows.
     fn weight(&self) -> u32 {
         let share = (self.per_mailbox / self.living.load(Ordering::Relaxed)).max(1);
         u32::try_from(self.per_mailbox / share).unwrap_or(u32::MAX)
     }
 
-    /// A place, once there is one. The caller bounds the wait.
+    /// Waits for a slot. The caller bounds the wait.
     pub async fn take(&self, credential: CredentialId) -> MailboxPermit {
         let places = Arc::clone(
             self.by_mailbox()
@@ -54,12 +54,12 @@ impl MailboxLimiter {
                 .or_insert_with(|| Arc::new(Semaphore::new(self.per_mailbox))),
         );
         MailboxPermit {
-            // Nobody closes them, so one comes.
+            // The semaphore is never closed, so this succeeds.
             _permit: places.acquire_many_owned(self.weight()).await.ok(),
         }
     }
 
-    /// Forgets mailboxes that nobody submits to.
+    /// Drops mailboxes without submissions.
     pub fn drop_unused(&self) {
         self.by_mailbox()
             .retain(|_, places| Arc::strong_count(places) > 1);

@@ -1,5 +1,5 @@
-//! The OAuth 2 endpoints of a provider (RFC 6749, 7009): tokens for a code, new tokens for a refresh
-//! token, revocation. Where a user is sent is in [`authorize`], whose account it is in [`account`].
+//! The OAuth 2 endpoints of a provider (RFC 6749, 7009): exchanging a code, refreshing, revoking. The authorization
+//! request is in [`authorize`], the account lookup in [`account`].
 
 mod account;
 mod authorize;
@@ -23,74 +23,74 @@ use crate::providers::answer::{no_answer, one_line};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::event::DisconnectReason;
 
-/// Life of an access token whose answer names none (RFC 6749 §5.1 leaves it to the client), and the longest
-/// that is believed, in seconds.
+/// Lifetime of an access token if the response has none (RFC 6749 §5.1 leaves it to the client), and the longest that
+/// is accepted, in seconds.
 const UNNAMED_LIFE: f64 = 3_600.0;
 const LONGEST_LIFE: f64 = 31_536_000.0;
 
-/// The words for a user who has to come back.
+/// The reasons that require the user to sign in or to consent again.
 const SIGN_IN_REQUIRED: [DisconnectReason; 3] = [
     DisconnectReason::InteractionRequired,
     DisconnectReason::ConsentRequired,
     DisconnectReason::LoginRequired,
 ];
 
-/// The largest answer that is read. An account may have many addresses.
+/// The largest response that is read. An account may have many addresses.
 const MAXIMUM_ANSWER: usize = 1024 * 1024;
 
-/// What a token endpoint gave.
+/// The tokens from a token endpoint.
 #[derive(Debug)]
 pub struct Tokens {
-    /// Opens the mailbox.
+    /// The access token for the mailbox.
     pub access_token: SecretString,
-    /// Gets the next access token; absent where the old one stays good.
+    /// The refresh token; absent if the old one stays valid.
     pub refresh_token: Option<SecretString>,
-    /// When the access token lapses.
+    /// When the access token expires.
     pub expires_at: DateTime<Utc>,
-    /// What was granted, where it is told.
+    /// The granted scopes, if the provider reports them.
     pub scopes: Option<Vec<String>>,
-    /// Who the account is (`OpenID` Connect), where it is told.
+    /// The id token (`OpenID` Connect), if the provider returns one.
     pub id_token: Option<SecretString>,
 }
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
-    /// The grant is dead: revoked, lapsed, or never was. This and the next speak of the mailbox.
+    /// The grant is dead: revoked, expired, or never valid. This and the next one concern the mailbox.
     #[error("the provider says invalid_grant: {0}")]
     InvalidGrant(String),
-    /// The user has to sign in or to agree once more, in a browser (`OpenID` Connect Core §3.1.2.6, which
-    /// Microsoft's token endpoint answers, too).
+    /// The user must sign in or consent again, in a browser (`OpenID` Connect Core §3.1.2.6; Microsoft's token endpoint
+    /// returns these errors, too).
     #[error("the provider says {}: {description}", .reason.as_str())]
     SignInRequired {
-        /// Which of them.
+        /// The reason.
         reason: DisconnectReason,
-        /// Its explanation.
+        /// The provider's description.
         description: String,
     },
-    /// The provider refuses for another reason, such as a wrong client secret: the operator's affair.
+    /// The provider refuses for another reason, such as a wrong client secret: the operator must act.
     #[error("the provider answers {status} {error}: {description}")]
     Refused {
         /// HTTP status.
         status: u16,
-        /// RFC 6749 §5.2's word, or empty.
+        /// The error code (RFC 6749 §5.2), or empty.
         error: String,
-        /// Its explanation.
+        /// The provider's description.
         description: String,
     },
-    /// No answer.
+    /// No response.
     #[error("the provider's OAuth endpoint can't be reached: {0}")]
     Unreachable(String),
-    /// The account has an address that the provider has not checked.
+    /// The provider hasn't verified the account's address.
     #[error("the provider doesn't vouch for the account's address")]
     Unverified,
-    /// An answer of no known form.
+    /// A malformed response.
     #[error("the provider's OAuth endpoint answers nonsense: {0}")]
     Nonsense(&'static str),
 }
 
 impl OAuthError {
-    /// Why the mailbox can be opened no longer, where that is what it says.
+    /// Why the grant has ended, if that is what the error says.
     #[must_use]
     pub fn grant_ended(&self) -> Option<DisconnectReason> {
         match self {
@@ -100,7 +100,7 @@ impl OAuthError {
         }
     }
 
-    /// What a metric calls it: never a word of the provider's own choice.
+    /// The label used in metrics: never text chosen by the provider.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ struct TokenAnswer {
     id_token: Option<SecretString>,
 }
 
-/// Some providers write the number as a text.
+/// Some providers send the number as a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Seconds {
@@ -132,7 +132,7 @@ enum Seconds {
     Text(String),
 }
 
-/// How long an access token lives by its answer's word: whole seconds, a year at most.
+/// The lifetime of an access token by `expires_in`: whole seconds, at most a year.
 fn life(named: Option<&Seconds>) -> TimeDelta {
     let seconds = match named {
         Some(Seconds::Number(seconds)) => Some(*seconds),
@@ -162,7 +162,7 @@ pub struct OAuthClient {
 }
 
 impl OAuthClient {
-    /// A client that waits `limit` for each answer.
+    /// A client that waits up to `limit` for each response.
     #[must_use]
     pub fn new(
         settings: &PluginSettings,
@@ -178,13 +178,13 @@ impl OAuthClient {
         }
     }
 
-    /// How long one answer may take.
+    /// The timeout of one request.
     #[must_use]
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// The tokens for an authorization code (RFC 6749 §4.1.3, RFC 7636 §4.5).
+    /// Exchanges an authorization code for tokens (RFC 6749 §4.1.3, RFC 7636 §4.5).
     pub async fn exchange(
         &self,
         code: &str,
@@ -202,7 +202,7 @@ impl OAuthClient {
         self.token(&form).await
     }
 
-    /// New tokens for a refresh token (RFC 6749 §6), for what its user `granted`.
+    /// Exchanges a refresh token for new tokens (RFC 6749 §6), with the scopes that its user `granted`.
     ///
     /// # Errors
     ///
@@ -221,14 +221,14 @@ impl OAuthClient {
         self.token(&form).await
     }
 
-    /// Microsoft gives a token for one of its services, and goes by the scope in choosing it (and was seen to
-    /// refuse a request without one: AADSTS900144). The others go by what was granted.
+    /// Microsoft issues a token for one of its services, which it selects by scope (and has been seen to reject a
+    /// request without one: AADSTS900144). The others use the granted scopes.
     fn scope_field<'a>(&self, scope: &'a str) -> Option<(&'static str, &'a str)> {
         (self.settings.kind == ProviderKind::Microsoft).then_some(("scope", scope))
     }
 
-    /// Revokes a refresh token and what was got with it (RFC 7009). `false` where the provider has no
-    /// endpoint for that.
+    /// Revokes a refresh token and the tokens issued from it (RFC 7009). `false` if the provider has no revocation
+    /// endpoint.
     pub async fn revoke(&self, refresh_token: &SecretString) -> Result<bool, OAuthError> {
         if self.settings.revoke_url.is_empty() {
             return Ok(false);
@@ -256,7 +256,7 @@ impl OAuthClient {
         tokens(&body, asked_at)
     }
 
-    /// A form to one of the endpoints, the client authenticated (RFC 6749 §2.3.1).
+    /// Posts a form to one of the endpoints, with client authentication (RFC 6749 §2.3.1).
     async fn post(&self, url: &str, form: &[(&str, &str)]) -> Result<Response, OAuthError> {
         let (client_id, secret) = (
             self.settings.client_id.as_str(),
@@ -289,14 +289,14 @@ impl OAuthClient {
     }
 }
 
-/// The scopes of an answer; what RFC 6749 §3.3 doesn't allow in one is none.
+/// The scopes in a response, without those that RFC 6749 §3.3 doesn't allow.
 fn scopes(scope: &str) -> Vec<String> {
     let is_scope = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic());
     let words = scope.split_whitespace().filter(is_scope);
     words.map(str::to_owned).collect()
 }
 
-/// What a token endpoint gave at the moment `asked_at`.
+/// Parses a token response to a request made at `asked_at`.
 fn tokens(body: &[u8], asked_at: DateTime<Utc>) -> Result<Tokens, OAuthError> {
     let answer: TokenAnswer = serde_json::from_slice(body)
         .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
@@ -330,7 +330,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
         error: one_line(&answer.error),
         error_description: one_line(&answer.error_description),
     };
-    // Only a 4xx with the standard's own word speaks of the grant; a 5xx never does.
+    // Only a 4xx with the standard's own code says that the grant is dead; a 5xx never does.
     if answer.error == "invalid_grant" && status.is_client_error() {
         return OAuthError::InvalidGrant(answer.error_description);
     }
@@ -350,7 +350,7 @@ fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
     }
 }
 
-/// What an answer of the token endpoint means that holds no token.
+/// The meaning of a token endpoint's error response.
 #[cfg(test)]
 pub(in crate::providers) fn error_on(status: u16, body: &[u8]) -> OAuthError {
     refusal(StatusCode::from_u16(status).unwrap_or_default(), body)

@@ -1,17 +1,17 @@
-//! The Message-ID that a message brings along.
+//! The Message-ID in a message's own header.
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
 use mailgate_types::message::Message;
 
-/// Bytes in which it is looked for.
+/// Bytes that are searched for it.
 const HEADER_BYTES: usize = 1024 * 1024;
 
 /// The message's own Message-ID, angle brackets included.
 pub(super) fn own_message_id(message: &Message) -> Option<String> {
     let mut headers = Vec::new();
     for chunk in message.chunks() {
-        // The end of the headers may lie across a seam.
+        // The end of the headers may span two chunks.
         let from = headers.len().saturating_sub(3);
         headers.extend_from_slice(chunk);
         if headers.len() > HEADER_BYTES

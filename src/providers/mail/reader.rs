@@ -1,5 +1,4 @@
-//! What every way of reading a mailbox has: whether a message is among the sent ones, and what has
-//! come in.
+//! The common interface of mailbox readers: whether a message is among the sent ones, and what mail is new.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -13,24 +12,24 @@ use super::transport::MailboxAccess;
 /// Why a mailbox can't be read at the moment.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The access token doesn't open it.
+    /// The access token is rejected.
     #[error("the access token is refused: {0}")]
     TokenRefused(String),
-    /// What was granted doesn't let us read it, or the provider has switched it off.
+    /// The granted scopes don't allow it, or the provider has disabled it.
     #[error("the mailbox may not be read: {0}")]
     Forbidden(String),
-    /// The provider can't be asked now.
+    /// The provider is unavailable.
     #[error("the mailbox can't be read: {text}")]
     Unavailable {
         /// Why.
         text: String,
-        /// The provider named a time to wait.
+        /// The delay that the provider asked for.
         retry_after: Option<Duration>,
     },
 }
 
 impl ReadError {
-    /// The provider can't be asked now, and names no time.
+    /// The provider is unavailable, without a given delay.
     #[must_use]
     pub fn unavailable(text: impl Into<String>) -> Self {
         Self::Unavailable {
@@ -40,23 +39,23 @@ impl ReadError {
     }
 }
 
-/// What has come into a mailbox.
+/// New mail in a mailbox.
 #[derive(Debug, Clone)]
 pub struct NewMail {
     /// The headers of each message, oldest first.
     pub messages: Vec<Received>,
-    /// Where the next look begins.
+    /// The cursor of the next check.
     pub cursor: String,
-    /// There is more already.
+    /// There is more to read.
     pub more: bool,
 }
 
-/// A way of reading mailboxes of a provider.
+/// Reads the mailboxes of a provider.
 pub trait MailReader: Debug + Send + Sync {
-    /// Whether what was granted lets it read.
+    /// Whether the granted scopes allow reading.
     fn may_read(&self, scopes: &[String]) -> bool;
 
-    /// Whether a message that isn't among the sent ones was not sent: the provider keeps a copy of each.
+    /// Whether a message that isn't among the sent ones was not sent, because the provider keeps a copy of each.
     fn keeps_sent_mail(&self) -> bool;
 
     /// Whether a message with this Message-ID (angle brackets included) is among the sent ones.
@@ -66,8 +65,8 @@ pub trait MailReader: Debug + Send + Sync {
         message_id: &'a str,
     ) -> BoxFuture<'a, Result<bool, ReadError>>;
 
-    /// What has come into the inbox since the look that gave `cursor`. Without one, and where it is no
-    /// longer good: what has come since `since`. A bounded number at once.
+    /// New mail in the inbox since the check that returned `cursor`. Without one, or if it is no longer valid: since
+    /// `since`. Returns a bounded number of messages.
     fn new_mail<'a>(
         &'a self,
         account: &'a MailboxAccess,

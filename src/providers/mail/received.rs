@@ -1,4 +1,4 @@
-//! What is read of a message that has come in: the headers that tell a reply.
+//! The headers of a received message that identify it as a reply.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -9,13 +9,13 @@ use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
 use mailgate_types::message_id;
 
-/// Message-IDs of one message that are looked at; a long thread names the latest ones last.
+/// Message-IDs of one message that are considered; a long thread lists the latest ones last.
 const REFERENCES: usize = 50;
 
-/// Characters of an address or a subject that are kept.
+/// Longest address or subject that is kept, in characters.
 const LENGTH: usize = 998;
 
-/// The headers that [`Received::parse`] needs, for whoever asks for single ones.
+/// The headers that [`Received::parse`] needs, for readers that fetch headers by name.
 pub const HEADERS: [&str; 9] = [
     "Message-ID",
     "In-Reply-To",
@@ -28,26 +28,26 @@ pub const HEADERS: [&str; 9] = [
     "Precedence",
 ];
 
-/// A message that has come in.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Received {
     /// Its Message-ID, with the angle brackets.
     pub message_id: Option<String>,
-    /// The messages that it answers: In-Reply-To first, then References from the last one on; with
-    /// the angle brackets, each once.
+    /// The messages that it replies to: In-Reply-To first, then References starting from the last one; with the angle
+    /// brackets, deduplicated.
     pub answers: Vec<String>,
-    /// The From address; empty where there is none.
+    /// The From address; empty if there is none.
     pub from: String,
-    /// The first To address; empty where there is none.
+    /// The first To address; empty if there is none.
     pub to: String,
     /// The subject, decoded.
     pub subject: String,
-    /// No person wrote it: Auto-Submitted says so (RFC 3834 §5), or it is a bounce.
+    /// It was not written by a person: it has Auto-Submitted (RFC 3834 §5), or it is a bounce.
     pub automatic: bool,
 }
 
 impl Received {
-    /// Reads a block of header lines; what follows an empty line is ignored.
+    /// Parses a block of header lines; anything after an empty line is ignored.
     #[must_use]
     pub fn parse(headers: &[u8]) -> Self {
         let Some(parsed) = MessageParser::new().parse_headers(headers) else {
@@ -85,8 +85,8 @@ impl Received {
     }
 }
 
-/// Headers that an interface tells one by one, as the lines that [`Received::parse`] reads. A line end
-/// within a name or a value would forge a header.
+/// Joins headers that an API lists one by one into the lines that [`Received::parse`] reads. A line break within a name
+/// or a value would forge a header.
 pub(super) fn header_block<'a>(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<u8> {
     let mut block = String::new();
     for (name, value) in headers {
@@ -121,7 +121,7 @@ fn bracketed(id: &str) -> String {
     message_id::bounded(&format!("<{}>", id.trim_matches(['<', '>', ' '])))
 }
 
-/// Nothing that a database or a log line can't hold.
+/// Removes everything that is unsafe for a database or a log line.
 fn kept(text: &str) -> String {
     text.chars()
         .filter(|letter| !letter.is_control())

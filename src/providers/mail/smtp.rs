@@ -26,20 +26,20 @@ use connection::{Connection, Content, Credential, Endpoint, Envelope, StageError
 use idle::IdleConnections;
 use reply::Reply;
 
-/// The words for a used-up day, which passes though its code says otherwise: Google's; Exchange's for a
-/// mailbox's recipients, and for a tenant's outside of it.
+/// The codes for a daily limit, which is temporary although the class says otherwise: Google's; Exchange's for a
+/// mailbox's recipients, and for a tenant's external ones.
 const DAILY_LIMITS: [&str; 4] = ["5.4.5", "5.1.90", "5.7.232", "5.7.233"];
 
-/// The same of Exchange's store, behind the code of any failure there (`554 5.2.0 STOREDRV.Submission.Exception:
+/// The same for Exchange's store, which reports it with any failure code (`554 5.2.0 STOREDRV.Submission.Exception:
 /// SubmissionQuotaExceededException`).
 const QUOTA_EXCEPTION: &str = "SubmissionQuotaExceeded";
 
-/// The words for a mailbox that may not send as the message's sender: the codes of Exchange's store and transport,
-/// and what stands behind more general ones.
+/// Marks of a mailbox that may not send as the message's sender: the codes of Exchange's store and transport, and the
+/// texts that accompany more general codes.
 const SENDER_CODES: [&str; 2] = ["5.2.252", "5.7.60"];
 const SENDER_WORDS: [&str; 2] = ["SendAsDenied", "to send as this sender"];
 
-/// How long a used-up day is waited for.
+/// How long to wait once a daily limit is reached.
 const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
 /// Authentication credentials invalid (RFC 4954 §6).
@@ -51,7 +51,7 @@ pub struct SmtpTransport {
     connector: TlsConnector,
     idle: IdleConnections,
     limiter: MailboxLimiter,
-    /// For everything before the message itself.
+    /// Time limit for everything before the message itself.
     preparation: Duration,
     /// Exchange may give a message another Message-ID.
     keeps_message_ids: bool,
@@ -67,7 +67,7 @@ impl std::fmt::Debug for SmtpTransport {
 }
 
 impl SmtpTransport {
-    /// A transport that has not connected yet.
+    /// Creates a transport without connecting.
     #[must_use]
     pub fn new(
         settings: &PluginSettings,
@@ -119,7 +119,7 @@ impl SmtpTransport {
         }
     }
 
-    /// A connection that has taken the envelope, or refused it; or what came of trying to get one.
+    /// A connection on which the envelope has been accepted or refused; or the verdict if there is none.
     async fn prepare(
         &self,
         account: &MailboxAccess,
@@ -130,13 +130,13 @@ impl SmtpTransport {
         if let Some(mut connection) = kept {
             match begin(&mut connection, account, recipients, message).await {
                 Ok(envelope) => return Ok((connection, envelope)),
-                // A kept connection may have died meanwhile; a fresh one tells whether that was all.
+                // A kept connection may have died meanwhile; a new one shows whether that was all.
                 Err(error) => tracing::debug!(
                     credential_id = %account.credential, %error, "a kept connection had ended"
                 ),
             }
         }
-        // What is said before MAIL is said to the connection, and may be otherwise the next time.
+        // A failure before MAIL concerns the connection, and may not recur.
         let passing = |error: StageError| Verdict::temporary(Failure::own(error.to_string()));
         let mut connection = Connection::open(&self.endpoint, &self.connector)
             .await
@@ -180,7 +180,7 @@ impl SmtpTransport {
             self.idle
                 .put(account.credential, account.generation, connection);
         }
-        // 250 alone is success; anything else that isn't a refusal leaves the outcome open.
+        // Only 250 is success; any other reply that isn't a refusal leaves the outcome unknown.
         match reply.code {
             250 => Verdict::sent(),
             400.. => refused(&reply),
@@ -215,7 +215,7 @@ impl MailTransport for SmtpTransport {
     }
 }
 
-/// The envelope, on a connection that is ready for it.
+/// Sends the envelope on a connection that is ready for it.
 async fn begin(
     connection: &mut Connection,
     account: &MailboxAccess,
@@ -231,13 +231,13 @@ async fn begin(
         )
         .await?;
     match envelope {
-        // The server is about to close (RFC 5321 §3.8): nothing was refused but the connection.
+        // The server is about to close the connection (RFC 5321 §3.8): the envelope itself was not refused.
         Envelope::Refused { reply, .. } if reply.code == 421 => Err(StageError::Refused(reply)),
         envelope => Ok(envelope),
     }
 }
 
-/// A refusal of a message.
+/// The verdict on a refused message.
 fn refused(reply: &Reply) -> Verdict {
     let failure = reply.failure();
     let day_is_used_up = reply
@@ -255,7 +255,7 @@ fn refused(reply: &Reply) -> Verdict {
             failure,
             retry_after: Some(DAILY_LIMIT_WAIT),
         },
-        // The token lapsed while its connection was kept.
+        // The token expired while its connection was kept.
         (true, Some(CREDENTIALS_INVALID)) if matches!(reply.code, 530 | 535) => {
             Verdict::TokenRefused(failure)
         }
@@ -266,8 +266,8 @@ fn refused(reply: &Reply) -> Verdict {
     }
 }
 
-/// A refusal of the log-in, which passes unless it says otherwise. Only 535 speaks of the token; Microsoft's 5.7.139 says that the tenant
-/// has switched SMTP submission off, which no other token would change.
+/// The verdict on a failed login, which is temporary unless the reply says otherwise. Only 535 concerns the token;
+/// Microsoft's 5.7.139 says that the tenant has disabled SMTP submission, which a new token would not change.
 fn authentication_refused(reply: &Reply) -> Verdict {
     let failure = reply.failure();
     match (reply.code, reply.enhanced()) {
@@ -277,7 +277,7 @@ fn authentication_refused(reply: &Reply) -> Verdict {
     }
 }
 
-/// What a reply means to a message, or to the log-in.
+/// The verdict on the reply to a message, or to a login.
 #[cfg(test)]
 pub(in crate::providers) fn verdict_on(code: u16, text: &str, is_log_in: bool) -> Verdict {
     let reply = Reply {

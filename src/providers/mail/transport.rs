@@ -1,4 +1,4 @@
-//! What every way of sending has: a mailbox opened by an access token, an envelope, and a verdict.
+//! The common interface of transports: a mailbox with an access token, an envelope, and a verdict.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::verdict::Verdict;
 use mailgate_types::ids::CredentialId;
 use mailgate_types::message::Message;
 
-/// A mailbox, opened by an access token.
+/// A mailbox and an access token for it.
 #[derive(Debug, Clone)]
 pub struct MailboxAccess {
     /// The mailbox.
     pub credential: CredentialId,
-    /// Its address: log-in name and envelope sender.
+    /// Its address: user name and envelope sender.
     pub address: String,
-    /// Which of the mailbox's access tokens this is.
+    /// The generation of the mailbox's access token.
     pub generation: i64,
     /// The access token.
     pub access_token: SecretString,
-    /// What its user has granted.
+    /// The granted scopes.
     pub scopes: Arc<[String]>,
 }
 
-/// Whom a message goes to.
+/// The recipients of a message.
 #[derive(Debug, Clone)]
 pub struct Recipients {
     /// Their addresses.
@@ -35,13 +35,13 @@ pub struct Recipients {
     pub smtputf8: bool,
 }
 
-/// Asked right before the last of a message leaves: from then on the provider may have it.
+/// Asked right before the last part of a message is sent: from then on the provider may have it.
 pub trait Leave: Debug + Send + Sync {
-    /// Why it must not leave, where it must not.
+    /// The error is the reason why it must not be sent.
     fn ask(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// A message that nobody else may be sending.
+/// Always permits, for a message that no other process can be sending.
 #[derive(Debug, Clone, Copy)]
 pub struct Unasked;
 
@@ -51,11 +51,11 @@ impl Leave for Unasked {
     }
 }
 
-/// A way of sending through a provider.
+/// A transport to a provider.
 pub trait MailTransport: Debug + Send + Sync {
-    /// Submits a message once. Waits for a place where the mailbox has as many submissions under way
-    /// as it may have. Each stage of it is bounded. `leave` is asked before the provider may have the message;
-    /// where it says no, the verdict is a temporary failure.
+    /// Submits a message once. Waits for a slot if the mailbox has reached its limit of concurrent submissions. Each
+    /// stage is bounded in time. `leave` is asked before the provider may have the message; if it refuses, the verdict
+    /// is a temporary failure.
     fn submit<'a>(
         &'a self,
         account: &'a MailboxAccess,
@@ -64,13 +64,13 @@ pub trait MailTransport: Debug + Send + Sync {
         leave: &'a dyn Leave,
     ) -> BoxFuture<'a, Verdict>;
 
-    /// Whether the Message-ID is known under which a message goes out: it stays what it was, or what was granted
-    /// lets us read what the provider made of it.
+    /// Whether the final Message-ID of a message is known: it is unchanged, or the granted scopes let us read what the
+    /// provider made of it.
     fn tells_message_id(&self, scopes: &[String]) -> bool;
 
-    /// So many gateways share from now on what each mailbox may have under way.
+    /// Sets the number of gateways that share each mailbox's concurrency limit.
     fn share_among(&self, _living: usize) {}
 
-    /// Closes connections that nobody has used for a while.
+    /// Closes connections that have been idle for a while.
     fn drop_idle_connections(&self) {}
 }

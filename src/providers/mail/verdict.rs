@@ -1,4 +1,4 @@
-//! What came of a submission.
+//! The outcome of a submission.
 
 use std::fmt::{Display, Formatter};
 use std::time::Duration;
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use mailgate_types::one_line::one_line;
 
-/// Bytes of a failure's words that are stored, logged and told.
+/// Longest failure text that is stored, logged and reported, in bytes.
 const LONGEST: usize = 2_000;
 
-/// A failure in the provider's own words, or ours where it said none.
+/// A failure in the provider's own words, or in ours if it gave none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The SMTP reply code, where there was a reply.
+    /// The SMTP reply code, if there was a reply.
     pub code: Option<u16>,
     /// One line, without the code.
     pub text: String,
 }
 
 impl Failure {
-    /// A failure in words of any length, which are cut to what is stored of them.
+    /// A failure with a text of any length, truncated to what is stored.
     #[must_use]
     pub fn new(code: Option<u16>, text: &str) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Failure {
         }
     }
 
-    /// A failure that no reply tells of.
+    /// A failure without a reply.
     #[must_use]
     pub fn own(text: impl AsRef<str>) -> Self {
         Self::new(None, text.as_ref())
@@ -45,39 +45,39 @@ impl Display for Failure {
     }
 }
 
-/// What came of a submission.
+/// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The provider has the message.
     Sent {
-        /// The Message-ID that the provider gave it instead of its own, angle brackets included.
+        /// The Message-ID that the provider assigned instead of the message's own, angle brackets included.
         message_id: Option<String>,
     },
-    /// Not now; the provider has not got it.
+    /// A temporary failure; the provider doesn't have the message.
     Temporary {
         /// Why.
         failure: Failure,
-        /// The provider named a time to wait, or is known to mean one.
+        /// The delay that the provider asked for or is known to need.
         retry_after: Option<Duration>,
     },
-    /// Never; the provider has not got it.
+    /// A permanent failure; the provider doesn't have the message.
     Permanent(Failure),
-    /// Never, since the mailbox may not send as the message's sender; the provider has not got it.
+    /// Permanent: the mailbox may not send as the message's sender; the provider doesn't have the message.
     SenderRefused(Failure),
-    /// The message was out when the connection broke: the provider may have it.
+    /// The connection broke after the message was sent: the provider may have it.
     Unknown(Failure),
-    /// The access token doesn't open the mailbox; the provider has not got the message.
+    /// The access token was rejected; the provider doesn't have the message.
     TokenRefused(Failure),
 }
 
 impl Verdict {
-    /// The provider has the message as it is.
+    /// The provider has the message, unchanged.
     #[must_use]
     pub fn sent() -> Self {
         Self::Sent { message_id: None }
     }
 
-    /// A passing failure with no time of its own.
+    /// A temporary failure without a given delay.
     #[must_use]
     pub fn temporary(failure: Failure) -> Self {
         Self::Temporary {

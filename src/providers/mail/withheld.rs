@@ -1,5 +1,5 @@
-//! A request that sends a message: its content is handed out piece by piece, never held twice, and the last
-//! piece leaves only once it has been asked whether it may. Nobody acts on a request that has not come in whole.
+//! The body of a request that sends a message: it is streamed in chunks, never held twice, and its last piece is sent
+//! only with permission. A server doesn't act on an incomplete request.
 
 use std::io;
 
@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 use super::transport::Leave;
 use mailgate_types::message::Message;
 
-/// What stands around the message in JSON. Base64 needs no escapes.
+/// What precedes the message in JSON. Base64 needs no escaping.
 const JSON_START: &[u8] = br#"{"raw":""#;
 const JSON_END: &[u8] = br#""}"#;
 
-/// The content of a request.
+/// The body of a request.
 pub(super) struct WithheldContent {
     /// In bytes.
     length: usize,
@@ -26,27 +26,27 @@ pub(super) struct WithheldContent {
     last: LastPiece,
 }
 
-/// The end of a content that waits for its permission.
+/// The end of a body, which waits for permission.
 struct LastPiece {
-    /// All before it has been taken.
+    /// Everything before it has been taken.
     reached: oneshot::Receiver<()>,
-    /// It may leave.
+    /// Permission to send it.
     permission: oneshot::Sender<()>,
 }
 
-/// There is no answer to a request.
+/// Why there is no response to a request.
 #[derive(Debug)]
 pub(super) enum Unanswered {
     /// It was not completed, for this reason of ours.
     Withheld(String),
     /// It was not completed.
     NotWhole(reqwest::Error),
-    /// It may have been heard.
+    /// It may have been received.
     Broken(reqwest::Error),
 }
 
 impl WithheldContent {
-    /// The message as it is.
+    /// The message in plain form.
     pub(super) fn plain(message: &Message) -> Self {
         Self::over(message.size(), message.shared_chunks())
     }
@@ -60,7 +60,7 @@ impl WithheldContent {
         Self::over(length, parts)
     }
 
-    /// A text that is there already.
+    /// A text that is already in memory.
     pub(super) fn text(text: String) -> Self {
         let mut start = Bytes::from(text);
         let length = start.len();
@@ -78,7 +78,7 @@ impl WithheldContent {
             let end = if left == 0 { end.take() } else { None };
             async move {
                 if let Some((tell, permitted)) = end {
-                    // Whoever doesn't listen any more gives no permission either.
+                    // If the receiver is gone, it gives no permission either.
                     let _ = tell.send(());
                     permitted
                         .await
@@ -97,7 +97,7 @@ impl WithheldContent {
         }
     }
 
-    /// Sends a request with this content. `leave` is asked once all but its last piece is out.
+    /// Sends a request with this body. `leave` is asked once all but its last piece has been sent.
     pub(super) async fn send(
         self,
         request: RequestBuilder,
@@ -115,7 +115,7 @@ impl WithheldContent {
         let asked = async {
             match reached.await {
                 Ok(()) => leave.ask().await,
-                // The request has ended, and says itself how.
+                // The request has ended, and reports the outcome itself.
                 Err(_) => std::future::pending().await,
             }
         };
@@ -123,7 +123,7 @@ impl WithheldContent {
             early = &mut answering => return early.map_err(Unanswered::NotWhole),
             asked = asked => asked.map_err(Unanswered::Withheld)?,
         }
-        // Where nobody waits for it any more, the request says itself how it has ended.
+        // If the receiver is gone, the request reports the outcome itself.
         let _ = permission.send(());
         answering.await.map_err(|error| {
             if error.is_connect() {
@@ -135,7 +135,7 @@ impl WithheldContent {
     }
 }
 
-/// Three bytes become four letters: what is over at the end of a chunk goes in front of the next.
+/// Three bytes become four characters: the remainder of each chunk is carried over to the next.
 fn encoded(mut chunks: impl Iterator<Item = Bytes>) -> impl Iterator<Item = Bytes> {
     let mut over = BytesMut::new();
     let mut ended = false;
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Answers as told, and counts how often it is asked, and after how many bytes.
+    /// Gives a preset answer, and counts the calls, and the bytes sent before each.
     #[derive(Debug)]
     struct Asked {
         answer: Result<(), String>,
@@ -218,8 +218,8 @@ mod tests {
 
     const LETTER: &str = "Subject: a letter\r\n\r\nof three pieces\r\n";
 
-    /// Sends a letter to a server that reads until the end of it or of the connection; answers what came there,
-    /// and how the request ended.
+    /// Sends a letter to a server that reads until the end of it or of the connection; returns what it received, and
+    /// how the request ended.
     async fn exchange(
         content: WithheldContent,
         answer: Result<(), String>,
@@ -289,7 +289,7 @@ mod tests {
         );
         assert_eq!(times, 1);
 
-        // Nothing is whole that has one piece only, either.
+        // Even a body of a single piece is held back.
         let one = || WithheldContent::text(LETTER.to_owned());
         let (got, sent, _) = exchange(one(), Err("not now".to_owned()), false).await;
         assert!(matches!(sent, Err(Unanswered::Withheld(_))), "{sent:?}");

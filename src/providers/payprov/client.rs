@@ -1,5 +1,5 @@
-//! Calls of the payment provider: forms with a key, answered in JSON. Each is bounded in time; one that
-//! failed in passing is made again under the same idempotency key.
+//! Calls to the payment provider: form-encoded requests with an API key and JSON responses. Each is bounded in time; a
+//! call that failed temporarily is retried with the same idempotency key.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -19,53 +19,53 @@ use crate::providers::tls::{self, ClientTlsError};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::web_address::names_loopback;
 
-/// The largest answer that is read: a hundred invoices with their lines.
+/// The largest response that is read: a hundred invoices with their lines.
 const MAXIMUM_ANSWER: usize = 8 << 20;
 
-/// How often a call is made before it has failed, the first pause between, and the longest that the
-/// provider may ask for.
+/// Attempts before a call has failed, the first pause between them, and the longest pause that the provider may ask
+/// for.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(400);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_mins(1);
 
-/// Why the provider did not do what it was asked.
+/// Why a call to the provider failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PayprovError {
-    /// No answer, or one that says to come again: nobody knows whether it was done.
+    /// No response, or one that asks for a retry: the call may or may not have taken effect.
     #[error("the payment provider is away: {reason}")]
     Unavailable {
-        /// What is known of it.
+        /// A description.
         reason: String,
-        /// When it wants to be asked again.
+        /// When it asks for a retry.
         retry_after: Option<Duration>,
     },
-    /// It won't.
+    /// It refused.
     #[error("the payment provider refuses ({status} {code}): {message}")]
     Refused {
         /// HTTP status.
         status: u16,
-        /// Its word for it, or empty.
+        /// Its error code, or empty.
         code: String,
-        /// Its explanation, for the log.
+        /// Its error message, for the log.
         message: String,
     },
-    /// An answer of no known form.
+    /// A malformed response.
     #[error("the payment provider's answer can't be read: {0}")]
     Nonsense(String),
 }
 
 impl PayprovError {
-    /// Whether the provider says that there is no such thing.
+    /// Whether the provider reports that the object doesn't exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
             || matches!(self, Self::Refused { code, .. } if code == "resource_missing")
     }
 
-    /// What a metric calls it: never a word of the provider's own choice.
+    /// The label used in metrics: never text chosen by the provider.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
         match self {
@@ -90,10 +90,10 @@ struct ErrorObject {
     message: Option<String>,
 }
 
-/// No client can be made.
+/// Why the client can't be created.
 #[derive(Debug, thiserror::Error)]
 pub enum PayprovClientError {
-    /// Whom to trust.
+    /// TLS.
     #[error("payprov: {0}")]
     Tls(#[from] ClientTlsError),
     /// The HTTP client.
@@ -109,7 +109,7 @@ pub struct PayprovClient {
     clock: SharedClock,
 }
 
-/// The fields of a form, or of a query.
+/// The fields of a form or a query.
 pub(super) type Form = Vec<(String, String)>;
 
 /// One field.
@@ -119,11 +119,11 @@ pub(super) fn field(name: &str, value: impl ToString) -> (String, String) {
 }
 
 impl PayprovClient {
-    /// For the provider of these settings.
+    /// Creates a client for the provider in these settings.
     pub fn new(settings: &PayprovSettings, clock: SharedClock) -> Result<Self, PayprovClientError> {
         let tls = tls::client(None)?;
         let mut http = Client::builder();
-        // A proxy of the environment can't reach this machine for us.
+        // A proxy from the environment can't reach this machine's loopback.
         if url::Url::parse(&settings.base_url).is_ok_and(|url| names_loopback(&url)) {
             http = http.no_proxy();
         }
@@ -141,13 +141,13 @@ impl PayprovClient {
         })
     }
 
-    /// What one connected mailbox costs: the provider's id.
+    /// The provider's id of the price of one connected mailbox.
     #[must_use]
     pub fn price(&self) -> &str {
         &self.settings.price
     }
 
-    /// The longest that one call may take, with all its attempts and pauses.
+    /// Longest duration of one call, with all its attempts and pauses.
     #[must_use]
     pub fn patience(&self) -> Duration {
         (self.settings.request + LONGEST_PAUSE) * ATTEMPTS
@@ -161,7 +161,7 @@ impl PayprovClient {
         self.call(&Method::GET, path, query, None).await
     }
 
-    /// `key` makes one deed of all its attempts.
+    /// `key` makes all attempts take effect only once.
     pub(super) async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -192,7 +192,7 @@ impl PayprovClient {
                 .increment(1);
             match error {
                 PayprovError::Unavailable { retry_after, .. } if attempt < ATTEMPTS => {
-                    // Who asks for more than that is left alone for now.
+                    // Give up for now if the provider asks for a longer pause.
                     let wait = retry_after.map_or(pause, |asked| asked.max(pause));
                     if wait > LONGEST_PAUSE {
                         return Err(error);
@@ -224,7 +224,7 @@ impl PayprovClient {
             request = request.header("idempotency-key", key);
         }
         request = if *method == Method::POST && fields.is_empty() {
-            // RFC 9110 §8.6: servers may refuse a POST that says nothing of its length (411).
+            // RFC 9110 §8.6: servers may reject a POST without a Content-Length (411).
             request.header(CONTENT_LENGTH, 0)
         } else if *method == Method::POST {
             request.form(fields)
@@ -247,7 +247,7 @@ impl PayprovClient {
         let answer = ProviderResponse::read(response, MAXIMUM_ANSWER, now).await;
         if (200..300).contains(&answer.status) {
             if answer.body.is_null() {
-                // It broke off: what was done is told under the same key.
+                // The response was cut off: a retry with the same key returns it again.
                 return Err(PayprovError::Unavailable {
                     reason: "the answer broke off, or is no JSON".to_owned(),
                     retry_after: None,
@@ -260,15 +260,15 @@ impl PayprovClient {
     }
 }
 
-/// What an answer that is no success means.
+/// The error for a response that isn't a success.
 fn refusal(answer: ProviderResponse, should_retry: Option<bool>) -> PayprovError {
     let ErrorAnswer { error } = serde_json::from_value(answer.body).unwrap_or_default();
     let code = error.code.clone().unwrap_or_default();
     let is_passing = match answer.status {
-        // Another call holds the object, or the same key is in flight: the provider's own libraries come again
-        // after every 409. A key that was used for something else is a 400.
+        // Another call holds the object, or the same key is in flight: the provider's own libraries retry after every
+        // 409. A key that was used for something else is a 400.
         409 | 429 | 500.. => true,
-        // Stripe's lock_timeout comes as 400 too.
+        // Stripe also reports lock_timeout with a 400.
         _ => code == "lock_timeout",
     };
     if should_retry.unwrap_or(is_passing) {
@@ -284,7 +284,7 @@ fn refusal(answer: ProviderResponse, should_retry: Option<bool>) -> PayprovError
     }
 }
 
-/// What an answer that is no success means.
+/// The error for a response that isn't a success.
 #[cfg(test)]
 pub(in crate::providers) fn error_on(
     status: u16,

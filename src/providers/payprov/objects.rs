@@ -1,16 +1,16 @@
-//! What the payment provider answers: no more of its objects than is used.
+//! The payment provider's objects, reduced to the fields that are used.
 
 use chrono::{DateTime, Utc};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// Longest id of the provider's that is taken, in bytes; Stripe asks for 255.
+/// Longest id from the provider that is accepted, in bytes; Stripe asks for 255.
 const ID_LENGTH: usize = 255;
 
-/// Longest address of a page that is stored, in bytes.
+/// Longest page URL that is stored, in bytes.
 const PAGE_LENGTH: usize = 2_048;
 
-/// Whether a text can be an id of the provider's: it goes into paths and the database.
+/// Whether a text can be an id from the provider: it is used in paths and the database.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     !text.is_empty()
@@ -20,7 +20,7 @@ pub fn is_id(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// A reference, which the provider writes as an id, or as the whole object where it was expanded.
+/// A reference, which the provider writes as an id, or as the whole object if expanded.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Reference<T> {
@@ -30,14 +30,14 @@ pub enum Reference<T> {
     Object(Box<T>),
 }
 
-/// An object of which the id alone is used.
+/// An object of which only the id is used.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Identified {
     /// Its id.
     pub id: String,
 }
 
-/// A reference to an object of which the id alone is used.
+/// A reference to an object of which only the id is used.
 pub type IdOnly = Reference<Identified>;
 
 impl Reference<Identified> {
@@ -51,7 +51,7 @@ impl Reference<Identified> {
     }
 }
 
-/// One page of a list, the newest first.
+/// One page of a list, newest first.
 #[derive(Debug, Clone, Deserialize)]
 pub struct List<T> {
     /// The objects.
@@ -61,43 +61,43 @@ pub struct List<T> {
     pub has_more: bool,
 }
 
-/// Who pays.
+/// A customer.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Customer {
     /// `cus_…`
     #[serde(deserialize_with = "id")]
     pub id: String,
-    /// It is no more.
+    /// It has been deleted.
     #[serde(default)]
     pub deleted: bool,
-    /// How its invoices are paid.
+    /// Its default payment settings.
     #[serde(default)]
     pub invoice_settings: InvoiceSettings,
-    /// A payment method of the older kind.
+    /// A payment source of the older kind.
     #[serde(default)]
     pub default_source: Option<IdOnly>,
-    /// What we wrote there.
+    /// Our metadata.
     #[serde(default)]
     pub metadata: Metadata,
 }
 
-/// How a customer's invoices are paid.
+/// A customer's default payment settings.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct InvoiceSettings {
-    /// The payment method that pays where nothing else is said.
+    /// The default payment method.
     #[serde(default)]
     pub default_payment_method: Option<IdOnly>,
 }
 
-/// What we wrote on an object.
+/// Our metadata on an object.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Metadata {
-    /// Whose it is.
+    /// The subscriber that it belongs to.
     pub mailgate_subscriber: Option<String>,
 }
 
 impl Customer {
-    /// Whether something pays its invoices.
+    /// Whether it has a payment method for its invoices.
     #[must_use]
     pub fn has_payment_method(&self) -> bool {
         self.invoice_settings.default_payment_method.is_some() || self.default_source.is_some()
@@ -110,57 +110,57 @@ pub struct Subscription {
     /// `sub_…`
     #[serde(deserialize_with = "id")]
     pub id: String,
-    /// The provider's word for how it stands.
+    /// The provider's status.
     pub status: String,
-    /// Whose it is; expanded where it was asked for.
+    /// The customer; expanded if requested.
     pub customer: Reference<Customer>,
-    /// When it was made.
+    /// When it was created.
     #[serde(default, deserialize_with = "moment")]
     pub created: Option<DateTime<Utc>>,
     /// When the trial ends or ended.
     #[serde(default, deserialize_with = "moment")]
     pub trial_end: Option<DateTime<Utc>>,
-    /// Where versions before 2025-03-31 have it.
+    /// Its location in versions before 2025-03-31.
     #[serde(default, deserialize_with = "moment")]
     current_period_end: Option<DateTime<Utc>>,
     /// It ends with the period.
     #[serde(default)]
     pub cancel_at_period_end: bool,
-    /// It ends then.
+    /// When it is scheduled to end.
     #[serde(default, deserialize_with = "moment")]
     pub cancel_at: Option<DateTime<Utc>>,
-    /// What is billed.
+    /// The billed items.
     pub items: List<SubscriptionItem>,
-    /// What pays it, before the customer's own.
+    /// Its own payment method, which takes precedence over the customer's.
     #[serde(default)]
     pub default_payment_method: Option<IdOnly>,
 }
 
-/// A line of a subscription.
+/// An item of a subscription.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SubscriptionItem {
     /// `si_…`
     pub id: String,
-    /// How many.
+    /// The quantity.
     #[serde(default)]
     pub quantity: Option<i64>,
-    /// Where versions from 2025-03-31 on have it.
+    /// Its location in versions from 2025-03-31 on.
     #[serde(default, deserialize_with = "moment")]
     current_period_end: Option<DateTime<Utc>>,
-    /// What each costs.
+    /// The price of one.
     #[serde(default)]
     pub price: Option<IdOnly>,
 }
 
 impl Subscription {
-    /// The end of the period that is paid, wherever this version of the interface has it.
+    /// The end of the current period, wherever this version of the API has it.
     #[must_use]
     pub fn current_period_end(&self) -> Option<DateTime<Utc>> {
         let of_items = self.items.data.iter().map(|item| item.current_period_end);
         self.current_period_end.or_else(|| of_items.flatten().max())
     }
 
-    /// The line of mailboxes: the one with our price, else the first.
+    /// The item for mailboxes: the one with our price, else the first.
     #[must_use]
     pub fn item(&self, price: &str) -> Option<&SubscriptionItem> {
         let is_ours =
@@ -169,7 +169,7 @@ impl Subscription {
         items.iter().find(is_ours).or_else(|| items.first())
     }
 
-    /// Whose it is.
+    /// The customer's id.
     #[must_use]
     pub fn customer_id(&self) -> &str {
         match &self.customer {
@@ -188,19 +188,19 @@ pub struct Invoice {
     /// `draft`, `open`, `paid`, `void`, `uncollectible`.
     #[serde(default)]
     pub status: Option<String>,
-    /// Whose it is.
+    /// The customer.
     #[serde(default)]
     pub customer: Option<IdOnly>,
-    /// Where versions before 2025-03-31 have it.
+    /// Its location in versions before 2025-03-31.
     #[serde(default)]
     subscription: Option<IdOnly>,
-    /// Where versions from 2025-03-31 on have it.
+    /// Its location in versions from 2025-03-31 on.
     #[serde(default)]
     parent: Option<InvoiceParent>,
     /// In the currency's smallest unit.
     #[serde(default)]
     pub amount_due: i64,
-    /// Three letters; empty where they aren't.
+    /// Three letters; empty if invalid.
     #[serde(default, deserialize_with = "currency")]
     pub currency: String,
     /// The page on which it can be paid.
@@ -209,7 +209,7 @@ pub struct Invoice {
     /// When the provider tries to collect it again.
     #[serde(default, deserialize_with = "moment")]
     pub next_payment_attempt: Option<DateTime<Utc>>,
-    /// When it was made.
+    /// When it was created.
     #[serde(default, deserialize_with = "moment")]
     pub created: Option<DateTime<Utc>>,
 }
@@ -227,7 +227,7 @@ struct SubscriptionDetails {
 }
 
 impl Invoice {
-    /// What it is for, wherever this version of the interface has it.
+    /// The id of its subscription, wherever this version of the API has it.
     #[must_use]
     pub fn subscription_id(&self) -> Option<&str> {
         let newer = || {
@@ -238,7 +238,7 @@ impl Invoice {
         subscription.map(Reference::id)
     }
 
-    /// Whether it waits to be paid.
+    /// Whether it is awaiting payment.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.status.as_deref() == Some("open")
@@ -255,33 +255,33 @@ pub struct PaymentMethod {
     pub created: Option<DateTime<Utc>>,
 }
 
-/// A page of the provider's that a subscriber is sent to.
+/// A page hosted by the provider that a subscriber is sent to.
 #[derive(Debug, Clone, Deserialize)]
 pub struct HostedPage {
-    /// Its address.
+    /// Its URL.
     pub url: String,
 }
 
-/// An event, as it comes to the webhook.
+/// An event, as the webhook receives it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Event {
     /// `evt_…`
     pub id: String,
-    /// `customer.subscription.updated` and its like.
+    /// `customer.subscription.updated` and the like.
     pub r#type: String,
-    /// What it tells of.
+    /// The data of the event.
     pub data: EventData,
 }
 
-/// What an event tells of.
+/// The data of an event.
 #[derive(Debug, Clone, Deserialize)]
 pub struct EventData {
-    /// The object as it was then.
+    /// The object as it was at the time.
     pub object: serde_json::Map<String, serde_json::Value>,
 }
 
 impl EventData {
-    /// The id that stands in a field, whether the object there is expanded or not.
+    /// The id in a field, whether the object there is expanded or not.
     #[must_use]
     pub fn id(&self, field: &str) -> Option<&str> {
         let value = self.object.get(field)?;
@@ -289,7 +289,7 @@ impl EventData {
         is_id(id).then_some(id)
     }
 
-    /// The subscription of an invoice, where either version of the interface has it.
+    /// The subscription of an invoice, wherever this version of the API has it.
     #[must_use]
     pub fn invoice_subscription(&self) -> Option<&str> {
         let newer = || {
@@ -303,10 +303,10 @@ impl EventData {
     }
 }
 
-/// The year 10000, which no calendar of a reader's knows, in seconds since 1970.
+/// The start of the year 10000, beyond the range of calendars, in seconds since 1970.
 const END_OF_TIME: i64 = 253_402_300_800;
 
-/// A moment in seconds since 1970; one that no subscription can have is none.
+/// A time in seconds since 1970; `None` if it is out of range for a subscription.
 fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Utc>>, D::Error> {
     let seconds = Option::<serde_json::Number>::deserialize(deserializer)?;
     let seconds = seconds.and_then(|seconds| seconds.as_i64());
@@ -314,7 +314,7 @@ fn moment<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<
     Ok(seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)))
 }
 
-/// An id that fits paths and the database.
+/// An id that is safe for paths and the database.
 fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let id = String::deserialize(deserializer)?;
     if is_id(&id) {
@@ -331,7 +331,7 @@ fn currency<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Err
     Ok(if is_code { text } else { String::new() })
 }
 
-/// An address of a page that is stored; what is too long or no text for the database is none.
+/// A page URL to store; `None` if it is too long or unsafe for the database.
 fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     Ok(text.filter(|text| text.len() <= PAGE_LENGTH && !text.contains(char::is_control)))

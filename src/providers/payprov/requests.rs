@@ -1,4 +1,4 @@
-//! The calls that are made of the payment provider, one function each.
+//! The calls made to the payment provider, one function each.
 
 use chrono::{DateTime, Utc};
 
@@ -6,28 +6,28 @@ use super::client::{Form, PayprovClient, PayprovError, field};
 use super::objects::{Customer, HostedPage, Invoice, List, PaymentMethod, Subscription};
 use mailgate_types::ids::SubscriberId;
 
-/// Objects that one page of a list may have.
+/// Maximum objects per page of a list.
 const PAGE: u32 = 100;
 
-/// The version from which on Checkout has `allowed_payment_method_types` (its changelog).
+/// The first version in which Checkout has `allowed_payment_method_types` (its changelog).
 const ALLOWED_TYPES_SINCE: &str = "2026-09-30";
 
-/// Pages of a list that are read at most.
+/// Maximum pages of a list that are read.
 const PAGES: usize = 20;
 
-/// How a subscription begins.
+/// How a subscription starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
-    /// With a trial of so many days; without a payment method it ends with it.
+    /// With a trial of this many days; without a payment method it ends with the trial.
     Trial(u32),
-    /// Unpaid: its first invoice is open until a payment method is there and it is paid.
+    /// Unpaid: its first invoice stays open until there is a payment method and it is paid.
     Unpaid,
-    /// With a payment at once, or not at all.
+    /// Charged immediately, or not created at all.
     Paid,
 }
 
 impl PayprovClient {
-    /// Makes a customer.
+    /// Creates a customer.
     pub async fn create_customer(
         &self,
         subscriber: SubscriberId,
@@ -43,7 +43,7 @@ impl PayprovClient {
         self.post("customers", &form, key).await
     }
 
-    /// Gives a customer another address and name.
+    /// Updates a customer's address and name.
     pub async fn name_customer(
         &self,
         id: &str,
@@ -55,12 +55,12 @@ impl PayprovClient {
         self.post(&format!("customers/{id}"), &form, key).await
     }
 
-    /// A customer.
+    /// Fetches a customer.
     pub async fn customer(&self, id: &str) -> Result<Customer, PayprovError> {
         self.get(&format!("customers/{id}"), &[]).await
     }
 
-    /// The customer that was made for a subscriber, if there is one: for when the answer to that was lost.
+    /// Finds the customer that was created for a subscriber, if there is one: in case that response was lost.
     pub async fn find_customer(
         &self,
         subscriber: SubscriberId,
@@ -74,7 +74,7 @@ impl PayprovClient {
         }))
     }
 
-    /// Makes `payment_method` the one that pays a customer's invoices.
+    /// Makes `payment_method` the customer's default.
     pub async fn set_default_payment_method(
         &self,
         customer: &str,
@@ -94,16 +94,16 @@ impl PayprovClient {
     ) -> Result<Option<PaymentMethod>, PayprovError> {
         let path = format!("customers/{customer}/payment_methods");
         let list: List<PaymentMethod> = self.get(&path, &[field("limit", PAGE)]).await?;
-        // Of those made in one second the list's first is the newest.
+        // Of those created in the same second, the first in the list is the newest.
         let methods = list.data.into_iter().rev();
         Ok(methods.max_by_key(|method| method.created))
     }
 
-    /// Makes a subscription.
+    /// Creates a subscription.
     ///
     /// # Errors
     ///
-    /// [`PayprovError`]: refused with 402 where it has to be paid and is not.
+    /// [`PayprovError`]: refused with 402 if it requires payment and that fails.
     pub async fn create_subscription(
         &self,
         subscriber: SubscriberId,
@@ -126,20 +126,20 @@ impl PayprovClient {
                     "cancel",
                 ),
             ]),
-            // Any other way is refused for a customer who has nothing to pay with.
+            // Any other behavior is refused for a customer without a payment method.
             Beginning::Unpaid => form.push(field("payment_behavior", "default_incomplete")),
             Beginning::Paid => form.push(field("payment_behavior", "error_if_incomplete")),
         }
         self.post("subscriptions", &form, key).await
     }
 
-    /// A subscription, with its customer.
+    /// Fetches a subscription, with its customer expanded.
     pub async fn subscription(&self, id: &str) -> Result<Subscription, PayprovError> {
         let path = format!("subscriptions/{id}");
         self.get(&path, &[field("expand[]", "customer")]).await
     }
 
-    /// All that a customer has subscribed, ended ones too, the newest first.
+    /// All subscriptions of a customer, including ended ones, newest first.
     pub async fn subscriptions(&self, customer: &str) -> Result<Vec<Subscription>, PayprovError> {
         let query = [
             field("customer", customer),
@@ -150,7 +150,7 @@ impl PayprovClient {
         Ok(list.data)
     }
 
-    /// Sets how many are billed; the difference is billed for the rest of the period.
+    /// Sets the quantity, with proration for the rest of the period.
     pub async fn set_quantity(
         &self,
         subscription: &str,
@@ -167,7 +167,7 @@ impl PayprovClient {
             .await
     }
 
-    /// Lets a subscription end with its period.
+    /// Cancels a subscription at the end of its period.
     pub async fn cancel_at_period_end(
         &self,
         subscription: &str,
@@ -178,7 +178,7 @@ impl PayprovClient {
             .await
     }
 
-    /// Makes `payment_method` the one that pays a subscription, where that has one of its own.
+    /// Makes `payment_method` a subscription's own, for subscriptions that have one.
     pub async fn set_subscription_payment_method(
         &self,
         subscription: &str,
@@ -190,17 +190,17 @@ impl PayprovClient {
             .await
     }
 
-    /// Ends a subscription at once.
+    /// Ends a subscription immediately.
     pub async fn end_subscription(&self, subscription: &str) -> Result<Subscription, PayprovError> {
         self.delete(&format!("subscriptions/{subscription}")).await
     }
 
-    /// An invoice.
+    /// Fetches an invoice.
     pub async fn invoice(&self, id: &str) -> Result<Invoice, PayprovError> {
         self.get(&format!("invoices/{id}"), &[]).await
     }
 
-    /// The open invoices of a subscription, the oldest first.
+    /// The open invoices of a subscription, oldest first.
     pub async fn open_invoices(
         &self,
         customer: &str,
@@ -230,16 +230,16 @@ impl PayprovClient {
         Ok(invoices)
     }
 
-    /// Pays an invoice with what its customer has.
+    /// Pays an invoice with the customer's payment method.
     ///
     /// # Errors
     ///
-    /// [`PayprovError`]: refused with 402 where the payment fails.
+    /// [`PayprovError`]: refused with 402 if the payment fails.
     pub async fn pay_invoice(&self, id: &str, key: &str) -> Result<Invoice, PayprovError> {
         self.post(&format!("invoices/{id}/pay"), &[], key).await
     }
 
-    /// A page on which a customer enters a payment method, and where it leads from there.
+    /// Creates a Checkout page for entering a payment method, with the URLs that it returns to.
     pub async fn checkout_setup(
         &self,
         customer: &str,
@@ -247,7 +247,7 @@ impl PayprovClient {
         cancel_url: &str,
         key: &str,
     ) -> Result<HostedPage, PayprovError> {
-        // Later versions know the one name no more, earlier ones not yet the other.
+        // Later versions don't know the old name any more, earlier ones don't know the new one yet.
         let has_new_name = *self.settings.api_version >= *ALLOWED_TYPES_SINCE;
         let types = if has_new_name {
             "allowed_payment_method_types[0]"
@@ -264,7 +264,7 @@ impl PayprovClient {
         self.post("checkout/sessions", &form, key).await
     }
 
-    /// The provider's own page for a customer.
+    /// Creates a session of the provider's customer portal.
     pub async fn portal(
         &self,
         customer: &str,

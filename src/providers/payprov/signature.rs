@@ -1,31 +1,31 @@
-//! Whether an event comes from the provider: Stripe's `t=…,v1=…` over the body as it came.
+//! Verifies that an event comes from the provider: Stripe's `t=…,v1=…` over the raw body.
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
-/// How far an event's moment may lie from ours, in seconds.
+/// Maximum difference between an event's timestamp and our clock, in seconds.
 const TOLERANCE: u64 = 300;
 
-/// Signatures that are looked at: two while a secret is renewed.
+/// Maximum signatures that are checked: there are two while a secret is being rotated.
 const MOST_SIGNATURES: usize = 16;
 
-/// The event is not the provider's, or it is an old one again.
+/// The event isn't the provider's, or it is a replay of an old one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// No header, or not of the form `t=…,v1=…`.
+    /// No header, or not in the form `t=…,v1=…`.
     #[error("the event has no signature of the form t=…,v1=…")]
     Form,
     /// Signed too long ago, or by a clock that is ahead.
     #[error("the event was signed at another time")]
     Time,
-    /// Signed with another secret, or another body.
+    /// Signed with another secret, or over another body.
     #[error("the event is signed with another secret, or was changed on its way")]
     Mismatch,
 }
 
-/// What the header says.
+/// The parsed header.
 #[derive(Debug)]
 pub struct Signature<'a> {
     timestamp: &'a str,
@@ -33,7 +33,7 @@ pub struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Reads a header that is well-formed and of this time: all that shows without the body.
+    /// Parses a header and checks its timestamp: everything that can be checked without the body.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl<'a> Signature<'a> {
         for part in header.split(',') {
             match part.trim().split_once('=') {
                 Some(("t", value)) => timestamp = Some(value),
-                // A `v1` that is no digest is no match; other schemes are for others.
+                // A `v1` that isn't a digest matches nothing; other schemes are ignored.
                 Some(("v1", value)) if digests.len() < MOST_SIGNATURES => {
                     digests.extend(digest(value));
                 }
@@ -63,7 +63,7 @@ impl<'a> Signature<'a> {
         Ok(Self { timestamp, digests })
     }
 
-    /// Checks it over `body`.
+    /// Verifies the signature over `body`.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl<'a> Signature<'a> {
         mac.update(self.timestamp.as_bytes());
         mac.update(b".");
         mac.update(body);
-        // In constant time, each.
+        // Each compared in constant time.
         if self
             .digests
             .iter()

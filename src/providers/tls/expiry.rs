@@ -1,17 +1,17 @@
-//! When certificates expire, read from their DER form (RFC 5280 §4.1) without judging anything else about them.
+//! When certificates expire, read from their DER encoding (RFC 5280 §4.1) without checking anything else about them.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Tags of ASN.1 (X.690 §8).
+/// ASN.1 tags (X.690 §8).
 const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
-/// When the first of a PEM file's certificates expires; `None` where it has none that can be read.
+/// The earliest expiry among a PEM file's certificates; `None` if it has none that can be read.
 #[must_use]
 pub fn soonest(pem: &[u8]) -> Option<DateTime<Utc>> {
     CertificateDer::pem_slice_iter(pem)
@@ -35,11 +35,11 @@ fn not_after(certificate: &[u8]) -> Option<DateTime<Utc>> {
     moment(validity.next()?)
 }
 
-/// A time as certificates have it: to the second, in UTC.
+/// A time in a certificate: to the second, in UTC.
 fn moment((tag, text): (u8, &[u8])) -> Option<DateTime<Utc>> {
     let text = std::str::from_utf8(text).ok()?;
     let text = match tag {
-        // Years from 50 on are the last century's (RFC 5280 §4.1.2.5.1).
+        // Years from 50 on are in the last century (RFC 5280 §4.1.2.5.1).
         UTC_TIME => {
             let year: u8 = text.get(..2)?.parse().ok()?;
             format!("{}{text}", if year < 50 { "20" } else { "19" })
@@ -51,11 +51,11 @@ fn moment((tag, text): (u8, &[u8])) -> Option<DateTime<Utc>> {
     Some(naive.and_utc())
 }
 
-/// Elements in DER, one after the other.
+/// A sequence of DER elements.
 struct Elements<'a>(&'a [u8]);
 
 impl<'a> Elements<'a> {
-    /// The tag and the contents of the next one.
+    /// The tag and the contents of the next element.
     fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (tag, rest) = self.0.split_first()?;
         let (first, rest) = rest.split_first()?;
@@ -75,7 +75,7 @@ impl<'a> Elements<'a> {
         Some((*tag, contents))
     }
 
-    /// The contents of the next one, which has this tag.
+    /// The contents of the next element, which must have this tag.
     fn of(&mut self, expected: u8) -> Option<&'a [u8]> {
         let (tag, contents) = self.next()?;
         (tag == expected).then_some(contents)

@@ -1,4 +1,4 @@
-//! Holds the description against the code that counts, and the operators' table against the description.
+//! Checks the descriptions against the code that counts, and the operators' table against the descriptions.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use super::*;
 
 const PAGE: &str = include_str!("../../../docs/operating.md");
 
-/// Where the values of a label stand that its uses don't spell out: metric, label, file, and the texts that
-/// stand before and behind them.
+/// Where the values of a label are found if its uses don't spell them out: metric, label, file, and the texts before
+/// and after them.
 #[rustfmt::skip]
 const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_messages_total", "outcome", "crates/types/src/log_status.rs", "fn as_str(", "\n    }"),
@@ -36,9 +36,9 @@ const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_notices_total", "outcome", "src/storage/billing_notices/due.rs", "fn as_str(", "\n    }"),
 ];
 
-/// Values that stand there and are never counted: metric, label, value.
+/// Values found there that are never counted: metric, label, value.
 const NEVER: &[(&str, &str, &str)] = &[
-    // It is an outcome of its own, and not that of a provider in trouble.
+    // It is an outcome of its own, not one of a provider in trouble.
     (
         "mailgate_token_refresh_failures_total",
         "reason",
@@ -46,7 +46,7 @@ const NEVER: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// A use of a metric. Of each label there is what its value spells out.
+/// A use of a metric. For each label it has the values that are spelled out.
 struct Use {
     file: String,
     kind: &'static str,
@@ -69,7 +69,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands between the commas of a call, from its opening bracket on.
+/// The comma-separated arguments of a call, starting after its opening bracket.
 fn arguments(text: &str) -> Vec<String> {
     let (mut depth, mut is_quoted) = (0, false);
     let mut arguments = vec![String::new()];
@@ -127,7 +127,7 @@ fn uses() -> Vec<Use> {
     uses
 }
 
-/// The values of a label that stand elsewhere.
+/// The values of a label that are found elsewhere.
 fn elsewhere(metric: &str, label: &str) -> BTreeSet<String> {
     let mut values = BTreeSet::new();
     let places = ELSEWHERE

@@ -1,6 +1,6 @@
-//! Gmail's interface, as far as sending needs it: `messages.send`, its upload, `messages.get` of the headers, and
-//! `settings.sendAs.list`. As the real one was seen to do, it gives every message a Message-ID of its own, and puts
-//! the mailbox's address in the place of one that it may not send as.
+//! Gmail's API, as far as sending needs it: `messages.send`, its upload, `messages.get` of the headers, and
+//! `settings.sendAs.list`. As the real one has been seen to do, it assigns every message a new Message-ID, and replaces
+//! a From address that the mailbox may not send as with the mailbox's own.
 
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -17,10 +17,10 @@ use uuid::Uuid;
 
 use super::{MailApi, Wish, alias, may_send, pending, recipients, wish, without_headers};
 
-/// The upload's own bound (`maxSize` in the discovery document), and some room for what is in JSON.
+/// The upload's own limit (`maxSize` in the discovery document), and some room for JSON bodies.
 const LARGEST: usize = 36_700_160;
 
-/// Base64url, whether or not it is padded.
+/// Base64url, with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -1,6 +1,6 @@
-//! Microsoft Graph, as far as sending needs it: a draft from a whole message, its sending, and what has become of
-//! it; `sendMail`; the account. As the real one's front end does, it refuses a POST that says no length. Messages
-//! that come in pieces, above 3 MB, it doesn't take.
+//! Microsoft Graph, as far as sending needs it: creating a draft from a whole message, sending it, and its state;
+//! `sendMail`; the account. Like the front end of the real one, it refuses a POST without a length. It doesn't support
+//! messages above 3 MB, which are uploaded in pieces.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -20,10 +20,10 @@ use uuid::Uuid;
 
 use super::{DRAFTS, Draft, MailApi, Wish, alias, may_send, recipients, wish};
 
-/// Graph's bound of one request.
+/// Graph's limit for one request.
 const REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
-/// What `/me` tells unasked, of what there is.
+/// The properties that `/me` returns by default.
 const USUAL: &str = "displayName,mail,userPrincipalName,id";
 
 pub(super) fn router() -> Router<MailApi> {
@@ -47,7 +47,7 @@ fn not_found() -> Response {
     error(404, "ErrorItemNotFound", text)
 }
 
-/// The mailbox of a request, or the answer to one that isn't good.
+/// The mailbox of a request, or the response to an invalid one.
 fn admit(api: &MailApi, headers: &HeaderMap, is_post: bool) -> Result<String, Box<Response>> {
     if is_post && !headers.contains_key(CONTENT_LENGTH) {
         let text = "HTTP Error 411. The request must be chunked or have a content length.";
@@ -61,7 +61,7 @@ fn admit(api: &MailApi, headers: &HeaderMap, is_post: bool) -> Result<String, Bo
     })
 }
 
-/// A message in base64, and what its recipients ask for.
+/// Decodes a MIME message in base64.
 fn read(headers: &HeaderMap, body: &[u8]) -> Result<Vec<u8>, Box<Response>> {
     if headers
         .get(CONTENT_TYPE)
@@ -188,7 +188,7 @@ async fn create(State(api): State<MailApi>, headers: HeaderMap, body: Bytes) -> 
     (StatusCode::CREATED, Json(body)).into_response()
 }
 
-/// One of the mailbox's own drafts, which may be taken away.
+/// One of the mailbox's own drafts, optionally removing it.
 fn draft(api: &MailApi, mailbox: &str, id: &str, take: bool) -> Option<Draft> {
     let mut drafts = api.drafts.lock().unwrap_or_else(PoisonError::into_inner);
     let found = drafts

@@ -1,7 +1,7 @@
-//! What the authorization server has given: codes in memory, grants in files that survive a restart.
+//! The authorization server's codes and grants: codes in memory, grants in files that survive a restart.
 //!
-//! One grant is one file, written beside its place and renamed, before the tokens leave the house. No
-//! token is stored: only SHA-256 digests are. Everything here blocks, if briefly.
+//! Each grant is one file, written to a temporary name and renamed before its tokens are returned. No token is stored,
+//! only SHA-256 digests. Everything here blocks, if briefly.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -20,16 +20,16 @@ use uuid::Uuid;
 use super::AuthorizationError;
 use mailgate_types::secrets::random_bytes;
 
-/// How long a code may wait for its exchange; RFC 6749 §4.1.2 wants at most 10 minutes.
+/// Lifetime of a code; RFC 6749 §4.1.2 recommends at most 10 minutes.
 const CODE_LIFETIME: TimeDelta = TimeDelta::seconds(60);
 
-/// How long a code is remembered, so that its reuse is noticed.
+/// How long a code is remembered, to detect its reuse.
 const CODE_MEMORY: TimeDelta = TimeDelta::minutes(10);
 
-/// How many grants are kept; the oldest go first.
+/// Maximum number of grants; the oldest are removed first.
 const KEPT_GRANTS: usize = 10_000;
 
-/// What a code stands for.
+/// The authorization that a code stands for.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
     pub(super) redirect_uri: String,
@@ -39,7 +39,7 @@ pub(super) struct Code {
     pub(super) scope: String,
 }
 
-/// Tokens as they leave the house.
+/// Tokens as returned to the client.
 #[derive(Debug)]
 pub(super) struct Tokens {
     pub(super) access: String,
@@ -47,10 +47,10 @@ pub(super) struct Tokens {
     pub(super) scope: String,
 }
 
-/// Why no tokens were given.
+/// Why no tokens were issued.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
-    /// `invalid_grant` of RFC 6749 §5.2, with a text for the developer.
+    /// `invalid_grant` of RFC 6749 §5.2, with a message for the developer.
     #[error("{0}")]
     Grant(&'static str),
     /// `invalid_scope`.
@@ -71,7 +71,7 @@ struct Grant {
     id: Uuid,
     mailbox: String,
     scope: String,
-    /// Digest of the one live refresh token.
+    /// Digest of the only valid refresh token.
     refresh: String,
     access: Vec<Access>,
 }
@@ -86,7 +86,7 @@ struct Access {
 struct IssuedCode {
     code: Code,
     issued_at: DateTime<Utc>,
-    /// The grant that came of it.
+    /// The grant that it was exchanged for.
     used_for: Option<Uuid>,
 }
 
@@ -94,7 +94,7 @@ struct IssuedCode {
 struct Given {
     codes: HashMap<String, IssuedCode>,
     grants: BTreeMap<Uuid, Grant>,
-    /// Digests of access tokens and refresh tokens, and whose they are.
+    /// Maps digests of access tokens and refresh tokens to their grants.
     owners: HashMap<String, Uuid>,
 }
 
@@ -153,7 +153,7 @@ impl Grants {
         Ok(text)
     }
 
-    /// RFC 6749 §4.1.3 and RFC 7636 §4.6. A second use of a code ends what the first gave.
+    /// Exchanges a code (RFC 6749 §4.1.3 and RFC 7636 §4.6). Reusing a code revokes the grant of its first use.
     pub(super) fn exchange(
         &self,
         code: &str,
@@ -205,7 +205,7 @@ impl Grants {
         Ok(tokens)
     }
 
-    /// RFC 6749 §6, with rotation: the refresh token dies with this use.
+    /// Refreshes a token (RFC 6749 §6) with rotation: the refresh token is invalid after this use.
     pub(super) fn refresh(
         &self,
         refresh_token: &str,
@@ -232,7 +232,7 @@ impl Grants {
         Ok(tokens)
     }
 
-    /// Whose mailbox a live access token opens.
+    /// The mailbox that a valid access token belongs to.
     pub(super) fn mailbox_of(&self, access_token: &str, now: DateTime<Utc>) -> Option<String> {
         let given = self.given();
         let digest = digest(access_token);
@@ -263,7 +263,7 @@ impl Grants {
 
     pub(super) fn withdraw(&self, mailbox: &str) -> io::Result<()> {
         let mut given = self.given();
-        // A code on its way would bring the mailbox back.
+        // A pending code would connect the mailbox again.
         given
             .codes
             .retain(|_, issued| !issued.code.mailbox.eq_ignore_ascii_case(mailbox));
@@ -278,8 +278,8 @@ impl Grants {
             .fold(Ok(()), io::Result::and)
     }
 
-    /// RFC 7009 §2.1: a refresh token takes its grant along, an access token goes alone. An unknown token
-    /// is no error (§2.2).
+    /// RFC 7009 §2.1: revoking a refresh token revokes its grant, revoking an access token only that token. An unknown
+    /// token is not an error (§2.2).
     pub(super) fn revoke(&self, token: &str) -> io::Result<()> {
         let mut given = self.given();
         let digest = digest(token);
@@ -299,7 +299,7 @@ impl Grants {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives `grant` new tokens, which are valid once they are written.
+    /// Issues new tokens for `grant`, which are valid once they are written.
     fn give(
         &self,
         given: &mut Given,

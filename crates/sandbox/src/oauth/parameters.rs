@@ -1,9 +1,9 @@
-//! The parameters of an OAuth request: form-encoded, each at most once, empty ones as if left out
-//! (RFC 6749 §3.1 and §3.2).
+//! The parameters of an OAuth request: form-encoded, each at most once, empty ones treated as omitted (RFC 6749 §3.1
+//! and §3.2).
 
 use std::collections::{HashMap, HashSet};
 
-/// Longest address in bytes: RFC 5321 §4.5.3.1.3 less the brackets.
+/// Longest address, in bytes: RFC 5321 §4.5.3.1.3 less the brackets.
 const ADDRESS_MAX: usize = 254;
 
 /// Decoded parameters.
@@ -13,7 +13,7 @@ pub(super) struct Parameters {
     repeated: HashSet<String>,
 }
 
-/// A parameter stands in the request more than once.
+/// A parameter is repeated.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repeated;
 
@@ -56,8 +56,8 @@ pub(super) fn is_scope(scope: &str) -> bool {
     })
 }
 
-/// Whether `text` can be a `code_challenge` of method S256, or a `code_verifier` when `longest` is 128
-/// (RFC 7636 §4.1, §4.2).
+/// Whether `text` can be a `code_challenge` with method S256, or a `code_verifier` if `longest` is 128 (RFC 7636 §4.1,
+/// §4.2).
 pub(super) fn is_pkce(text: &str, longest: usize) -> bool {
     (43..=longest).contains(&text.len())
         && text
@@ -65,7 +65,7 @@ pub(super) fn is_pkce(text: &str, longest: usize) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-/// Whether `text` can be a mailbox's address: near enough for a sandbox.
+/// Whether `text` can be a mailbox's address: close enough for a sandbox.
 pub(super) fn is_address(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else {
         return false;

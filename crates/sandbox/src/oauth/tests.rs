@@ -27,7 +27,7 @@ struct Server {
     authorization: Authorization,
 }
 
-/// A request's parameters: those of a good one, with changes (an empty value leaves one out).
+/// The parameters of a valid request, with changes (an empty value omits one).
 fn parameters(changes: &[(&str, &str)]) -> String {
     let mut parameters = vec![
         ("response_type", "code"),
@@ -126,7 +126,7 @@ impl Server {
             .await
     }
 
-    /// Connects a mailbox: its access token and its refresh token.
+    /// Connects a mailbox and returns its access token and its refresh token.
     async fn connect(&self, mailbox: &str) -> (String, String) {
         let code = self.code(mailbox).await;
         let (status, body) = self.exchange(&code).await;

@@ -79,7 +79,7 @@ impl IntoResponse for TokenError {
     }
 }
 
-/// RFC 6749 §5.1: nothing of it may be stored on the way.
+/// RFC 6749 §5.1: the response must not be cached.
 fn uncached(status: StatusCode, body: &impl Serialize) -> Response {
     let headers = [(CACHE_CONTROL, "no-store"), (PRAGMA, "no-cache")];
     (status, headers, Json(body)).into_response()
@@ -183,7 +183,7 @@ pub(super) async fn revoke(
     }
 }
 
-/// `GET /oauth/userinfo`: the address behind an access token (RFC 6750 for the errors).
+/// `GET /oauth/userinfo`: the address that an access token belongs to (RFC 6750 for the errors).
 pub(super) async fn userinfo(
     State(authorization): State<Authorization>,
     headers: HeaderMap,
@@ -215,7 +215,7 @@ fn unauthorized(challenge: &'static str) -> Response {
     response
 }
 
-/// The form of a request whose client has proved itself, by the header or in the form (RFC 6749 §2.3.1).
+/// The form of a request whose client has authenticated, by header or form (RFC 6749 §2.3.1).
 fn authenticated(
     settings: &Settings,
     headers: &HeaderMap,
@@ -269,7 +269,7 @@ fn required(parameters: &Parameters, name: &str) -> Result<String, TokenError> {
         .ok_or_else(|| TokenError::new("invalid_request", format!("{name} is missing")))
 }
 
-/// Id and secret are form-encoded before they are joined and put into base64.
+/// Id and secret are form-encoded before they are joined and base64-encoded.
 fn basic(encoded: &str) -> Option<(String, String)> {
     let decoded = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
     let (id, secret) = decoded.split_once(':')?;
@@ -277,7 +277,7 @@ fn basic(encoded: &str) -> Option<(String, String)> {
 }
 
 fn form_decoded(text: &str) -> String {
-    // `&` never stands unencoded in a form-encoded value; whoever sends a raw one means it.
+    // A form-encoded value never contains a bare `&`; take it literally if it does.
     let encoded = format!("v={}", text.replace('&', "%26"));
     url::form_urlencoded::parse(encoded.as_bytes())
         .next()
@@ -285,7 +285,7 @@ fn form_decoded(text: &str) -> String {
         .unwrap_or_default()
 }
 
-/// What follows the scheme's name in the Authorization header (RFC 9110 §11.4).
+/// The credentials after the scheme name in the Authorization header (RFC 9110 §11.4).
 fn credentials<'a>(headers: &'a HeaderMap, scheme: &str) -> Option<&'a str> {
     let (found, credentials) = header(headers, AUTHORIZATION)?.split_once(' ')?;
     found

@@ -1,4 +1,4 @@
-//! `/v1/…`: who asks, what goes wrong on purpose, idempotency, and which operation it is.
+//! `/v1/…`: authentication, injected faults, idempotency, and routing.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
-/// Most characters of an idempotency key.
+/// Longest idempotency key, in characters.
 const KEY_MAX: usize = 255;
 
-/// How many objects a list has unless it is asked for more or fewer, and at most.
+/// Default number of objects on a page of a list, and the maximum.
 const LISTED: usize = 10;
 const LISTED_MOST: usize = 100;
 
@@ -81,7 +81,7 @@ pub(super) async fn answer(
         let text = "The idempotency key must have 1 to 255 characters.";
         return Refusal::invalid(text).into_response();
     }
-    // As the front end of many a real interface: a POST says how long it is.
+    // Like the front ends of many real APIs: a POST must state its length.
     if method == Method::POST && !headers.contains_key(CONTENT_LENGTH) {
         return StatusCode::LENGTH_REQUIRED.into_response();
     }
@@ -104,7 +104,7 @@ pub(super) async fn answer(
     if lost { cut() } else { done }
 }
 
-/// A connection that ends without an answer.
+/// Ends the connection without a response.
 fn cut() -> Response {
     let broken = std::io::Error::from(std::io::ErrorKind::ConnectionAborted);
     let body = stream::once(async { Err::<Bytes, _>(broken) });
@@ -112,7 +112,7 @@ fn cut() -> Response {
 }
 
 impl PaymentProvider {
-    /// The key, as a bearer token or as the user name of HTTP Basic.
+    /// Checks the API key, sent as a bearer token or as the user name of HTTP Basic.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let Some(said) = headers
             .get(AUTHORIZATION)
@@ -141,7 +141,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Does what is asked, once for each idempotency key.
+    /// Executes the request, once for each idempotency key.
     fn once(&self, ledger: &mut Ledger, parameters: Parameters, now: i64) -> Response {
         let fingerprint = format!("{} {} {}", self.method, self.path, parameters.fingerprint());
         let known = self.key.and_then(|key| ledger.answers.get(key));
@@ -164,7 +164,7 @@ impl Request<'_> {
             Ok(body) => (StatusCode::OK, body),
             Err(refusal) => (refusal.status, refusal.body()),
         };
-        // A request that was refused before anything was done may be mended and sent again.
+        // A request that was rejected before anything was done may be corrected and sent again.
         if let Some(key) = self.key
             && (status.is_success() || status == StatusCode::PAYMENT_REQUIRED)
         {
@@ -300,7 +300,7 @@ impl Request<'_> {
     }
 }
 
-/// Puts the object in place of its id.
+/// Replaces an id with the object.
 fn expanded(ledger: &Ledger, value: &mut Value, path: &[&str]) {
     let Some((first, rest)) = path.split_first() else {
         return;

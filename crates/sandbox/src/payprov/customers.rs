@@ -9,12 +9,12 @@ use super::objects::{CardDetails, Customer, InvoiceSettings, PaymentMethod};
 use super::parameters::Parameters;
 use super::refusal::Refusal;
 
-/// The cards there are. Their last digits are those of the real provider's test cards.
+/// The available cards. Their last digits are those of the real provider's test cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Card {
-    /// Pays.
+    /// Payments succeed.
     Works,
-    /// Can be entered, and then never pays.
+    /// Can be entered, but all payments are declined.
     DeclinedLater,
     /// Each payment must be confirmed by its owner.
     AsksEachTime,
@@ -31,7 +31,7 @@ impl Card {
 }
 
 impl PaymentMethod {
-    /// A card of a customer's.
+    /// A customer's card.
     pub(super) fn new(card: Card, customer: Option<&str>, at: i64) -> Self {
         Self {
             id: new_id("pm"),
@@ -50,7 +50,7 @@ impl PaymentMethod {
         }
     }
 
-    /// What comes of asking it for money.
+    /// The outcome of a payment with it.
     pub(super) fn pays(&self) -> PaymentOutcome {
         match self.card.last4.as_str() {
             "0341" => PaymentOutcome::Declined("card_declined"),
@@ -129,7 +129,7 @@ impl Ledger {
         Ok(shown)
     }
 
-    /// Ends the customer's subscriptions too.
+    /// Also ends the customer's subscriptions.
     pub(super) fn delete_customer(
         &mut self,
         id: &str,
@@ -182,7 +182,7 @@ impl Ledger {
             .ok_or_else(|| Refusal::missing(status, "PaymentMethod", "payment_method", id))
     }
 
-    /// `pm_card_visa` and its like stand for a new card each time, as at the real provider.
+    /// `pm_card_visa` and the like stand for a new card each time, as at the real provider.
     pub(super) fn attach_payment_method(
         &mut self,
         id: &str,

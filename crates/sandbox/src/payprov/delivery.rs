@@ -1,4 +1,4 @@
-//! Tells the receiver what happened, with a signature, until it has taken it.
+//! Delivers signed events to the receiver until it accepts them.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::PaymentProvider;
 
-/// How often it is looked whether something is due, and time is let pass for those who wait.
+/// How often due events are checked for and the passage of time is applied.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How long the receiver may take.
+/// Time limit for the receiver's response.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// The pauses between attempts; the last one stays.
+/// The pauses between attempts; the last one is repeated.
 const PAUSES: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -30,35 +30,35 @@ const PAUSES: [Duration; 6] = [
     Duration::from_mins(1),
 ];
 
-/// Whether events go out by themselves.
+/// Whether events are delivered automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryMode {
-    /// As they happen, one after the other; what is not taken is tried again.
+    /// Immediately, one after the other; failed deliveries are retried.
     #[default]
     Automatic,
-    /// When they are asked for, in whatever order.
+    /// On request, in any order.
     ByHand,
 }
 
-/// An event was not taken.
+/// Why an event was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
-    /// There is no such event, or it is forgotten.
+    /// There is no such event, or it is no longer kept.
     #[error("there is no such event")]
     NoSuchEvent,
-    /// Nobody said where to.
+    /// No receiver is configured.
     #[error("nobody takes events yet")]
     NoReceiver,
-    /// The receiver can't be asked.
+    /// The receiver could not be reached.
     #[error("the receiver can't be reached: {0}")]
     Http(#[from] reqwest::Error),
-    /// The receiver's refusal.
+    /// The receiver's error status.
     #[error("the receiver answers {0}")]
     Refused(u16),
 }
 
-/// What delivering needs beside the ledger.
+/// The state of deliveries beside the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
     state: Mutex<State>,
@@ -68,7 +68,7 @@ pub(super) struct Deliveries {
 struct State {
     receiver: Option<String>,
     mode: DeliveryMode,
-    /// Failed attempts of an event, and when the next one is due.
+    /// The failed attempts of an event, and when the next one is due.
     attempts: HashMap<String, (usize, Instant)>,
 }
 
@@ -127,14 +127,14 @@ pub fn signature(secret: &str, timestamp: i64, body: &str) -> String {
     });
     let mut header = format!("t={timestamp},v1=");
     for byte in digest.iter().flatten() {
-        // Writing to a String can't fail.
+        // Writing to a `String` can't fail.
         let _ = write!(header, "{byte:02x}");
     }
     header
 }
 
 impl PaymentProvider {
-    /// Lets time pass and delivers until `stop`.
+    /// Advances time and delivers until `stop`.
     pub(super) async fn run(self, stop: CancellationToken) {
         loop {
             self.look().await;
@@ -164,17 +164,17 @@ impl PaymentProvider {
         }
     }
 
-    /// The ids of the events that the receiver has not taken yet, oldest first.
+    /// The ids of the events that the receiver has not accepted yet, oldest first.
     #[must_use]
     pub fn waiting_events(&self) -> Vec<String> {
         self.read(|ledger| ledger.waiting.iter().cloned().collect())
     }
 
-    /// Delivers an event now, whether or not it was taken before.
+    /// Delivers an event immediately, whether or not it was accepted before.
     ///
     /// # Errors
     ///
-    /// [`DeliveryError`] when it was not taken.
+    /// [`DeliveryError`] if it was not accepted.
     pub async fn deliver(&self, id: &str) -> Result<(), DeliveryError> {
         let body = self
             .read(|ledger| ledger.event(id).map(|event| json!(event).to_string()))
@@ -182,7 +182,7 @@ impl PaymentProvider {
         let body = match body {
             Ok(body) => body,
             Err(error) => {
-                // Forgotten, so it waits for nothing.
+                // It is no longer kept, so it isn't waiting any more.
                 self.settle_event(id).await;
                 return Err(error);
             }

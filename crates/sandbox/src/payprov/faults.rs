@@ -1,4 +1,4 @@
-//! What the API does wrong on purpose, for those who test what they do about it.
+//! Faults that the API injects on purpose, to test how clients handle them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -6,25 +6,25 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// Longest that an answer can be held back, in milliseconds.
+/// Longest delay of a response, in milliseconds.
 const SLOWEST: u64 = 120_000;
 
-/// Most faults that can be waiting.
+/// Maximum number of pending faults.
 const MOST: usize = 1_000;
 
-/// One thing that goes wrong.
+/// A fault to inject.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What.
+    /// Its kind.
     pub kind: FaultKind,
-    /// With requests of this method only; any without.
+    /// Only for requests with this method; `None` for any.
     #[serde(default)]
     pub method: Option<String>,
-    /// With paths that begin so only, such as `/v1/subscriptions`; any without.
+    /// Only for paths with this prefix, such as `/v1/subscriptions`; `None` for any.
     #[serde(default)]
     pub path: Option<String>,
-    /// How often; 0: until faults are cleared.
+    /// How many times; 0: until faults are cleared.
     #[serde(default = "once")]
     pub times: u32,
 }
@@ -33,34 +33,34 @@ fn once() -> u32 {
     1
 }
 
-/// What goes wrong.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The connection is cut, and nothing was done.
+    /// The connection is cut before the request is executed.
     Down,
-    /// It was done, and the connection is cut before the answer.
+    /// The request is executed, and the connection is cut before the response.
     LostAnswer,
-    /// 500, and nothing was done.
+    /// 500, and the request is not executed.
     InternalError,
-    /// 503, and nothing was done.
+    /// 503, and the request is not executed.
     Unavailable,
     /// 429 with a `Retry-After` of one second.
     RateLimited,
-    /// 401: the key was withdrawn.
+    /// 401: the API key was revoked.
     Unauthorized,
-    /// The answer comes after so many milliseconds.
+    /// The response is delayed by this many milliseconds.
     Slow(u64),
 }
 
-/// The faults that wait for a request.
+/// The pending faults.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     waiting: Mutex<VecDeque<Fault>>,
 }
 
 impl Faults {
-    /// `false` when there are too many.
+    /// `false` if there are too many.
     pub(super) fn add(&self, fault: Fault) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = waiting.len() < MOST;
@@ -75,7 +75,7 @@ impl Faults {
         waiting.clear();
     }
 
-    /// The fault that a request meets, if one waits for it.
+    /// The fault for a request, if one is pending.
     pub(super) fn take(&self, method: &str, path: &str) -> Option<FaultKind> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let position = waiting.iter().position(|fault| {
@@ -102,7 +102,7 @@ impl Faults {
     }
 }
 
-/// How long an answer is held back.
+/// How long a response is delayed.
 pub(super) fn held_back(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds.min(SLOWEST))
 }

@@ -1,4 +1,4 @@
-//! All that the payment provider knows, in one value that is saved whole.
+//! The entire state of the payment provider, in one value that is saved as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,24 +13,24 @@ use super::objects::{
 };
 use super::refusal::Refusal;
 
-/// How many events can be asked for later; the oldest go first.
+/// Maximum number of events kept; the oldest are removed first.
 const KEPT_EVENTS: usize = 1_000;
 
-/// How many events may wait for their receiver; the oldest go first.
+/// Maximum number of events waiting for delivery; the oldest are removed first.
 const WAITING_EVENTS: usize = 1_000;
 
-/// What events are written in.
+/// The API version of events.
 pub(super) const API_VERSION: &str = "2026-10-28.endive";
 
-/// How long the answer to an idempotency key is kept, in seconds.
+/// How long the response to an idempotency key is kept, in seconds.
 const KEPT_KEYS: i64 = 24 * 60 * 60;
 
-/// The ledger. Objects are found by their ids, which sort by age.
+/// The ledger. Objects are keyed by their ids, which sort by age.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Ledger {
     pub(super) customers: BTreeMap<String, Customer>,
-    /// Customers that were: asked for, they are told as deleted.
+    /// Deleted customers, which are still returned, marked as deleted.
     pub(super) deleted_customers: BTreeSet<String>,
     pub(super) payment_methods: BTreeMap<String, PaymentMethod>,
     pub(super) setup_intents: BTreeMap<String, SetupIntent>,
@@ -40,21 +40,21 @@ pub(super) struct Ledger {
     pub(super) invoices: BTreeMap<String, Invoice>,
     /// Oldest first.
     pub(super) events: VecDeque<Event>,
-    /// Events that the receiver has not taken yet, oldest first.
+    /// Events that the receiver has not accepted yet, oldest first.
     pub(super) waiting: VecDeque<String>,
-    /// Subscriptions whose owners were told that the trial will end.
+    /// Subscriptions for which the end of the trial was announced.
     pub(super) reminded: BTreeSet<String>,
     pub(super) answers: BTreeMap<String, StoredResponse>,
     pub(super) invoices_made: u64,
-    /// Where its pages are, without a slash at the end.
+    /// The base URL of its pages, without a trailing slash.
     #[serde(skip)]
     pub(super) address: String,
-    /// The request under way, which its events name.
+    /// The current request, which its events refer to.
     #[serde(skip)]
     pub(super) request: EventRequest,
 }
 
-/// What was answered to a request with an idempotency key.
+/// The response to a request with an idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct StoredResponse {
     pub(super) at: i64,
@@ -63,13 +63,13 @@ pub(super) struct StoredResponse {
     pub(super) body: Value,
 }
 
-/// A new id: the prefix, and what sorts by age.
+/// A new id: the prefix, and a part that sorts by age.
 pub(super) fn new_id(prefix: &str) -> String {
     format!("{prefix}_{}", Uuid::now_v7().simple())
 }
 
 impl Ledger {
-    /// Notes that something happened to an object, and that its receiver is to be told.
+    /// Records an event of an object, and queues it for delivery.
     pub(super) fn happened(
         &mut self,
         kind: &str,
@@ -102,40 +102,40 @@ impl Ledger {
         id
     }
 
-    /// An event that is still known.
+    /// An event that is still kept.
     pub(super) fn event(&self, id: &str) -> Option<&Event> {
         self.events.iter().find(|event| event.id == id)
     }
 
-    /// A customer that a request's path names.
+    /// The customer in a request's path.
     pub(super) fn customer(&self, id: &str) -> Result<&Customer, Refusal> {
         self.customers
             .get(id)
             .ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, "customer", "id", id))
     }
 
-    /// A customer that a parameter names.
+    /// The customer in a parameter.
     pub(super) fn known_customer(&self, id: &str) -> Result<&Customer, Refusal> {
         self.customers
             .get(id)
             .ok_or_else(|| Refusal::missing(StatusCode::BAD_REQUEST, "customer", "customer", id))
     }
 
-    /// A subscription that a request's path names.
+    /// The subscription in a request's path.
     pub(super) fn subscription(&mut self, id: &str) -> Result<&mut Subscription, Refusal> {
         self.subscriptions
             .get_mut(id)
             .ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, "subscription", "id", id))
     }
 
-    /// An invoice that a request's path names.
+    /// The invoice in a request's path.
     pub(super) fn invoice(&mut self, id: &str) -> Result<&mut Invoice, Refusal> {
         self.invoices
             .get_mut(id)
             .ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, "invoice", "invoice", id))
     }
 
-    /// A card that `parameter` names, which must be the customer's.
+    /// The card in `parameter`, which must be the customer's.
     pub(super) fn payment_method_of(
         &self,
         customer: &str,
@@ -154,7 +154,7 @@ impl Ledger {
         Ok(method)
     }
 
-    /// What a subscription's invoices are paid with.
+    /// The payment method for a subscription's invoices.
     pub(super) fn payment_method_for(&self, subscription: &str) -> Option<&PaymentMethod> {
         let subscription = self.subscriptions.get(subscription)?;
         let of_customer = || {
@@ -181,7 +181,7 @@ impl Ledger {
         value.ok()
     }
 
-    /// Forgets the answers that are a day old.
+    /// Drops the responses that are a day old.
     pub(super) fn forget_answers(&mut self, now: i64) {
         self.answers.retain(|_, answer| now - answer.at < KEPT_KEYS);
     }

@@ -1,7 +1,7 @@
-//! What time, payments and their failures make of subscriptions and invoices.
+//! The effects of time, payments and their failures on subscriptions and invoices.
 //!
-//! Where the real provider tries a failed payment again by itself, nothing happens here: somebody pays, or
-//! says that the attempts are over.
+//! The real provider retries a failed payment by itself; here nothing happens until a developer triggers a payment or
+//! gives up.
 
 use chrono::{DateTime, Months, Utc};
 use serde_json::{Value, json};
@@ -18,21 +18,21 @@ const REMINDER: i64 = 3 * 24 * 60 * 60;
 /// How long the first payment may stay open, in seconds.
 const FIRST_PAYMENT: i64 = 23 * 60 * 60;
 
-/// Longest way through the months in one go: a clock that was moved by years takes several.
+/// Maximum number of steps in one go: a clock that was moved by years takes several.
 const STEPS: usize = 200;
 
-/// What a payment comes to.
+/// The outcome of a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PaymentOutcome {
-    /// The money comes.
+    /// It succeeds.
     Paid,
-    /// It does not, and the bank says so with this code.
+    /// It is declined with this code.
     Declined(&'static str),
     /// Its owner must confirm it.
     ActionRequired,
 }
 
-/// One month after a moment, in seconds since 1970.
+/// One month after a time in seconds since 1970.
 pub(super) fn month_after(moment: i64) -> i64 {
     DateTime::<Utc>::from_timestamp(moment, 0)
         .and_then(|moment| moment.checked_add_months(Months::new(1)))
@@ -52,7 +52,7 @@ impl Subscription {
         shown
     }
 
-    /// What one period costs.
+    /// The amount of one period.
     pub(super) fn amount(&self) -> i64 {
         self.items
             .iter()
@@ -64,7 +64,7 @@ impl Subscription {
         self.items.iter().map(|item| item.quantity).sum()
     }
 
-    /// Its period, on itself and on its items.
+    /// Sets the period of the subscription and its items.
     pub(super) fn set_period(&mut self, start: i64, end: i64) {
         (self.current_period_start, self.current_period_end) = (start, end);
         for item in &mut self.items {
@@ -74,7 +74,7 @@ impl Subscription {
 }
 
 impl Ledger {
-    /// Brings every subscription to where it is at the moment `now`.
+    /// Advances every subscription to the time `now`.
     pub(super) fn pass_time(&mut self, now: i64) {
         let ids: Vec<String> = self
             .subscriptions
@@ -91,7 +91,7 @@ impl Ledger {
         }
     }
 
-    /// Whether something was due.
+    /// Returns whether something was due.
     fn step(&mut self, id: &str, now: i64) -> bool {
         let Some(subscription) = self.subscriptions.get(id) else {
             return false;
@@ -130,7 +130,7 @@ impl Ledger {
         }
     }
 
-    /// Changes a subscription and tells of it, with what was before.
+    /// Changes a subscription and emits an event with its previous values.
     pub(super) fn change_subscription(
         &mut self,
         id: &str,
@@ -152,7 +152,7 @@ impl Ledger {
         }
     }
 
-    /// Tells that the trial will end.
+    /// Announces that the trial will end.
     pub(super) fn remind(&mut self, id: &str, at: i64) {
         if let Some(subscription) = self.subscriptions.get(id) {
             let shown = subscription.shown();
@@ -161,8 +161,7 @@ impl Ledger {
         }
     }
 
-    /// Ends a trial. `outcome` stands for a card that pays or doesn't; else it goes as the settings and the
-    /// card have it.
+    /// Ends a trial. `outcome` overrides whether the card pays; otherwise the settings and the card decide.
     pub(super) fn end_trial(&mut self, id: &str, outcome: Option<PaymentOutcome>, at: i64) {
         let Some(subscription) = self.subscriptions.get(id) else {
             return;
@@ -196,7 +195,7 @@ impl Ledger {
         }
     }
 
-    /// Begins the next period and asks for its money.
+    /// Starts the next period and charges for it.
     pub(super) fn renew(&mut self, id: &str, outcome: Option<PaymentOutcome>, at: i64) {
         self.change_subscription(id, at, |subscription| {
             subscription.set_period(at, month_after(at));
@@ -204,7 +203,7 @@ impl Ledger {
         self.charge(id, "subscription_cycle", outcome, at);
     }
 
-    /// Ends a subscription for good; what is open will not be asked for any more.
+    /// Ends a subscription for good; its open invoices will not be collected any more.
     pub(super) fn end(&mut self, id: &str, at: i64) {
         let Some(subscription) = self.subscriptions.get_mut(id) else {
             return;
@@ -219,7 +218,7 @@ impl Ledger {
         self.happened("customer.subscription.deleted", shown, None, at);
     }
 
-    /// Says that the attempts to get an open invoice's money are over.
+    /// Gives up collecting an open invoice.
     pub(super) fn give_up(&mut self, id: &str, at: i64) {
         self.change_subscription(id, at, |subscription| {
             if subscription.status == Status::PastDue {
@@ -228,7 +227,7 @@ impl Ledger {
         });
     }
 
-    /// Makes the invoice of the subscription's present period, and asks for its money at once.
+    /// Creates the invoice of the subscription's current period, and charges it immediately.
     pub(super) fn charge(
         &mut self,
         subscription: &str,
@@ -240,7 +239,7 @@ impl Ledger {
         Some(self.attempt(&invoice, None, outcome, at))
     }
 
-    /// The id of a new open invoice.
+    /// Creates an open invoice and returns its id.
     pub(super) fn make_invoice(&mut self, id: &str, reason: &str, at: i64) -> Option<String> {
         let subscription = self.subscriptions.get_mut(id)?;
         let amount = subscription.amount();
@@ -291,8 +290,7 @@ impl Ledger {
         Some(made)
     }
 
-    /// Asks for an open invoice's money: of `method`, else of the card that the subscription has.
-    /// `outcome` stands for what the card says.
+    /// Charges an open invoice to `method`, or else to the subscription's card. `outcome` overrides the card's.
     pub(super) fn attempt(
         &mut self,
         invoice: &str,
@@ -377,7 +375,7 @@ impl Ledger {
     }
 }
 
-/// The fields of `before` that are otherwise in `after`.
+/// The fields of `before` that differ in `after`.
 fn difference(before: &Value, after: &Value) -> Value {
     let fields = before.as_object().into_iter().flatten();
     fields

@@ -1,17 +1,17 @@
-//! The payment provider's objects, in the shape in which its API shows them and the ledger keeps them.
+//! The payment provider's objects, in the shape in which its API shows them and the ledger stores them.
 //!
-//! Times are seconds since 1970, amounts the currency's smallest unit. Where newer versions of the API have
-//! moved a field, it stands in both places.
+//! Times are seconds since 1970, amounts are in the currency's smallest unit. A field that newer versions of the API
+//! have moved is in both places.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What its users attach to an object.
+/// The metadata that clients attach to an object.
 pub(super) type Metadata = BTreeMap<String, String>;
 
-/// Who pays.
+/// A customer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Customer {
     pub(super) id: String,
@@ -25,7 +25,7 @@ pub(super) struct Customer {
     pub(super) metadata: Metadata,
 }
 
-/// What a customer's invoices are paid with.
+/// A customer's payment settings for invoices.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct InvoiceSettings {
     pub(super) default_payment_method: Option<String>,
@@ -45,7 +45,7 @@ pub(super) struct PaymentMethod {
     pub(super) metadata: Metadata,
 }
 
-/// What is shown of a card.
+/// The details shown of a card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CardDetails {
     pub(super) brand: String,
@@ -54,7 +54,7 @@ pub(super) struct CardDetails {
     pub(super) exp_year: u32,
 }
 
-/// The entry of a card.
+/// The entry of a card (a setup intent).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SetupIntent {
     pub(super) id: String,
@@ -68,7 +68,7 @@ pub(super) struct SetupIntent {
     pub(super) metadata: Metadata,
 }
 
-/// A page on which a card is entered.
+/// A page for entering a card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct CheckoutSession {
     pub(super) id: String,
@@ -88,7 +88,7 @@ pub(super) struct CheckoutSession {
     pub(super) metadata: Metadata,
 }
 
-/// A page on which a customer looks after the subscription.
+/// A page for managing the subscription.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PortalSession {
     pub(super) id: String,
@@ -100,7 +100,7 @@ pub(super) struct PortalSession {
     pub(super) url: String,
 }
 
-/// What is paid for.
+/// A subscription.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Subscription {
     pub(super) id: String,
@@ -112,7 +112,7 @@ pub(super) struct Subscription {
     pub(super) collection_method: String,
     pub(super) currency: String,
     pub(super) default_payment_method: Option<String>,
-    /// The API shows them as a list object.
+    /// The API returns them as a list object.
     pub(super) items: Vec<Item>,
     pub(super) start_date: i64,
     pub(super) billing_cycle_anchor: i64,
@@ -144,7 +144,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    /// The API's word.
+    /// The name in the API.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Incomplete => "incomplete",
@@ -158,25 +158,25 @@ impl Status {
         }
     }
 
-    /// It never comes back.
+    /// Whether the status is final.
     pub(super) const fn is_final(self) -> bool {
         matches!(self, Self::Canceled | Self::IncompleteExpired)
     }
 }
 
-/// What becomes of a trial at its end.
+/// The settings for the end of a trial.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TrialSettings {
     pub(super) end_behavior: EndBehavior,
 }
 
-/// What becomes of it without a card.
+/// What happens at its end without a card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct EndBehavior {
     pub(super) missing_payment_method: MissingPaymentMethod,
 }
 
-/// What the end of a trial brings where there is no card.
+/// What happens at the end of a trial if there is no card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum MissingPaymentMethod {
@@ -199,7 +199,7 @@ pub(super) struct Item {
     pub(super) metadata: Metadata,
 }
 
-/// What one of it costs.
+/// The price of one unit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Price {
     pub(super) id: String,
@@ -212,14 +212,14 @@ pub(super) struct Price {
     pub(super) recurring: Recurring,
 }
 
-/// How often it is paid.
+/// The billing interval.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Recurring {
     pub(super) interval: String,
     pub(super) interval_count: u32,
 }
 
-/// What is to be paid for one period.
+/// The invoice of one period.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Invoice {
     pub(super) id: String,
@@ -247,7 +247,7 @@ pub(super) struct Invoice {
     pub(super) metadata: Metadata,
 }
 
-/// Where newer versions name an invoice's subscription.
+/// Where newer versions have an invoice's subscription.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct InvoiceParent {
     #[serde(rename = "type")]
@@ -261,7 +261,7 @@ pub(super) struct SubscriptionDetails {
     pub(super) subscription: String,
 }
 
-/// An invoice's status. There are no drafts: each is final at once.
+/// An invoice's status. There are no drafts: each invoice is finalized immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum InvoiceStatus {
@@ -271,7 +271,7 @@ pub(super) enum InvoiceStatus {
 }
 
 impl InvoiceStatus {
-    /// The API's word.
+    /// The name in the API.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -281,7 +281,7 @@ impl InvoiceStatus {
     }
 }
 
-/// What happened.
+/// An event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Event {
     pub(super) id: String,
@@ -296,7 +296,7 @@ pub(super) struct Event {
     pub(super) request: EventRequest,
 }
 
-/// What it happened to, as it was then.
+/// The object of an event, as it was at the time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct EventData {
     pub(super) object: Value,
@@ -304,7 +304,7 @@ pub(super) struct EventData {
     pub(super) previous_attributes: Option<Value>,
 }
 
-/// Which request it came of; none, where time brought it.
+/// The request that caused it; empty if time did.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct EventRequest {
     pub(super) id: Option<String>,

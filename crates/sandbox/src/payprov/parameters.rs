@@ -1,6 +1,5 @@
-//! The parameters of a request: form-encoded, with brackets for what lies within
-//! (`items[0][quantity]=2`). An operation takes what it knows, and refuses what is left over before it
-//! changes anything.
+//! The parameters of a request: form-encoded, with brackets for nesting (`items[0][quantity]=2`). An operation takes
+//! the ones that it knows, and rejects the rest before it changes anything.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,21 +7,21 @@ use std::str::FromStr;
 use super::objects::Metadata;
 use super::refusal::Refusal;
 
-/// Longest value taken, in bytes.
+/// Longest accepted value, in bytes.
 const VALUE_MAX: usize = 5_000;
 
-/// Parameters not taken yet.
+/// The parameters that have not been taken yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parameters {
     values: BTreeMap<String, String>,
-    /// The version of the interface that is spoken.
+    /// The API version of the request.
     pub(super) version: String,
-    /// Fields whose objects shall stand in the answer instead of their ids.
+    /// The fields whose ids are expanded to objects in the response.
     pub(super) expand: Vec<String>,
 }
 
 impl Parameters {
-    /// Reads a query and a form; a repeated parameter has its last value.
+    /// Parses a query and a form; the last value of a repeated parameter counts.
     pub(super) fn parse(query: &str, body: &[u8]) -> Result<Self, Refusal> {
         let mut parameters = Self::default();
         let pairs =
@@ -43,19 +42,19 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// What two requests with one idempotency key must have in common.
+    /// The part that two requests with the same idempotency key must have in common.
     pub(super) fn fingerprint(&self) -> String {
         url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(&self.values)
             .finish()
     }
 
-    /// A text; `Some("")` where the parameter stands there empty.
+    /// A text; `Some("")` if the parameter is empty.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         self.values.remove(name)
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub(super) fn required(&mut self, name: &str) -> Result<String, Refusal> {
         self.text(name)
             .filter(|text| !text.is_empty())
@@ -89,7 +88,7 @@ impl Parameters {
             .transpose()
     }
 
-    /// One of a few words.
+    /// One of several choices.
     pub(super) fn choice<T: Copy>(
         &mut self,
         name: &str,
@@ -111,7 +110,7 @@ impl Parameters {
         self.within("metadata")
     }
 
-    /// All of `name[…]`, by what stands in the brackets.
+    /// All of `name[…]`, by the keys in the brackets.
     pub(super) fn within(&mut self, name: &str) -> BTreeMap<String, String> {
         let prefix = format!("{name}[");
         let (inner, outer) = std::mem::take(&mut self.values)
@@ -128,7 +127,7 @@ impl Parameters {
             .collect()
     }
 
-    /// Refuses what nobody took.
+    /// Rejects the parameters that were not taken.
     pub(super) fn done(&self) -> Result<(), Refusal> {
         match self.values.keys().next() {
             None => Ok(()),

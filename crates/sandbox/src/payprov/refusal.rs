@@ -1,11 +1,11 @@
-//! What the API refuses a request with: `{"error": {"type", "code", "message", "param"}}`.
+//! The API's error responses: `{"error": {"type", "code", "message", "param"}}`.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-/// A refused request.
+/// A rejected request.
 #[derive(Debug, Clone)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
@@ -26,12 +26,12 @@ impl Refusal {
         }
     }
 
-    /// 400: a request that can't be right.
+    /// 400: an invalid request.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request_error", message)
     }
 
-    /// 400: a parameter of it.
+    /// 400: an invalid parameter.
     pub(super) fn parameter(param: &str, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code: Some(code),
@@ -40,7 +40,7 @@ impl Refusal {
         }
     }
 
-    /// An object that isn't there: 404 where the path names it, 400 where a parameter does.
+    /// A missing object: 404 if it is in the path, 400 if it is in a parameter.
     pub(super) fn missing(status: StatusCode, kind: &str, param: &str, id: &str) -> Self {
         Self {
             status,
@@ -54,7 +54,7 @@ impl Refusal {
         Self::new(StatusCode::UNAUTHORIZED, "invalid_request_error", message)
     }
 
-    /// 402: the card was asked and did not pay.
+    /// 402: the card was declined.
     pub(super) fn card(code: &'static str, message: impl Into<String>) -> Self {
         Self {
             code: Some(code),
@@ -62,7 +62,7 @@ impl Refusal {
         }
     }
 
-    /// 400: a key that stands for another request.
+    /// 400: the key was used for another request.
     pub(super) fn idempotency() -> Self {
         let message = "Keys for idempotent requests can only be used with the same parameters they were first used with.";
         Self::new(StatusCode::BAD_REQUEST, "idempotency_error", message)
@@ -85,7 +85,7 @@ impl Refusal {
         Self::new(status, "api_error", "Sorry, something went wrong.")
     }
 
-    /// 404: a path that isn't there.
+    /// 404: an unknown path.
     pub(super) fn unknown_path(method: &str, path: &str) -> Self {
         let message = format!("Unrecognized request URL ({method}: /v1/{path}).");
         Self::new(StatusCode::NOT_FOUND, "invalid_request_error", message)

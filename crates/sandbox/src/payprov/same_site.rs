@@ -1,4 +1,4 @@
-//! Keeps other sites' pages from pressing buttons here in the name of whoever looks at them.
+//! Protects against cross-site request forgery: other sites' pages can't submit forms here for the user.
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
@@ -9,7 +9,7 @@ use crate::card::Card;
 use mailgate_server::page::Page;
 use mailgate_server::same_site::is_foreign;
 
-/// Refuses what changes something and comes from another site's page.
+/// Rejects requests that change something and come from another site's page.
 pub(super) async fn guard(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if changes && is_foreign(request.headers(), request.uri()) {

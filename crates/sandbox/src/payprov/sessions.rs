@@ -1,5 +1,5 @@
-//! `/v1/checkout/sessions` (of mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; the
-//! pages that they lead to are `pages`' business.
+//! `/v1/checkout/sessions` (in mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; the pages that
+//! they lead to are in `pages`.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use super::objects::{CheckoutSession, PaymentMethod, PortalSession, SetupIntent}
 use super::parameters::Parameters;
 use super::refusal::Refusal;
 
-/// How long a checkout page is good for, in seconds.
+/// Lifetime of a checkout page, in seconds.
 const CHECKOUT: i64 = 24 * 60 * 60;
 
-/// The version from which on the kinds of payment methods have another name.
+/// The first version in which the parameter for payment method types has its new name.
 const ALLOWED_TYPES_SINCE: &str = "2026-09-30";
 
-/// What an address is to have in it instead of the session's id.
+/// The placeholder for the session's id in a URL.
 const SESSION_ID: &str = "{CHECKOUT_SESSION_ID}";
 
 fn web_address(parameters: &mut Parameters, name: &str) -> Result<String, Refusal> {
@@ -46,7 +46,7 @@ impl Ledger {
         let success_url = web_address(parameters, "success_url")?;
         let cancel_url = parameters.text("cancel_url");
         let currency = parameters.text("currency");
-        // The other name is unknown to this version.
+        // This version doesn't know the other name.
         let has_new_name = *parameters.version >= *ALLOWED_TYPES_SINCE;
         let name = if has_new_name {
             "allowed_payment_method_types"
@@ -140,8 +140,8 @@ impl Ledger {
             .filter(|session| session.status == "open" && now < session.expires_at)
     }
 
-    /// Takes a card that was entered on a session's page: it belongs to the customer then, but is not what
-    /// invoices are paid with until somebody says so. Answers where the browser goes.
+    /// Accepts a card that was entered on a session's page: it then belongs to the customer, but is not the default
+    /// until it is set as such. Returns the URL to redirect the browser to.
     pub(super) fn complete_checkout(&mut self, id: &str, card: Card, now: i64) -> Option<String> {
         let customer = self.open_checkout(id, now)?.customer.clone();
         let method = PaymentMethod::new(card, Some(&customer), now);
@@ -187,7 +187,7 @@ impl Ledger {
         Ok(shown)
     }
 
-    /// Enters a card on the portal, where it becomes what invoices are paid with at once.
+    /// Enters a card on the portal, where it immediately becomes the default.
     pub(super) fn change_card(&mut self, customer: &str, card: Card, now: i64) {
         let method = PaymentMethod::new(card, Some(customer), now);
         let id = method.id.clone();

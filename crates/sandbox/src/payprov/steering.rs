@@ -1,11 +1,11 @@
-//! What people press on the pages, and what tests command by JSON:
+//! The control API, used by the buttons on the pages and, as JSON, by tests:
 //!
 //! | | |
 //! |---|---|
-//! | `GET /payprov/steering` | all that the provider knows |
-//! | `POST /payprov/steering/faults`, `DELETE` | lets something go wrong ([`Fault`]); no more |
+//! | `GET /payprov/steering` | the provider's entire state |
+//! | `POST /payprov/steering/faults`, `DELETE` | injects a fault ([`Fault`]); clears them |
 //! | `PUT /payprov/steering/delivery` | `{"mode": "automatic"}` or `"by_hand"` |
-//! | `POST /payprov/steering/events/{id}` | delivers an event now, again if it must be |
+//! | `POST /payprov/steering/events/{id}` | delivers an event now, even if it was delivered before |
 //! | `POST /payprov/steering/subscriptions/{id}` | `{"action": …}` ([`Action`]) |
 
 use axum::extract::{Path, State};
@@ -22,34 +22,34 @@ use super::ledger::Ledger;
 use super::lifecycle::PaymentOutcome;
 use super::objects::{InvoiceStatus, Status};
 
-/// What somebody lets happen to a subscription.
+/// An action on a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Its owner is told that the trial will end.
+    /// Announces that the trial will end.
     Remind,
-    /// The trial ends, as the card and the settings have it.
+    /// Ends the trial, with the outcome that the card and the settings determine.
     EndTrial,
-    /// The next payment is due now, and made.
+    /// Makes the next payment now, successfully.
     PaymentSucceeds,
-    /// The next payment is due now, and fails.
+    /// Makes the next payment now, and fails it.
     PaymentFails,
-    /// The next payment is due now, and its owner must confirm it.
+    /// Makes the next payment now, and requires its owner to confirm it.
     PaymentNeedsAction,
-    /// What is open is paid.
+    /// Pays the open invoices.
     PayOpenInvoices,
-    /// No further payment will be tried: past due becomes unpaid.
+    /// Stops retrying payments: past due becomes unpaid.
     GiveUp,
-    /// It ends with its period.
+    /// Cancels at the end of the period.
     CancelAtPeriodEnd,
-    /// It doesn't, after all.
+    /// Undoes the scheduled cancellation.
     Resume,
-    /// It ends now.
+    /// Ends the subscription now.
     Delete,
 }
 
 impl Action {
-    /// Whether it can happen to a subscription with this status.
+    /// Whether it is possible with this status.
     pub(super) const fn fits(self, status: Status) -> bool {
         match self {
             Self::Remind | Self::EndTrial => matches!(status, Status::Trialing),
@@ -79,7 +79,7 @@ impl Action {
 }
 
 impl PaymentProvider {
-    /// Lets it happen; `false` when there is no such subscription, or it can't happen to it.
+    /// Performs the action; `false` if there is no such subscription, or the action isn't possible.
     pub async fn act(&self, subscription: &str, action: Action) -> bool {
         self.change(|ledger, now| ledger.act(subscription, action, now))
             .await
@@ -93,7 +93,7 @@ impl Ledger {
         };
         let (status, is_free) = (subscription.status, subscription.amount() == 0);
         let fails = matches!(action, Action::PaymentFails | Action::PaymentNeedsAction);
-        // What costs nothing is paid whatever the card says.
+        // A free subscription is paid whatever the card.
         if !action.fits(status) || (fails && is_free) {
             return false;
         }

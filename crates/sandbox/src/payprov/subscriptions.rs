@@ -12,31 +12,31 @@ use super::objects::{
 use super::parameters::Parameters;
 use super::refusal::Refusal;
 
-/// The one price: of a mailbox in a month.
+/// The only price: of one mailbox per month.
 pub(super) const PRICE: &str = "price_sandbox_mailbox";
 
-/// What it is, in cents.
+/// Its amount, in cents.
 const UNIT_AMOUNT: i64 = 500;
 
 const CURRENCY: &str = "eur";
 
-/// Most days of trial that the real provider takes.
+/// Longest trial that the real provider accepts, in days.
 const TRIAL_DAYS: i64 = 730;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// What becomes of a subscription whose first payment fails.
+/// What happens to a subscription whose first payment fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FirstPayment {
-    /// It stays, incomplete.
+    /// It is kept as incomplete.
     Allow,
-    /// It is not made.
+    /// It is not created.
     Error,
-    /// No payment is tried yet.
+    /// No payment is attempted yet.
     Wait,
 }
 
-/// How a quantity may be changed; none of it makes an invoice here.
+/// The proration behaviors; none of them creates an invoice here.
 const PRORATIONS: [(&str, ()); 3] = [
     ("none", ()),
     ("create_prorations", ()),
@@ -58,7 +58,7 @@ fn price() -> Price {
     }
 }
 
-/// The one price, as the API shows it.
+/// The only price, as the API shows it.
 pub(super) fn show_price(id: &str, parameters: &Parameters) -> Result<Value, Refusal> {
     parameters.done()?;
     if id == PRICE {
@@ -193,7 +193,7 @@ impl Ledger {
         self.shown_subscription(&id)
     }
 
-    /// Whether the first payment would be made.
+    /// Checks whether the first payment would succeed.
     fn may_be_paid(&self, subscription: &Subscription) -> Result<(), Refusal> {
         let customer = self.known_customer(&subscription.customer)?;
         let method = subscription
@@ -212,7 +212,7 @@ impl Ledger {
         }
     }
 
-    /// The first payment follows the news of the subscription, and may change it.
+    /// The first payment comes after the event of the subscription, and may change it.
     fn begin(&mut self, subscription: Subscription, behavior: FirstPayment, now: i64) {
         let id = subscription.id.clone();
         let pays_at_once = subscription.status == Status::Incomplete;
@@ -244,7 +244,7 @@ impl Ledger {
         self.shown_subscription(id)
     }
 
-    /// Newest first; without a status those that have not ended.
+    /// Newest first; without a status filter, those that have not ended.
     pub(super) fn list_subscriptions(&self, parameters: &mut Parameters) -> Vec<Value> {
         let customer = parameters.text("customer");
         let price = parameters.text("price");

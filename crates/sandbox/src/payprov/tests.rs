@@ -1,4 +1,4 @@
-//! The provider by itself.
+//! The provider on its own.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod lifecycle;
@@ -96,7 +96,7 @@ impl World {
         customer["id"].as_str().unwrap().to_owned()
     }
 
-    /// A subscription for one mailbox; with days of trial, or paid at once with a card.
+    /// A subscription for one mailbox; with a trial, or paid immediately with a card.
     async fn subscription(&self, customer: &str, trial_days: Option<&str>) -> String {
         let mut form = vec![
             ("customer", customer),

@@ -19,16 +19,16 @@ use sha2::{Digest as _, Sha256};
 use super::server_user::ServerUser;
 use super::{Durability, PostgresError};
 
-/// Where clusters go whose own folder the server's account can't enter.
+/// Where clusters are placed if the server's account can't access their own folder.
 const ELSEWHERE: &str = "/var/lib/mailgate-dev";
 
-/// In a home of [`ELSEWHERE`] that may be lost: the directory it was made for.
+/// In a disposable home below [`ELSEWHERE`]: the directory that it was created for.
 const ORIGIN: &str = "origin";
 
-/// `sun_path` holds 104 bytes on macOS and 108 on Linux, the closing NUL included.
+/// `sun_path` holds 104 bytes on macOS and 108 on Linux, including the terminating NUL.
 const SOCKET_PATH_MAX: usize = 103;
 
-/// The port is only a part of the socket's name.
+/// The port is only part of the socket's name.
 pub(super) const PORT: u16 = 5432;
 
 /// An opened home, locked for this process until it is dropped.
@@ -41,7 +41,7 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// Finds or makes the home of `directory`, and locks it.
+    /// Finds or creates the home of `directory`, and locks it.
     pub(super) fn open(directory: &Path, durability: Durability) -> Result<Self, PostgresError> {
         fs::create_dir_all(directory).map_err(PostgresError::io("create", directory))?;
         let directory =
@@ -75,7 +75,7 @@ impl Home {
         self.path.join("cluster")
     }
 
-    /// Where initdb works until the cluster is whole.
+    /// Where initdb works until the cluster is complete.
     pub(super) fn unfinished(&self) -> PathBuf {
         self.path.join("cluster.new")
     }
@@ -84,8 +84,7 @@ impl Home {
         self.path.join("server.log")
     }
 
-    /// Makes the socket folder: in the home, or in the machine's temporary folder when the address would
-    /// be too long.
+    /// Creates the socket folder: in the home, or in the system's temporary folder if the path would be too long.
     pub(super) fn socket(&self) -> Result<PathBuf, PostgresError> {
         let inside = self.path.join("socket");
         self.remove_socket();
@@ -104,19 +103,19 @@ impl Home {
         Ok(outside)
     }
 
-    /// Removes a socket folder outside the home, also one left by a killed predecessor.
+    /// Removes a socket folder outside the home, including one left by a killed predecessor.
     pub(super) fn remove_socket(&self) {
         let inside = self.path.join("socket");
         if let Ok(outside) = fs::read_link(&inside) {
             if outside.starts_with(std::env::temp_dir()) {
-                // Gone already is as good.
+                // It may already be gone.
                 let _ = fs::remove_dir_all(&outside);
             }
             let _ = fs::remove_file(&inside);
         }
     }
 
-    /// Makes `folder`, 0700 and the account's.
+    /// Creates `folder` with mode 0700, owned by the account.
     fn own_folder(&self, folder: &Path) -> Result<(), PostgresError> {
         match DirBuilder::new().mode(0o700).create(folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -139,7 +138,7 @@ fn socket_fits(folder: &Path) -> bool {
         <= SOCKET_PATH_MAX
 }
 
-/// Locks the folder, so that two processes never keep it. The lock goes with the process, however it ends.
+/// Locks the folder, so that no two processes use it. The lock is released when the process exits, however it exits.
 fn lock(directory: &Path) -> Result<File, PostgresError> {
     let path = directory.join("postgres.lock");
     let mut file = OpenOptions::new()
@@ -159,7 +158,7 @@ fn lock(directory: &Path) -> Result<File, PostgresError> {
         }
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
-            // The holder may be about to write it: unknown then.
+            // The holder may not have written it yet: unknown then.
             let _ = file.read_to_string(&mut pid);
             Err(PostgresError::AlreadyRunning {
                 directory: directory.to_owned(),
@@ -170,7 +169,7 @@ fn lock(directory: &Path) -> Result<File, PostgresError> {
     }
 }
 
-/// The home's path: `directory/postgres`, what that links to, or a new place that it is made to link to.
+/// The home's path: `directory/postgres`, the target of that link, or a new place that it is linked to.
 fn locate(
     directory: &Path,
     account: &ServerUser,
@@ -195,7 +194,7 @@ fn locate(
         .iter()
         .fold(String::new(), |name, byte| name + &format!("{byte:02x}"));
     let target = elsewhere.join(name);
-    // No link points here, so what lies here belonged to a folder that was removed since.
+    // No link points here, so its contents belong to a folder that has been removed since.
     if target.exists() {
         fs::remove_dir_all(&target).map_err(PostgresError::io("remove", &target))?;
     }
@@ -209,7 +208,7 @@ fn locate(
     Ok(target)
 }
 
-/// Removes throwaway homes whose folder is gone: tests remove the link, not what it points to.
+/// Removes disposable homes whose folder is gone: tests remove the link, not its target.
 fn sweep(elsewhere: &Path) {
     for entry in fs::read_dir(elsewhere).into_iter().flatten().flatten() {
         let home = entry.path();

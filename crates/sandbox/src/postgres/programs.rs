@@ -1,4 +1,4 @@
-//! Where Postgres's programs are, which version they are, and whether the server's account can run them.
+//! Finds the Postgres programs, their version, and whether the server's account can run them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use super::PostgresError;
 use super::server_user::ServerUser;
 
-/// Where Debian and its family put each major version.
+/// Where Debian and its derivatives install each major version.
 const VERSIONED: &str = "/usr/lib/postgresql";
 
 /// A folder with `initdb` and `postgres`.
@@ -19,8 +19,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs: `$PG_BINDIR` alone when set, else the highest version of the machine, else
-    /// PATH. `made_by`, the version of an existing cluster, goes before a higher one.
+    /// Finds the programs: only `$PG_BINDIR` if set, else the highest installed version, else PATH. `made_by`, the
+    /// version of an existing cluster, takes precedence over a higher one.
     pub(super) fn find(account: &ServerUser, made_by: Option<&str>) -> Result<Self, PostgresError> {
         let candidates = match std::env::var_os("PG_BINDIR").filter(|value| !value.is_empty()) {
             Some(directory) => vec![PathBuf::from(directory)],
@@ -73,7 +73,7 @@ fn holds_programs(directory: &Path) -> bool {
         .all(|program| directory.join(program).is_file())
 }
 
-/// Runs `postgres --version` as the server's account, which shows as well that it may run it.
+/// Runs `postgres --version` as the server's account, which also proves that it can run it.
 fn version(directory: &Path, account: &ServerUser) -> Result<String, PostgresError> {
     let unusable = |reason: String| PostgresError::ProgramsUnusable {
         directory: directory.to_owned(),
@@ -93,7 +93,7 @@ fn version(directory: &Path, account: &ServerUser) -> Result<String, PostgresErr
         .ok_or_else(|| unusable(format!("`postgres --version` ended with {}", output.status)))
 }
 
-/// `17` of `postgres (PostgreSQL) 17.2 (Debian 17.2-1)`; `18` of `postgres (PostgreSQL) 18beta1`.
+/// `17` from `postgres (PostgreSQL) 17.2 (Debian 17.2-1)`; `18` from `postgres (PostgreSQL) 18beta1`.
 fn major(version: &str) -> Option<String> {
     let (_, number) = version.split_once("(PostgreSQL) ")?;
     let digits: String = number.chars().take_while(char::is_ascii_digit).collect();

@@ -1,6 +1,6 @@
-//! The server's process: `initdb` when there is no cluster, `postgres`, readiness, end.
+//! The server's process: `initdb` if there is no cluster, starting `postgres`, readiness, shutdown.
 //!
-//! All of it runs on one thread that stays for the server's life: see [`keep`].
+//! All of it runs on one thread that lives as long as the server: see [`keep`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -18,32 +18,32 @@ use super::{Durability, PostgresError};
 
 const MAX_CONNECTIONS: &str = "max_connections=200";
 
-/// `initdb` takes 1 to 4 s; a busy machine gets this long.
+/// `initdb` takes 1 to 4 s; this leaves room for a busy machine.
 const INITDB_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The longest wait for a server that starts, crash recovery included.
+/// Time limit for a server to start, including crash recovery.
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The longest wait for the server of a killed predecessor to finish its shutdown.
+/// Time limit for a killed predecessor's server to finish its shutdown.
 const PREDECESSOR_TIMEOUT: Duration = Duration::from_secs(15);
 
 const POLL: Duration = Duration::from_millis(15);
 
-/// Fast shutdown, immediate shutdown, and the end, each with its patience (the Postgres manual,
-/// "Shutting Down the Server").
+/// Fast shutdown, immediate shutdown, and kill, each with its time limit (the Postgres manual, "Shutting Down the
+/// Server").
 const SIGNALS: [(&str, Duration); 3] = [
     ("INT", Duration::from_secs(10)),
     ("QUIT", Duration::from_secs(3)),
     ("KILL", Duration::from_secs(5)),
 ];
 
-/// A log above this size begins anew at the next start.
+/// A log above this size is truncated at the next start.
 const LOG_MAX: u64 = 10 * 1024 * 1024;
 
 /// How many bytes from the log's end an error shows.
 const LOG_TAIL: u64 = 2000;
 
-/// What the caller learns of a server that is ready.
+/// What the caller gets to know about a server that is ready.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) pid: u32,
@@ -51,8 +51,8 @@ pub(super) struct Started {
     pub(super) log: PathBuf,
 }
 
-/// Starts the server, reports on `ready`, waits for its end and tells it on `ended`. Ends the server when
-/// the caller of `start` is gone.
+/// Starts the server, reports on `ready`, waits for its exit and reports that on `ended`. Stops the server if the
+/// caller of `start` is gone.
 pub(super) fn keep(
     directory: &Path,
     durability: Durability,
@@ -62,7 +62,7 @@ pub(super) fn keep(
     let (home, mut child, started) = match launch(directory, durability, &ready) {
         Ok(launched) => launched,
         Err(error) => {
-            // Nobody listens any more: nobody to tell.
+            // The receiver is gone, so there is no one to report to.
             let _ = ready.send(Err(error));
             return;
         }
@@ -74,7 +74,7 @@ pub(super) fn keep(
         end_child(&mut child)
     };
     home.remove_socket();
-    // The lock goes before the news, so that whoever hears it can start again.
+    // Release the lock before reporting, so that the receiver can start again.
     drop(home);
     let how = match status {
         Ok(status) => status.to_string(),
@@ -86,9 +86,9 @@ pub(super) fn keep(
     )));
 }
 
-/// Ends the server by ever harder signals until `ended` tells of its end; false when nothing helped.
+/// Stops the server with increasingly strong signals until `ended` reports its exit; `false` if nothing helped.
 pub(super) fn end(pid: u32, ended: &watch::Receiver<Option<String>>) -> bool {
-    // A keeper that is gone has closed the channel.
+    // If the keeper is gone, the channel is closed.
     let gone = || ended.borrow().is_some() || ended.has_changed().is_err();
     for (name, patience) in SIGNALS {
         if gone() {
@@ -116,7 +116,7 @@ fn end_child(child: &mut Child) -> std::io::Result<ExitStatus> {
     child.wait()
 }
 
-/// Sends a signal by the shell, which every system has: the standard library sends SIGKILL only.
+/// Sends a signal through the shell, which every system has: the standard library sends only SIGKILL.
 fn signal(pid: u32, name: &str) {
     let sent = Command::new("sh")
         .args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid.to_string()])
@@ -181,7 +181,7 @@ fn launch(
             .arg("-F")
             .args(["-c", "synchronous_commit=off"])
             .args(["-c", "full_page_writes=off"])
-            // Tests leave hundreds of databases, each of which would be looked at every minute.
+            // Tests leave hundreds of databases, each of which autovacuum would visit every minute.
             .args(["-c", "autovacuum_naptime=1h"]);
     }
     let mut child = log.spawn(&mut command)?;
@@ -201,7 +201,7 @@ fn launch(
     Ok((home, child, started))
 }
 
-/// The version that made the cluster; none when there is no cluster.
+/// The version that created the cluster; `None` if there is no cluster.
 fn made_by(cluster: &Path) -> Result<Option<String>, PostgresError> {
     let path = cluster.join("PG_VERSION");
     match fs::read_to_string(&path) {
@@ -211,8 +211,8 @@ fn made_by(cluster: &Path) -> Result<Option<String>, PostgresError> {
     }
 }
 
-/// Makes the cluster beside its place and moves it there when it is whole, so that a crash in between
-/// leaves nothing that looks like a cluster.
+/// Creates the cluster under another name and renames it once complete, so that a crash in between leaves nothing that
+/// looks like a cluster.
 fn initialise(
     home: &Home,
     programs: &Programs,
@@ -253,14 +253,14 @@ fn initialise(
     })
 }
 
-/// Waits for the server of a predecessor that was killed a moment ago; we hold the folder's lock, so no
-/// living process of ours keeps it.
+/// Waits for the server of a predecessor that was just killed; we hold the folder's lock, so none of our live processes
+/// runs it.
 fn await_predecessor(home: &Home) -> Result<(), PostgresError> {
     let pid_file = home.cluster().join("postmaster.pid");
     let deadline = Instant::now() + PREDECESSOR_TIMEOUT;
     while let Some(pid) = first_line_pid(&pid_file) {
         if !is_postgres(pid) {
-            // A stale file whose number another process has taken makes Postgres refuse to start.
+            // If another process has reused the pid in a stale file, Postgres refuses to start.
             return match fs::remove_file(&pid_file) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     Err(PostgresError::io("remove", &pid_file)(error))
@@ -284,8 +284,7 @@ fn first_line_pid(pid_file: &Path) -> Option<u32> {
     text.lines().next()?.trim().parse().ok()
 }
 
-/// Whether the process lives and is a Postgres server. Where there is no /proc, every living process
-/// passes for one.
+/// Whether the process is alive and a Postgres server. Without /proc, every live process counts as one.
 fn is_postgres(pid: u32) -> bool {
     if Path::new("/proc/self/stat").exists() {
         return fs::read_to_string(format!("/proc/{pid}/stat"))
@@ -299,19 +298,19 @@ fn is_postgres(pid: u32) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Reads a line of `proc_pid_stat(5)`. A zombie (a container's first process may never reap it) is dead.
+/// Parses a line of `proc_pid_stat(5)`. A zombie (a container's first process may never reap it) counts as dead.
 fn runs_postgres(stat: &str) -> bool {
     stat.split_once(" (postgres) ")
         .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// `program` as `account`, with a clean environment, its own process group (Ctrl-C is ours to handle), and
-/// `death_signal` sent to it when this thread ends.
+/// `program` run as `account`, with a clean environment, in its own process group (we handle Ctrl-C ourselves), and
+/// with `death_signal` sent to it when this thread ends.
 fn supervised(account: &ServerUser, death_signal: &str, program: &Path) -> Command {
     let mut command;
     if let Some(setpriv) = setpriv() {
         command = Command::new(setpriv);
-        // A change of user clears the death signal: setpriv sets it after the change.
+        // Changing the user clears the death signal, so setpriv sets it afterwards.
         if let ServerUser::Other { uid, gid, .. } = account {
             command
                 .args(["--reuid", &uid.to_string(), "--regid", &gid.to_string()])
@@ -321,7 +320,7 @@ fn supervised(account: &ServerUser, death_signal: &str, program: &Path) -> Comma
             .args(["--pdeathsig", death_signal, "--"])
             .arg(program);
     } else {
-        // Not Linux: a kill -9 of this process leaves the server behind there.
+        // Not Linux: a kill -9 of this process leaves the server running there.
         command = Command::new(program);
         account.apply(&mut command);
     }
@@ -343,7 +342,7 @@ fn setpriv() -> Option<PathBuf> {
         .find(|program| program.is_absolute() && program.is_file())
 }
 
-/// Waits until line 8 of `postmaster.pid` says `ready` and its line 1 names our child.
+/// Waits until line 8 of `postmaster.pid` says `ready` and its line 1 is our child's pid.
 fn await_ready(
     child: &mut Child,
     cluster: &Path,
@@ -378,7 +377,7 @@ fn says_ready(pid_file: &str, pid: u32) -> bool {
         && lines.nth(6).is_some_and(|line| line.trim() == "ready")
 }
 
-/// The log of initdb and server, and where this start's part of it begins.
+/// The log of initdb and the server, and the offset at which this start begins.
 struct Log {
     path: PathBuf,
     file: File,
@@ -405,7 +404,7 @@ impl Log {
         })
     }
 
-    /// Starts `command` with both its outputs in the log.
+    /// Spawns `command` with both its outputs in the log.
     fn spawn(&self, command: &mut Command) -> Result<Child, PostgresError> {
         let copy = || {
             self.file

@@ -1,4 +1,4 @@
-//! The account that runs the private Postgres: its server refuses root.
+//! The account that runs the private Postgres, which refuses to run as root.
 
 use std::fmt;
 use std::fs;
@@ -12,9 +12,9 @@ use super::PostgresError;
 /// The account that runs the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ServerUser {
-    /// This process's own; it isn't root.
+    /// This process's own account, which isn't root.
     Own,
-    /// We are root, whom Postgres refuses: another user's ids.
+    /// Another user's ids, since we are root, which Postgres refuses.
     Other {
         /// The user's name, or its number.
         name: String,
@@ -52,7 +52,7 @@ impl ServerUser {
             .ok_or(PostgresError::NoAccount)
     }
 
-    /// Keeps to the owner of a cluster that is there already, as Postgres insists on it.
+    /// Uses the owner of an existing cluster, as Postgres requires.
     pub(super) fn owning(self, cluster: &Path) -> Self {
         match (&self, fs::metadata(cluster)) {
             (Self::Other { uid, .. }, Ok(found)) if found.uid() != *uid && found.uid() != 0 => {
@@ -73,7 +73,7 @@ impl ServerUser {
         }
     }
 
-    /// Makes `path` this account's.
+    /// Changes the owner of `path` to this account.
     pub(super) fn give(&self, path: &Path) -> Result<(), PostgresError> {
         match self {
             Self::Own => Ok(()),
@@ -83,7 +83,7 @@ impl ServerUser {
         }
     }
 
-    /// Whether this account can enter `directory`.
+    /// Whether this account can access `directory`.
     pub(super) fn reaches(&self, directory: &Path) -> bool {
         if *self == Self::Own {
             return true;

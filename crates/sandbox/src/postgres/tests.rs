@@ -30,7 +30,7 @@ async fn query(url: &str, statement: &'static str) -> String {
 }
 
 fn alive(pid: u32) -> bool {
-    // A zombie whose parent was killed may never be reaped in a container: it is dead.
+    // A zombie whose parent was killed may never be reaped in a container: it counts as dead.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
@@ -89,7 +89,7 @@ async fn starts_keeps_its_data_and_refuses_a_second_owner() {
     let pid = first.pid();
     first.stop().await;
     assert!(!alive(pid));
-    // As a crash in the midst of another initdb would leave it.
+    // As a crash during another initdb would leave it.
     std::fs::create_dir(directory.join("postgres/cluster.new")).unwrap();
     let second = start(&directory, Durability::Durable).await.unwrap();
     assert_eq!(query(&second.url("gate \"way"), "TABLE kept").await, "yes");
@@ -143,7 +143,7 @@ async fn an_unreachable_folder_and_a_long_one() {
     let socket = server.socket.clone();
     assert!(socket.exists());
     server.stop().await;
-    // A start after the one that made the link follows it.
+    // A start after the one that created the link follows it.
     let again = start(&directory, Durability::Throwaway).await.unwrap();
     let died = again.died();
     signal_to(again.pid(), "QUIT");
@@ -163,7 +163,7 @@ fn signal_to(pid: u32, name: &str) {
 
 const HELD: &str = "MAILGATE_TEST_HELD_POSTGRES";
 
-/// The child of the test below: starts a server, tells its pid, and waits to be killed.
+/// The child of the test below: starts a server, prints its pid, and waits to be killed.
 #[tokio::test]
 #[ignore = "run by killing_the_process_ends_the_server"]
 async fn hold_a_server() {
@@ -196,7 +196,7 @@ async fn killing_the_process_ends_the_server() {
     assert!(alive(pid));
     child.kill().unwrap();
     child.wait().unwrap();
-    // The successor awaits the shutdown that the death signal began.
+    // The successor waits for the shutdown that the death signal started.
     let server = start(folder.path(), Durability::Throwaway).await.unwrap();
     assert!(gone_within(pid, Duration::from_secs(1)));
     assert_ne!(server.pid(), pid);

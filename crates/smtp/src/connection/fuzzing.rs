@@ -1,6 +1,6 @@
-//! The fuzz target of a connection: messages of up to a mebibyte through every buffer that there is, by
-//! DATA and by BDAT, in any chunks and packets, in lock-step and pipelined. What is answered with 250 is
-//! what was sent, to the octet; where bare line feeds are normalized, but for those.
+//! The fuzz target of a connection: messages of up to a mebibyte through every buffer, by DATA and by BDAT, in any
+//! chunks and packets, in lock-step and pipelined. What is answered with 250 is what was sent, octet for octet, except
+//! for bare line feeds where they are normalized.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -30,14 +30,14 @@ use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, with_line_ends};
 use mailgate_types::trusted_peers::TrustedPeers;
 
-/// Octets of the longest message that is taken, and of the longest one that is sent.
+/// Size limit of messages in octets, and the size of the longest one sent.
 const LIMIT: usize = 896 * 1024;
 const LONGEST: usize = 1024 * 1024;
 
-/// Octets of a packet at most.
+/// Largest packet, in octets.
 const PACKET: usize = 96 * 1024;
 
-/// What a client does with a message.
+/// How a client sends a message.
 struct Plan {
     /// By BDAT rather than DATA.
     chunked: bool,
@@ -45,9 +45,9 @@ struct Plan {
     lock_step: bool,
     chunk_lengths: Vec<usize>,
     packet_lengths: Vec<usize>,
-    /// What is sent, before dots are stuffed.
+    /// The content sent, before dot-stuffing.
     sent: Vec<u8>,
-    /// What has to arrive.
+    /// The content expected to arrive.
     content: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ pub fn smtp_connection(data: &[u8]) {
 
 fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     let options = input.byte();
-    // Powers of two are where buffers end.
+    // Buffers end at powers of two.
     let length = |input: &mut Input<'_>| {
         let (exponent, more) = (input.byte() % 21, input.number());
         (1_usize << exponent)
@@ -100,7 +100,7 @@ fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     let whole = length(input).min(LONGEST);
     let begin = input.byte();
     let mut content = with_line_ends(input.take(begin.into()));
-    // Lines of their own numbers, so that none can stand for another.
+    // Numbered lines, so that none can be mistaken for another.
     let mut number = 0_u32;
     while content.len() < whole {
         if content.ends_with(b"\r\n") && options & 4 == 4 {
@@ -119,7 +119,7 @@ fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     }
     let chunked = options & 1 == 1;
     let sent = if bare_newline == BareNewline::Normalize && options & 64 == 64 {
-        // Every line end, or one of two. The dot that ends DATA stands behind CRLF.
+        // Every line end, or every second one. The dot that ends DATA must follow CRLF.
         let step = if options & 128 == 128 { 2 } else { 1 };
         with_bare_newlines(&content, step, usize::from(!chunked))
     } else {
@@ -135,7 +135,7 @@ fn plan(input: &mut Input<'_>, bare_newline: BareNewline) -> Plan {
     }
 }
 
-/// Each `step`th line end without its CR, but for as many at the end.
+/// Every `step`th line end without its CR, except for the last `kept`.
 fn with_bare_newlines(content: &[u8], step: usize, kept: usize) -> Vec<u8> {
     let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
     let mut bare = Vec::with_capacity(content.len());
@@ -193,7 +193,7 @@ async fn send(client: &mut DuplexStream, plan: &Plan, replies: &mut String) {
         let mut lengths = plan.chunk_lengths.iter().cycle();
         loop {
             let length = lengths.next().map_or(rest.len(), |length| *length);
-            // A thousand chunks say what ten thousand do.
+            // A thousand chunks test as much as ten thousand.
             let length = length.max(plan.sent.len() / 1_000).min(rest.len());
             let (chunk, behind) = rest.split_at(length);
             rest = behind;
@@ -233,12 +233,12 @@ async fn send(client: &mut DuplexStream, plan: &Plan, replies: &mut String) {
     }
 }
 
-/// Commands in one packet.
+/// Sends commands in one packet.
 async fn say(client: &mut DuplexStream, commands: &str, replies: &mut String) {
     exchange(client, commands.as_bytes(), &[], false, replies).await;
 }
 
-/// Writes in packets while it reads replies. They are all there when the server waits for more.
+/// Writes in packets while reading replies. All replies have arrived when the server waits for more.
 async fn exchange(
     client: &mut DuplexStream,
     bytes: &[u8],
@@ -255,7 +255,7 @@ async fn exchange(
             let length = length.max(bytes.len() / 1_000).min(rest.len());
             let (packet, behind) = rest.split_at(length);
             rest = behind;
-            // A server that has closed has said why.
+            // A server that has closed the connection has given the reason.
             if writer.write_all(packet).await.is_err() {
                 return;
             }
@@ -277,7 +277,7 @@ async fn exchange(
         if to_the_end {
             std::future::pending::<()>().await;
         }
-        // The server runs until it has read all and answered; then it is this task's turn again.
+        // The server runs until it has read and answered everything; then it is this task's turn again.
         for _ in 0..64 {
             tokio::task::yield_now().await;
         }

@@ -1,21 +1,21 @@
-//! How fast a message comes: a client that sends drop by drop doesn't hold its room for ever.
+//! The pace of a message: a client that trickles its data can't keep its slot forever.
 
 use std::time::Duration;
 
-/// The patience with a client within a message. Waiting for it uses patience up, what it sends brings some
-/// back, and there is never more than at the beginning: a client that keeps the minimum rate may go on, one
-/// that pauses may do so once in a while.
+/// The remaining patience with a client during a message. Waiting uses it up, received octets restore some, and it
+/// never exceeds the initial amount: a client that keeps the minimum rate may go on, one that pauses may do so
+/// occasionally.
 #[derive(Debug)]
 pub(super) struct Pace {
     patience: Duration,
     most: Duration,
     octets_per_second: u32,
-    /// Octets of content that had come when it was last asked.
+    /// Octets of content received at the last call.
     octets: u64,
 }
 
 impl Pace {
-    /// For a message that begins behind so many octets of content.
+    /// For a message that starts after this many octets of content.
     pub(super) fn new(most: Duration, octets_per_second: u32, octets: u64) -> Self {
         Self {
             patience: most,
@@ -25,7 +25,7 @@ impl Pace {
         }
     }
 
-    /// How long the next octets may be waited for, with so many octets of content in all by now.
+    /// How long to wait for the next octets, given the total octets of content so far.
     pub(super) fn patience(&mut self, octets: u64) -> Duration {
         let new = octets.saturating_sub(self.octets);
         self.octets = octets;
@@ -35,7 +35,7 @@ impl Pace {
         self.patience
     }
 
-    /// The client let so much time go by.
+    /// The client let this much time pass.
     pub(super) fn waited(&mut self, time: Duration) {
         self.patience = self.patience.saturating_sub(time);
     }

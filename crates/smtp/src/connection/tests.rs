@@ -15,10 +15,10 @@ use crate::protocol::data::BareNewline;
 /// The largest message, 25 MiB.
 const LIMIT: usize = 25 * 1024 * 1024;
 
-/// `AUTH PLAIN` with nothing in particular.
+/// Any valid `AUTH PLAIN`.
 const AUTH: &str = "AUTH PLAIN AGEAYg==\r\n";
 
-/// Keeps what is delivered, and asks that no message gathers before it is taken.
+/// Keeps what is delivered, and requests pieces as early as possible.
 #[derive(Clone, Default)]
 struct Keeper {
     delivered: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -86,16 +86,16 @@ fn settings() -> ConnectionSettings {
 /// How a client sends.
 #[derive(Debug, Clone)]
 struct Way {
-    /// Sizes of its chunks, again and again; none of them by DATA.
+    /// Sizes of its chunks, in a cycle; DATA if empty.
     chunks: Vec<usize>,
-    /// Sizes of its packets, again and again.
+    /// Sizes of its packets, in a cycle.
     packets: Vec<usize>,
     /// It waits for each reply.
     lock_step: bool,
 }
 
 impl Way {
-    /// The message as the client sends it, each part up to where a reply is due.
+    /// The message as the client sends it, split where a reply is due.
     fn parts(&self, content: &[u8]) -> Vec<Vec<u8>> {
         if self.chunks.is_empty() {
             let mut stuffed = Vec::with_capacity(content.len());
@@ -151,8 +151,8 @@ async fn replies(client: &mut BufReader<ReadHalf<DuplexStream>>, count: usize) -
     replies
 }
 
-/// Submits a message that way, and another one behind it on the same connection; answers what was delivered
-/// and the replies to both.
+/// Submits a message in this way, and another one after it on the same connection; returns what was delivered and the
+/// replies to both.
 async fn submit(content: &[u8], way: &Way) -> (Vec<Vec<u8>>, Vec<String>) {
     let (client, server) = duplex(64 * 1024);
     let (settings, keeper) = (settings(), Keeper::default());
@@ -183,7 +183,7 @@ async fn submit(content: &[u8], way: &Way) -> (Vec<Vec<u8>>, Vec<String>) {
     };
     let dialogue = async {
         driver.run().await;
-        // Its end of the connection closes, which a client that still waits learns.
+        // Closes its end of the connection, which unblocks a client that is still waiting.
         drop(driver);
     };
     let ((), replies) = tokio::join!(dialogue, client);
@@ -273,11 +273,11 @@ proptest! {
         mut packets in prop::collection::vec(prop_oneof![1..10_usize, 500..100_000_usize], 0..5),
         lock_step in any::<bool>(),
     ) {
-        // Chunks of nothing alone would never end.
+        // Only empty chunks would never end.
         if !chunks.is_empty() {
             chunks.push(5_000);
         }
-        // Octets one by one alone would take their time.
+        // Only single octets would take too long.
         packets.push(16_384);
         check(&content(length, seed), &Way { chunks, packets, lock_step });
     }

@@ -1,5 +1,5 @@
-//! The SASL exchanges of AUTH (RFC 4954): what the server asks and what the client's answers hold.
-//! Whether the credentials are right is for the session's driver to find out.
+//! The SASL exchanges of AUTH (RFC 4954): the server's challenges and the client's responses. Checking the credentials
+//! is up to the session's driver.
 
 use std::fmt::{Debug, Formatter};
 
@@ -10,15 +10,15 @@ use zeroize::Zeroizing;
 
 use super::reply::Reply;
 
-/// What XOAUTH2's refusal names as the scope a token needs: Google's, which its clients know.
+/// The scope that XOAUTH2's error response asks for: Google's, which its clients know.
 const BEARER_SCOPE: &str = "https://mail.google.com/";
 
-/// A way to authenticate.
+/// An authentication mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
     /// RFC 4616
     Plain,
-    /// The de-facto LOGIN: user name and password, each asked for.
+    /// The de-facto LOGIN: user name and password, each prompted for.
     Login,
     /// Google's XOAUTH2: user name and OAuth 2 bearer token.
     Xoauth2,
@@ -36,11 +36,11 @@ impl Mechanism {
     }
 }
 
-/// What a client authenticates with. Its `Debug` hides the secret.
+/// A client's credentials. Their `Debug` hides the secret.
 pub enum Credentials {
     /// A user name and a password.
     Password {
-        /// How they came.
+        /// The mechanism that was used.
         mechanism: Mechanism,
         /// The name, as sent.
         username: String,
@@ -78,7 +78,7 @@ impl Debug for Credentials {
     }
 }
 
-/// An exchange that waits for the client's next answer.
+/// An exchange that waits for the client's next response.
 #[derive(Debug)]
 pub(super) enum Exchange {
     Plain,
@@ -87,16 +87,16 @@ pub(super) enum Exchange {
     Xoauth2,
 }
 
-/// Where an exchange stands after an answer.
+/// The state of an exchange after a response.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Ask this, and go on.
+    /// Send this challenge, and continue.
     Challenge(Reply, Exchange),
     /// The credentials are complete.
     Complete(Credentials),
-    /// The answer can't be read, or the client cancelled.
+    /// The response is malformed, or the client cancelled.
     Refused(Reply),
-    /// The answer can be read and fails all the same: PLAIN with another authorization identity.
+    /// The response is well-formed but fails all the same: PLAIN with another authorization identity.
     Failed,
 }
 
@@ -109,12 +109,12 @@ impl Exchange {
         }
     }
 
-    /// Whether answers may have the length of a token (RFC 4954 §4).
+    /// Whether responses may have the length of a token (RFC 4954 §4).
     pub(super) fn takes_tokens(&self) -> bool {
         matches!(self, Self::Xoauth2)
     }
 
-    /// The server's first turn, for a client that gave no initial response.
+    /// The server's first challenge, for a client that gave no initial response.
     pub(super) fn challenge(self) -> Step {
         let challenge = match self {
             Self::Plain | Self::Xoauth2 => String::new(),
@@ -124,7 +124,7 @@ impl Exchange {
         Step::Challenge(Reply::new(334, "", &challenge), self)
     }
 
-    /// The client's initial response, where `=` stands for an empty one.
+    /// Handles the client's initial response, where `=` stands for an empty one.
     pub(super) fn initial_response(self, response: &str) -> Step {
         self.answer(if response == "=" {
             b""
@@ -133,7 +133,7 @@ impl Exchange {
         })
     }
 
-    /// The client's answer to a challenge.
+    /// Handles the client's response to a challenge.
     pub(super) fn response(self, line: &[u8]) -> Step {
         if line == b"*" {
             return Step::Refused(Reply::new(501, "5.7.0", "Authentication cancelled"));
@@ -210,8 +210,8 @@ fn xoauth2(text: &str) -> Option<Step> {
     }))
 }
 
-/// The challenge that carries XOAUTH2's refusal; the client answers it with a line of any content
-/// before it gets the reply itself.
+/// The challenge that carries XOAUTH2's error response; the client must answer it with a line of any content before it
+/// gets the reply itself.
 pub(super) fn bearer_refusal() -> Reply {
     let json = format!(r#"{{"status":"401","schemes":"bearer","scope":"{BEARER_SCOPE}"}}"#);
     Reply::new(334, "", &STANDARD.encode(json))

@@ -1,5 +1,5 @@
-//! The commands of RFC 5321 §4.1.1 and of the extensions on offer: syntax only. Whether one is in
-//! order at its place is for the session to say.
+//! The commands of RFC 5321 §4.1.1 and of the offered extensions: syntax only. Whether a command is allowed in the
+//! current state is up to the session.
 
 use secrecy::SecretString;
 
@@ -7,10 +7,10 @@ use super::parameters::{MailParameters, refuse_recipient_parameters};
 use super::reply::Reply;
 use mailgate_types::email_address::{EmailAddress, is_domain};
 
-/// Octets of the client's name in EHLO and HELO (RFC 5321 §4.5.3.1.2).
+/// Longest client name in EHLO and HELO, in octets (RFC 5321 §4.5.3.1.2).
 const MAXIMUM_CLIENT_NAME: usize = 255;
 
-/// What a command line asks for, before its arguments are looked at.
+/// The verb of a command line, before its arguments are parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// RFC 5321 §4.1.1.1
@@ -43,27 +43,27 @@ pub enum Verb {
     Quit,
 }
 
-/// A command whose syntax is right.
+/// A command with valid syntax.
 #[derive(Debug)]
 pub enum Command {
-    /// The client's name: a domain or an address literal, or whatever its machine is called.
+    /// The client's name: a domain, an address literal, or whatever its host is called.
     Ehlo(String),
     /// The client's name, as in EHLO.
     Helo(String),
-    /// Asks for TLS.
+    /// Starts TLS.
     StartTls,
-    /// Asks to authenticate.
+    /// Starts authentication.
     Auth {
         /// The SASL mechanism's name, in upper case.
         mechanism: String,
         /// The initial response as sent: base64, or `=` for an empty one.
         initial_response: Option<SecretString>,
     },
-    /// Begins a mail transaction.
+    /// Starts a mail transaction.
     Mail {
         /// The envelope sender; `None` is the null path `<>`.
         reverse_path: Option<EmailAddress>,
-        /// What it declares.
+        /// The declared parameters.
         parameters: MailParameters,
     },
     /// Adds a recipient.
@@ -77,30 +77,29 @@ pub enum Command {
     Bdat {
         /// Octets of the chunk.
         size: u64,
-        /// Whether it is the last.
+        /// Whether it is the last one.
         last: bool,
     },
-    /// Drops the mail transaction.
+    /// Aborts the mail transaction.
     Rset,
-    /// Nothing.
+    /// No operation.
     Noop,
-    /// Asks about a mailbox.
+    /// Verifies a mailbox.
     Vrfy,
-    /// Asks about a list.
+    /// Expands a list.
     Expn,
-    /// Asks for help.
+    /// Requests help.
     Help,
     /// Ends the session.
     Quit,
 }
 
 impl Verb {
-    /// Cuts a line (without CRLF) into verb and arguments. White space at its end is tolerated
-    /// (RFC 5321 §4.1.1).
+    /// Splits a line (without CRLF) into verb and arguments. Trailing white space is tolerated (RFC 5321 §4.1.1).
     ///
     /// # Errors
     ///
-    /// The refusal: 500 5.5.2 for octets that no command may hold, 500 5.5.1 for an unknown verb.
+    /// The refusal: 500 5.5.2 for octets that no command may contain, 500 5.5.1 for an unknown verb.
     pub fn split(line: &[u8]) -> Result<(Self, &str), Reply> {
         let text = std::str::from_utf8(line)
             .map_err(|_| Reply::new(500, "5.5.2", "Command isn't ASCII or UTF-8"))?
@@ -132,7 +131,7 @@ impl Verb {
 }
 
 impl Command {
-    /// Reads a command line without its CRLF.
+    /// Parses a command line without its CRLF.
     ///
     /// # Errors
     ///
@@ -142,14 +141,13 @@ impl Command {
         Self::from_parts(verb, arguments)
     }
 
-    /// Reads the arguments of a verb.
+    /// Parses the arguments of a verb.
     ///
     /// # Errors
     ///
-    /// The refusal: 501 for arguments that don't fit, 555 for parameters that aren't offered.
+    /// The refusal: 501 for invalid arguments, 555 for unsupported parameters.
     pub fn from_parts(verb: Verb, arguments: &str) -> Result<Self, Reply> {
-        // UTF-8 belongs in addresses, where the session asks for SMTPUTF8 with it (RFC 6531 §3.4), and in what
-        // machines are called.
+        // UTF-8 is allowed in addresses, for which the session requires SMTPUTF8 (RFC 6531 §3.4), and in host names.
         if !arguments.is_ascii()
             && !matches!(verb, Verb::Mail | Verb::Rcpt | Verb::Ehlo | Verb::Helo)
         {
@@ -187,8 +185,8 @@ fn without_arguments(arguments: &str, command: Command) -> Result<Command, Reply
     }
 }
 
-/// Clients name themselves by whatever their host is called, which needn't be a domain: as Postfix does, any
-/// name is taken. It means nothing, and goes nowhere.
+/// Clients use their host's name, which needn't be a domain: like Postfix, accept any name. It is not interpreted or
+/// passed on.
 fn client_name(text: &str) -> Result<String, Reply> {
     if !text.is_empty() && text.len() <= MAXIMUM_CLIENT_NAME {
         Ok(text.to_owned())
@@ -232,8 +230,8 @@ fn rcpt(arguments: &str) -> Result<Command, Reply> {
     Ok(Command::Rcpt { forward_path })
 }
 
-/// What stands between the angle brackets, and what follows them: nothing, or a space and more.
-/// A space in front of `<` is against the grammar, and common.
+/// The text between the angle brackets, and the text after them: nothing, or a space and more. A space before `<`
+/// violates the grammar, but is common.
 fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'line str)> {
     let start = arguments.get(..keyword.len())?;
     if !start.eq_ignore_ascii_case(keyword) {
@@ -247,7 +245,7 @@ fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'li
     (rest.is_empty() || rest.starts_with(' ')).then_some((&inside[..end], rest))
 }
 
-/// The first `>` outside of a quoted local part.
+/// The first `>` outside a quoted local part.
 fn closing_bracket(text: &str) -> Option<usize> {
     let (mut quoted, mut escaped) = (false, false);
     for (index, byte) in text.bytes().enumerate() {
@@ -262,7 +260,7 @@ fn closing_bracket(text: &str) -> Option<usize> {
     None
 }
 
-/// A mailbox, with a source route in front or not.
+/// A mailbox, with or without a source route in front.
 fn mailbox(path: &str) -> Option<EmailAddress> {
     let address = if path.starts_with('@') {
         let (route, address) = path.split_once(':')?;

@@ -1,60 +1,60 @@
-//! Receives a message's content: DATA (RFC 5321 §4.5.2) and BDAT chunks (RFC 3030). What the content
-//! means, and which reply a refusal becomes, is decided elsewhere.
+//! Receives a message's content: DATA (RFC 5321 §4.5.2) and BDAT chunks (RFC 3030). Interpreting the content and
+//! replying to a refusal happen elsewhere.
 
 use bytes::{Buf, BytesMut};
 
-/// What becomes of an LF without its CR in a message.
+/// How an LF without a CR in a message is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareNewline {
     /// The message is refused.
     Refuse,
-    /// It becomes CRLF, and ends a line but never the message.
+    /// It is converted to CRLF; it ends a line but never the message.
     Normalize,
 }
 
-/// Reserved for a message at most before it comes: whoever declares a size need not keep his word.
-/// Room for a piece as drivers take them, and for what one read brings beyond it.
+/// Maximum memory reserved for a message in advance, since a declared size can't be relied on: room for a piece as
+/// drivers take them, and for what one read adds to it.
 const RESERVED: usize = 384 * 1024;
 
-/// Up to here content grows as it comes, in octets.
+/// Up to this size content grows as it arrives, in octets.
 const SMALL: usize = 64 * 1024;
 
-/// Swallowed beyond twice the limit before the session has to close, in octets.
+/// How much beyond twice the limit is discarded before the session must close, in octets.
 const PATIENCE: usize = 1024 * 1024;
 
-/// Octets that are swallowed, and not one more, of a message that has a limit.
+/// The exact number of octets read for a message with this limit before giving up.
 #[must_use]
 pub fn patience(limit: usize) -> usize {
     limit.saturating_mul(2).saturating_add(PATIENCE)
 }
 
-/// Why content is refused. It was swallowed up to its end nevertheless.
+/// Why content is refused. It was discarded up to its end nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RefusedContent {
-    /// More octets than the limit.
+    /// It exceeds the limit.
     #[error("the message exceeds the size limit")]
     TooLarge,
-    /// A CR by itself, an LF where it isn't normalized, or a NUL (RFC 5321 §2.3.8, RFC 5322 §4).
+    /// A CR without LF, an LF without CR where it isn't normalized, or a NUL (RFC 5321 §2.3.8, RFC 5322 §4).
     #[error("the message holds a bare CR, a bare LF or a NUL")]
     Malformed,
 }
 
-/// What became of a DATA command's input.
+/// The result of receiving input after a DATA command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// All input is consumed and the end hasn't come.
+    /// All input is consumed, and the end hasn't been reached.
     More,
-    /// The end came; what follows it is left in the input.
+    /// The end was reached; anything after it is left in the input.
     End(Result<Vec<u8>, RefusedContent>),
     /// No end within twice the limit and 1 MiB: close the connection.
     Endless,
 }
 
-/// The octets kept of a message, once, and what speaks against them.
+/// The octets of a message that are kept, once, and the reasons to refuse it.
 #[derive(Debug)]
 struct KeptContent {
     octets: Vec<u8>,
-    /// Octets that came, kept or not.
+    /// Octets received, kept or not.
     length: usize,
     limit: usize,
     bare_newline: BareNewline,
@@ -65,7 +65,7 @@ impl KeptContent {
     fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         let mut octets = Vec::new();
         let declared = declared.map_or(0, |size| usize::try_from(size).unwrap_or(limit));
-        // Without the memory the message grows as it comes, and fails only if it has to.
+        // If the memory isn't available the message grows as it arrives, and fails only if it must.
         let _ = octets.try_reserve_exact(declared.min(limit).min(RESERVED));
         Self {
             octets,
@@ -86,17 +86,17 @@ impl KeptContent {
         }
     }
 
-    /// A message that has proved large gets the room of a piece at once, instead of moving to twice
-    /// the room again and again and leaving copies behind.
+    /// Once a message proves large, reserves the room of a whole piece, instead of repeatedly reallocating to twice the
+    /// size and leaving copies behind.
     fn make_room(&mut self, more: usize) {
         let needed = self.octets.len().saturating_add(more);
         if self.length > SMALL && needed > self.octets.capacity() && needed <= RESERVED {
-            // Without the memory it grows as it comes.
+            // If the memory isn't available it grows as it arrives.
             let _ = self.octets.try_reserve_exact(RESERVED - self.octets.len());
         }
     }
 
-    /// Keeps the octets before an LF without its CR, and CRLF in its place; `false` when it isn't taken.
+    /// Keeps the octets before an LF without a CR, and CRLF in its place; `false` if it is refused.
     fn push_bare_newline(&mut self, before: &[u8]) -> bool {
         let is_taken = self.bare_newline == BareNewline::Normalize;
         if is_taken {
@@ -111,7 +111,7 @@ impl KeptContent {
         self.octets = Vec::new();
     }
 
-    /// What has come since the last time, once it is at least so much. What is refused later was
+    /// The octets since the last call, once there are at least `at_least`. If the message is refused later they were
     /// taken in vain.
     fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
         (self.octets.len() >= at_least).then(|| {
@@ -121,8 +121,8 @@ impl KeptContent {
         })
     }
 
-    /// The first reason of the two in a fixed order, since which of them shows first depends on
-    /// where the input was cut.
+    /// The reason to refuse the message. The order of the two is fixed, since which of them is detected first depends
+    /// on how the input was split.
     fn verdict(&self) -> Result<(), RefusedContent> {
         if self.length > self.limit {
             Err(RefusedContent::TooLarge)
@@ -134,34 +134,34 @@ impl KeptContent {
     }
 }
 
-/// Where in a line the next octet stands.
+/// The position of the next octet in its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LinePosition {
     LineStart,
-    /// Behind a dot that began the line and is not kept.
+    /// After a dot that began the line and is not kept.
     Dot,
-    /// Behind such a dot and a CR: an LF here ends the message.
+    /// After such a dot and a CR: an LF here ends the message.
     DotCr,
     Inside,
-    /// Behind a CR that only an LF may follow.
+    /// After a CR that only an LF may follow.
     Cr,
-    /// Behind an LF by itself.
+    /// After an LF without a CR.
     BareLineStart,
-    /// Behind a dot behind such an LF, not kept yet. Clients that stuff dots there send two.
+    /// After a dot that follows such an LF, not kept yet. Clients that dot-stuff there send two.
     BareDot,
 }
 
-/// Receives what follows a DATA command, up to `CRLF . CRLF` and nothing else.
+/// Receives the content after a DATA command, up to `CRLF . CRLF` and nothing else.
 #[derive(Debug)]
 pub struct DataReceiver {
     content: KeptContent,
     place: LinePosition,
-    /// Octets yet to be taken before the input counts as endless.
+    /// Octets left before the input counts as endless.
     patience: usize,
 }
 
 impl DataReceiver {
-    /// For content of at most `limit` octets, dots unstuffed; `declared` is SIZE= and reserves.
+    /// For content of at most `limit` octets after dot-unstuffing; `declared` is SIZE= and reserves memory.
     #[must_use]
     pub fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         Self {
@@ -172,7 +172,7 @@ impl DataReceiver {
         }
     }
 
-    /// Takes what it can use off `input`.
+    /// Consumes what it can use of `input`.
     pub fn receive(&mut self, input: &mut BytesMut) -> Progress {
         let window = input.len().min(self.patience);
         let (consumed, ended) = self.scan(&input[..window]);
@@ -188,19 +188,19 @@ impl DataReceiver {
         }
     }
 
-    /// Octets that are kept.
+    /// The number of octets kept.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.content.octets.len()
     }
 
-    /// The octets since the last time, once there are at least so many (more than none).
+    /// The octets since the last call, once there are at least this many (more than none).
     pub fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
         self.content.take(at_least)
     }
 
-    /// Walks over `bytes` from line end to line end and keeps them in runs as long as possible.
-    /// Returns the octets consumed and whether the end was among them.
+    /// Scans `bytes` from line end to line end and keeps them in runs as long as possible. Returns the octets consumed
+    /// and whether the end was among them.
     fn scan(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut position = 0;
         let mut unkept = 0;
@@ -273,7 +273,7 @@ impl DataReceiver {
     }
 }
 
-/// Assembles the chunks of BDAT commands. Dots mean nothing in them.
+/// Assembles the chunks of BDAT commands, where dots have no special meaning.
 #[derive(Debug)]
 pub struct ChunkReceiver {
     content: KeptContent,
@@ -282,7 +282,7 @@ pub struct ChunkReceiver {
 }
 
 impl ChunkReceiver {
-    /// For content of at most `limit` octets over all chunks; `declared` is SIZE= and reserves.
+    /// For content of at most `limit` octets over all chunks; `declared` is SIZE= and reserves memory.
     #[must_use]
     pub fn new(limit: usize, declared: Option<u64>, bare_newline: BareNewline) -> Self {
         Self {
@@ -292,8 +292,8 @@ impl ChunkReceiver {
         }
     }
 
-    /// Takes up to `remaining` octets of the current chunk off `input` and counts them down.
-    /// `false` when the chunks have exceeded twice the limit and 1 MiB: close the connection.
+    /// Consumes up to `remaining` octets of the current chunk from `input` and decrements `remaining`. `false` if the
+    /// chunks have exceeded twice the limit and 1 MiB: close the connection.
     pub fn receive(&mut self, input: &mut BytesMut, remaining: &mut u64) -> bool {
         let consumed = usize::try_from(*remaining)
             .unwrap_or(usize::MAX)
@@ -306,13 +306,13 @@ impl ChunkReceiver {
         *remaining == 0 || self.patience > 0
     }
 
-    /// Octets that are kept.
+    /// The number of octets kept.
     #[must_use]
     pub fn kept(&self) -> usize {
         self.content.octets.len()
     }
 
-    /// The octets since the last time, once there are at least so many (more than none).
+    /// The octets since the last call, once there are at least this many (more than none).
     pub fn take(&mut self, at_least: usize) -> Option<Vec<u8>> {
         self.content.take(at_least)
     }
@@ -322,7 +322,7 @@ impl ChunkReceiver {
         let Some(last) = bytes.last() else { return };
         let mut unkept = 0;
         let mut malformed = self.after_cr && bytes.first() != Some(&b'\n');
-        // What is refused is measured to its end, so that the reason is the same at any split.
+        // Refused content is measured to its end, so that the reason is the same however it is split.
         for position in memchr::memchr3_iter(b'\r', b'\n', 0, bytes) {
             malformed |= match bytes[position] {
                 b'\r' => bytes.get(position + 1).is_some_and(|next| *next != b'\n'),
@@ -342,11 +342,11 @@ impl ChunkReceiver {
         self.content.push(&bytes[unkept..]);
     }
 
-    /// What speaks against the octets so far.
+    /// Checks the octets so far.
     ///
     /// # Errors
     ///
-    /// When they are too many or malformed. A CR at their end waits for its LF.
+    /// If there are too many or they are malformed. A trailing CR still waits for its LF.
     pub fn verdict(&self) -> Result<(), RefusedContent> {
         self.content.verdict()
     }
@@ -355,7 +355,7 @@ impl ChunkReceiver {
     ///
     /// # Errors
     ///
-    /// When it is too large or malformed.
+    /// If it is too large or malformed.
     pub fn finish(mut self) -> Result<Vec<u8>, RefusedContent> {
         if self.after_cr {
             self.content.refuse_malformed();

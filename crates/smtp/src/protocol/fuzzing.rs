@@ -1,4 +1,4 @@
-//! Fuzz targets of the protocol's pieces: any split of the input gives the same.
+//! Fuzz targets of the protocol's parts: the result is the same however the input is split.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -14,10 +14,10 @@ use super::proxy;
 use crate::protocol::data::BareNewline;
 use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
-/// Octets of a message.
+/// Size limit of a message, in octets.
 const LIMIT: usize = 600;
 
-/// One command line: what passes is bounded, and an address is the one that was written.
+/// One command line: whatever passes is bounded, and an address is exactly the one that was written.
 pub fn smtp_commands(data: &[u8]) {
     match Command::parse(data) {
         Err(reply) => assert!((500..600).contains(&reply.code()), "{reply:?}"),
@@ -51,7 +51,7 @@ fn contains(data: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(data, part).is_some()
 }
 
-/// Command lines out of a stream.
+/// Splits a stream into command lines.
 pub fn smtp_lines(data: &[u8]) {
     let mut input = Input::new(data);
     let limit = usize::from(input.byte()).max(2);
@@ -78,7 +78,7 @@ fn lines(pieces: &[&[u8]], limit: usize) -> Vec<Line> {
     lines
 }
 
-/// A message's content by DATA and by BDAT: what is taken is what was sent, to the octet, but for bare line
+/// A message's content by DATA and by BDAT: what is accepted is what was sent, octet for octet, except for bare line
 /// feeds where these are normalized.
 pub fn smtp_content(data: &[u8]) {
     let mut input = Input::new(data);
@@ -97,7 +97,7 @@ pub fn smtp_content(data: &[u8]) {
     }
 }
 
-/// As a client sends it by DATA that knows where its lines begin.
+/// The content as sent by DATA by a client that knows where its lines begin.
 fn stuffed_content(
     content: &[u8],
     expected: &Result<Vec<u8>, RefusedContent>,
@@ -131,14 +131,13 @@ fn stuffed_content(
                 let content = [content, &b"\r\n"[..]].concat();
                 assert_eq!(received, Progress::End(Ok(content)), "by DATA");
             }
-            // Where it ends may be another place; it must be no other message.
+            // It may end elsewhere, but it must not become another message.
             _ => assert!(!matches!(received, Progress::End(Ok(_))), "by DATA"),
         }
     }
 }
 
-/// Whatever a client sends behind DATA: the first dot on a line of its own between CRLFs ends it, and
-/// nothing else does.
+/// Whatever a client sends after DATA: the first dot on a line of its own between CRLFs ends it, and nothing else does.
 fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareNewline) {
     let behind_command = [&b"\r\n"[..], stream].concat();
     let Some(end) = memchr::memmem::find(&behind_command, b"\r\n.\r\n") else {
@@ -147,7 +146,7 @@ fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareN
     let mut unstuffed = Vec::new();
     let (mut before, mut rest) = (&b"\r\n"[..], &stream[..end]);
     while !rest.is_empty() {
-        // A dot behind a bare line feed is one that the client didn't stuff, unless there are two.
+        // A dot after a bare line feed is one that the client didn't stuff, unless there are two.
         let drops_dot = match before {
             b"\r\n" => rest.starts_with(b"."),
             _ => rest.starts_with(b".."),
@@ -167,7 +166,7 @@ fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareN
     let whole = by_data(stream, &[], taken_from, bare_newline);
     assert_eq!(whole.1, stream[end + 3..]);
     match (&whole.0, &expected) {
-        // How long it is when dots and bare CRs mix is of no account.
+        // Its length when dots and bare CRs mix doesn't matter.
         (Progress::End(Err(_)), Err(_)) => {}
         (Progress::End(received), expected) => assert_eq!(received, expected, "by DATA"),
         _ => unreachable!("it has ended"),
@@ -178,7 +177,7 @@ fn any_stream(stream: &[u8], cuts: &[u8], taken_from: usize, bare_newline: BareN
     }
 }
 
-/// The content that is to arrive, or what the rules say of it.
+/// The content expected to arrive, or the expected refusal.
 fn verdict(content: &[u8], bare_newline: BareNewline) -> Result<Vec<u8>, RefusedContent> {
     let mut rest = content.iter().peekable();
     let (mut kept, mut malformed) = (Vec::new(), false);
@@ -246,7 +245,7 @@ fn by_data(
     (progress, input.to_vec())
 }
 
-/// A balancer's header, read as a connection does: never an octet more than is wanted.
+/// A PROXY header, read as a connection does: never an octet more than requested.
 pub fn proxy_header(data: &[u8]) {
     let mut input = Input::new(data);
     let cuts = input.cuts();
@@ -267,7 +266,7 @@ pub fn proxy_header(data: &[u8]) {
     let whole = read(&[]);
     for other in [read(cuts), read(&[1])] {
         assert_eq!(other.0, whole.0);
-        // An error may show before all that was wanted has come.
+        // An error may be detected before all requested octets have arrived.
         assert!(whole.0.is_err() || other.1 == whole.1);
     }
     if let Ok(proxy::Progress::Whole { client }) = whole.0 {

@@ -1,13 +1,13 @@
-//! Cuts the input into command lines. Only CRLF ends one (RFC 5321 §2.3.8).
+//! Splits the input into command lines. Only CRLF ends one (RFC 5321 §2.3.8).
 
 use bytes::{Buf, BytesMut};
 
-/// What a line turned out to be.
+/// A line, or why it is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A whole line, without its CRLF.
+    /// A complete line, without its CRLF.
     Whole(BytesMut),
-    /// A line that held a CR or an LF by itself. It was consumed up to its CRLF.
+    /// A line with a CR or an LF by itself. It was consumed up to its CRLF.
     BareLineEnd,
     /// A line over the limit. It was consumed up to its CRLF.
     TooLong,
@@ -15,8 +15,8 @@ pub enum Line {
 
 /// Finds lines in a buffer that grows at its end.
 ///
-/// An unfinished line stays in the caller's buffer; a line that is refused anyway is swallowed as
-/// it comes, so that nothing is ever held beyond the limit.
+/// An unfinished line stays in the caller's buffer; a line that is refused anyway is discarded as it arrives, so that
+/// never more than the limit is held.
 #[derive(Debug)]
 pub struct LineReader {
     state: State,
@@ -24,9 +24,9 @@ pub struct LineReader {
 
 #[derive(Debug)]
 enum State {
-    /// This many octets of the buffer are known to hold no line end; a CR may be the last.
+    /// This many octets of the buffer are known to contain no line end; a CR may be the last.
     Searching { scanned: usize },
-    /// The line is refused: its octets go as they come.
+    /// The line is refused: its octets are discarded as they arrive.
     Swallowing { too_long: bool, after_cr: bool },
 }
 
@@ -39,8 +39,8 @@ impl LineReader {
         }
     }
 
-    /// Takes the next line off `input`; `None` when its end hasn't come yet. `limit` counts octets,
-    /// CRLF included. Of two faults the one that comes first is reported.
+    /// Takes the next line from `input`; `None` if its end hasn't arrived yet. `limit` counts octets, CRLF included. Of
+    /// two errors the first one is reported.
     pub fn next(&mut self, input: &mut BytesMut, limit: usize) -> Option<Line> {
         loop {
             match self.state {
@@ -64,8 +64,8 @@ impl LineReader {
         }
     }
 
-    /// Looks for the CRLF among octets not seen before. `None`: more input is needed;
-    /// `Some(None)`: the line is refused and has to be swallowed.
+    /// Searches for the CRLF among octets not seen before. `None`: more input is needed; `Some(None)`: the line is
+    /// refused and must be discarded.
     #[expect(
         clippy::option_option,
         reason = "the outer one is that of `next`, passed on by `?`"
@@ -88,7 +88,7 @@ impl LineReader {
                     self.state = State::Searching { scanned: 0 };
                     return Some(Some(Line::Whole(line)));
                 }
-                // Whether this CR stands alone is for the next octet to say.
+                // The next octet decides whether this CR stands alone.
                 (b'\r', None) => {}
                 _ => {
                     input.advance(position + 1);
@@ -118,7 +118,7 @@ impl LineReader {
         None
     }
 
-    /// Drops octets up to the CRLF; whether it was there.
+    /// Discards octets up to the CRLF; returns whether it was found.
     fn swallow(&mut self, input: &mut BytesMut, too_long: bool, after_cr: bool) -> bool {
         if after_cr && input.first() == Some(&b'\n') {
             input.advance(1);

@@ -1,8 +1,8 @@
-//! The parameters behind the paths of MAIL and RCPT (RFC 5321 §4.1.2, esmtp-param).
+//! The parameters after the paths of MAIL and RCPT (RFC 5321 §4.1.2, esmtp-param).
 
 use super::reply::Reply;
 
-/// What a MAIL command declared about its message.
+/// The parameters of a MAIL command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailParameters {
     /// SIZE= in octets (RFC 1870).
@@ -14,13 +14,12 @@ pub struct MailParameters {
 }
 
 impl MailParameters {
-    /// Reads what follows the reverse-path. AUTH= (RFC 4954 §5) is accepted and ignored: who may
-    /// send is a matter of the session's own authentication.
+    /// Parses the text after the reverse-path. AUTH= (RFC 4954 §5) is accepted and ignored: who may send depends on the
+    /// session's own authentication.
     ///
     /// # Errors
     ///
-    /// The refusal: 555 for a parameter that isn't offered, 501 for a value that isn't valid or a
-    /// parameter given twice.
+    /// The refusal: 555 for an unsupported parameter, 501 for an invalid value or a duplicate parameter.
     pub fn parse(text: &str) -> Result<Self, Reply> {
         let mut parameters = Self::default();
         let mut seen: Vec<String> = Vec::new();
@@ -51,11 +50,11 @@ impl MailParameters {
     }
 }
 
-/// Reads what follows the forward-path: no extension on offer has a parameter for RCPT.
+/// Checks the text after the forward-path: none of the offered extensions has a parameter for RCPT.
 ///
 /// # Errors
 ///
-/// The refusal: 555 for any parameter, 501 for what isn't even one.
+/// The refusal: 555 for any parameter, 501 for anything else.
 pub fn refuse_recipient_parameters(text: &str) -> Result<(), Reply> {
     words(text).next().map_or(Ok(()), |word| {
         split(word)?;
@@ -91,7 +90,7 @@ fn split(word: &str) -> Result<(&str, Option<&str>), Reply> {
 }
 
 fn size(value: &str) -> Result<u64, Reply> {
-    // `parse` by itself would take a sign.
+    // `parse` alone would accept a sign.
     if value.bytes().all(|byte| byte.is_ascii_digit()) {
         value.parse().map_err(|_| invalid("SIZE is out of range"))
     } else {

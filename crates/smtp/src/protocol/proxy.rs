@@ -1,5 +1,5 @@
-//! The header that a balancer sends before all else to say whose connection it passes on: the binary form of
-//! the PROXY protocol (`HAProxy`'s specification, section 2.2). Bytes in, an address out.
+//! The header that a load balancer sends first to report the client's address: the binary form of the PROXY protocol
+//! (`HAProxy`'s specification, section 2.2). Bytes in, an address out.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,19 +8,19 @@ const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// The signature, version and command, family, and the length of the rest.
 const FIXED: usize = 16;
 
-/// Longest header: a balancer that tells of a client's certificate needs some 2 KiB.
+/// Longest header: a load balancer that includes a client's certificate needs some 2 KiB.
 pub const LONGEST: usize = 4_096;
 
-/// What stands there is no such header.
+/// Why the bytes are not such a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidProxyHeader {
     /// Something else, or version 1.
     #[error("it doesn't begin with the PROXY protocol's signature (version 2)")]
     Signature,
-    /// A version or command that there is none of.
+    /// An unknown version or command.
     #[error("its version or command is none of the PROXY protocol's")]
     Command,
-    /// A family that there is none of.
+    /// An unknown family.
     #[error("its address family is none of the PROXY protocol's")]
     Family,
     /// Too short for its addresses, or too long.
@@ -28,19 +28,19 @@ pub enum InvalidProxyHeader {
     Length,
 }
 
-/// What has come so far.
+/// The progress of parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// So many more bytes are its own at least; what follows the header isn't.
+    /// At least this many more bytes belong to the header; what follows it does not.
     Wants(usize),
-    /// All of it.
+    /// The header is complete.
     Whole {
-        /// The client's address; `None` where the balancer speaks for itself, or names no address.
+        /// The client's address; `None` if the load balancer connects on its own behalf, or names no address.
         client: Option<IpAddr>,
     },
 }
 
-/// Reads a header as far as it has come.
+/// Parses a header as far as it has arrived.
 ///
 /// # Errors
 ///
@@ -55,8 +55,7 @@ pub fn parse(bytes: &[u8]) -> Result<Progress, InvalidProxyHeader> {
         None | Some(0x20) => false,
         Some(_) => return Err(InvalidProxyHeader::Command),
     };
-    // Of a family that names no address of the internet the connection's own counts; what LOCAL names
-    // isn't looked at.
+    // For a family without an Internet address the connection's own address counts; the addresses of LOCAL are ignored.
     let addresses = match bytes.get(13) {
         Some(0x11) if is_proxied => 12,
         Some(0x21) if is_proxied => 36,
@@ -120,13 +119,13 @@ mod tests {
             (header(0x21, 0x11, &with_tlv), address("192.0.2.7")),
             (header(0x21, 0x21, &v6), address("2001:db8::9")),
             (header(0x21, 0x21, &mapped), address("192.0.2.5")),
-            // A health check of the balancer; its addresses don't count.
+            // A health check by the load balancer; its addresses don't count.
             (header(0x20, 0x00, &[]), own),
             (header(0x20, 0x11, &v4(7)), own),
             (header(0x20, 0xff, b"anything"), own),
             (header(0x21, 0x00, &[]), own),
             (header(0x21, 0x00, b"tlv"), own),
-            // UDP and local sockets are no addresses of a TCP client.
+            // UDP and local sockets are not addresses of a TCP client.
             (header(0x21, 0x12, &v4(7)), own),
             (header(0x21, 0x31, &[0; 216]), own),
             (
@@ -154,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Reads as a connection does: never a byte more than is wanted. Answers what was left of the input.
+    /// Reads as a connection does: never a byte more than requested. Returns the rest of the input.
     fn read(mut input: &[u8], pieces: &[usize]) -> (Result<Progress, InvalidProxyHeader>, usize) {
         let (mut taken, mut pieces) = (Vec::new(), pieces.iter().cycle());
         loop {
@@ -197,7 +196,7 @@ mod tests {
             let good = header(0x21, 0x11, &v4(1));
             let bytes = [&good[..start], &noise].concat();
             let (one, other) = (read(&bytes, &pieces), read(&bytes, &[1]));
-            // What can't become a header is told as soon as that is seen, so bytes may be left.
+            // An invalid header is reported as soon as it is detected, so bytes may be left.
             prop_assert_eq!(one.0, other.0);
             prop_assert!(one.0.is_err() || one.1 == other.1);
         }

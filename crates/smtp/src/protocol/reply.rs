@@ -1,17 +1,17 @@
 //! A reply: its code, its enhanced status code and its lines (RFC 5321 §4.2, RFC 2034).
 
-/// Octets of text in one line. A whole line has 512 at most (RFC 5321 §4.5.3.1.5), of which code,
-/// enhanced code, separators and CRLF take up to 19.
+/// Longest text of one line, in octets. A whole line has at most 512 (RFC 5321 §4.5.3.1.5), of which code, enhanced
+/// code, separators and CRLF take up to 19.
 const MAXIMUM_TEXT: usize = 480;
 
-/// Stands in for a code that SMTP doesn't have: a temporary failure, so that nothing is lost.
+/// Replaces a code that SMTP doesn't define: a temporary failure, so that nothing is lost.
 const LOCAL_ERROR: u16 = 451;
 
 /// A reply to one command.
 ///
-/// Text may come from elsewhere, such as a provider's answer: controls and line ends become spaces,
-/// runs of spaces one, other than ASCII is transliterated (a client reads UTF-8 in few replies,
-/// RFC 6531 §3.7.4), and long text is wrapped.
+/// Text may come from elsewhere, such as a provider's reply: control characters and line breaks become spaces, runs of
+/// spaces become one, non-ASCII text is transliterated (few replies may contain UTF-8, RFC 6531 §3.7.4), and long text
+/// is wrapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     code: u16,
@@ -20,7 +20,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply of one line. `enhanced` has the form `5.7.8`; anything else, as `""`, leaves it out.
+    /// A reply of one line. `enhanced` has the form `5.7.8`; anything else, such as `""`, omits it.
     #[must_use]
     pub fn new(code: u16, enhanced: &str, text: &str) -> Self {
         Self::with_lines(code, enhanced, &[text])
@@ -71,7 +71,7 @@ impl Reply {
         (400..500).contains(&self.code)
     }
 
-    /// Appends the reply as it goes over the wire, CRLF included.
+    /// Appends the reply in wire form, including CRLF.
     pub fn write_to(&self, output: &mut Vec<u8>) {
         let last = self.lines.len().saturating_sub(1);
         for (index, line) in self.lines.iter().enumerate() {
@@ -104,7 +104,7 @@ fn parse_enhanced(text: &str) -> Option<(u8, u16, u16)> {
 }
 
 fn sanitise(text: &str) -> String {
-    // Transliteration would leave controls out and join what they separate.
+    // Transliteration would drop control characters and join what they separate.
     let spaced = text.replace(char::is_control, " ");
     let ascii = deunicode::deunicode(&spaced);
     let words: Vec<&str> = ascii
@@ -114,7 +114,7 @@ fn sanitise(text: &str) -> String {
     words.join(" ")
 }
 
-/// Cuts ASCII text into lines, at spaces where there are any.
+/// Splits ASCII text into lines, at spaces if there are any.
 fn wrap(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = text;

@@ -1,5 +1,5 @@
-//! One SMTP session: which command is in order when, and what it is answered. It does no I/O: the
-//! driver moves bytes, answers events and watches the clock.
+//! One SMTP session: which commands are allowed when, and the replies to them. It does no I/O: the driver moves bytes,
+//! answers events and enforces timeouts.
 
 mod content;
 mod event;
@@ -25,13 +25,13 @@ use super::line::{Line, LineReader};
 use super::reply::Reply;
 use mailgate_types::email_address::EmailAddress;
 
-/// Octets of a line that may carry a token (RFC 4954 §4).
+/// Longest line that may carry a token, in octets (RFC 4954 §4).
 const TOKEN_LINE: usize = 12_288;
 
-/// How a command begins whose line may have that length.
+/// The beginning of a command whose line may have that length.
 const TOKEN_COMMAND: &[u8] = b"AUTH XOAUTH2 ";
 
-/// A session with one client, from the greeting or from the end of the TLS handshake on.
+/// A session with one client, starting with the greeting or after the TLS handshake.
 pub struct Session {
     settings: Arc<SessionSettings>,
     encryption: Encryption,
@@ -40,7 +40,7 @@ pub struct Session {
     client: Option<Client>,
     authenticated: bool,
     transaction: Option<Transaction>,
-    /// Transactions begun: the number of the one that runs.
+    /// The number of transactions so far, which is also the number of the current one.
     transactions: u64,
     content_octets: u64,
     errors: usize,
@@ -49,15 +49,15 @@ pub struct Session {
 
 struct Client {
     name: String,
-    /// Said EHLO rather than HELO.
+    /// The client sent EHLO rather than HELO.
     extended: bool,
 }
 
-/// What the session waits for.
+/// What the session is waiting for.
 enum State {
     Command,
     Response(Exchange),
-    /// The line that answers XOAUTH2's refusal, before the refusal itself.
+    /// The line that answers XOAUTH2's error response, before the refusal itself.
     BearerRefused {
         reply: Reply,
         close: bool,
@@ -68,13 +68,13 @@ enum State {
         remaining: u64,
         last: bool,
     },
-    /// The octets of a BDAT that is refused (RFC 3030 §2), for as long as patience lasts.
+    /// The octets of a refused BDAT (RFC 3030 §2), up to the patience limit.
     RefusedChunk {
         remaining: u64,
         patience: u64,
         refusal: Refusal,
     },
-    /// The driver.
+    /// The driver's TLS handshake.
     AwaitTls,
     AwaitAuthentication {
         bearer: bool,
@@ -84,7 +84,7 @@ enum State {
     Closed,
 }
 
-/// A 4yz or 5yz reply that the session gives by itself.
+/// A 4yz or 5yz reply by the session itself.
 struct Refusal {
     reply: Reply,
     /// Whether it counts towards [`SessionSettings::maximum_errors`].
@@ -100,11 +100,11 @@ impl From<Reply> for Refusal {
     }
 }
 
-/// A command carried out: there may be something for the driver.
+/// The result of a command: there may be an event for the driver.
 type Outcome = Result<Option<Event>, Refusal>;
 
 impl Session {
-    /// A session whose client has said nothing yet.
+    /// A session at its start.
     #[must_use]
     pub fn new(settings: Arc<SessionSettings>, encryption: Encryption) -> Self {
         Self {
@@ -122,14 +122,14 @@ impl Session {
         }
     }
 
-    /// What the server says first. After STARTTLS it isn't said again.
+    /// The greeting. It isn't repeated after STARTTLS.
     #[must_use]
     pub fn greeting(&self) -> Reply {
         Reply::new(220, "", &format!("{} ESMTP ready", self.settings.hostname))
     }
 
-    /// Whether a message is coming in, be it between two of its chunks: other time limits hold for it
-    /// than for commands (RFC 5321 §4.5.3.2), and what was taken of it counts.
+    /// Whether a message is being received, possibly between two of its chunks: its timeouts differ from those of
+    /// commands (RFC 5321 §4.5.3.2), and its received octets count.
     #[must_use]
     pub fn is_receiving_content(&self) -> bool {
         matches!(
@@ -144,13 +144,13 @@ impl Session {
         )
     }
 
-    /// Octets of messages that have come so far, those of refused ones too: commands don't count.
+    /// Octets of message content received so far, including refused messages; commands don't count.
     #[must_use]
     pub fn content_octets(&self) -> u64 {
         self.content_octets
     }
 
-    /// The transaction of a message that is coming in, and the octets of it that are kept here.
+    /// The transaction of a message being received, and the number of its octets kept here.
     #[must_use]
     pub fn kept_content(&self) -> Option<(u64, usize)> {
         let octets = match (&self.state, &self.transaction) {
@@ -167,13 +167,13 @@ impl Session {
         Some((self.transactions, octets))
     }
 
-    /// The content that has come since the last time, once it is at least so much: for a driver that
-    /// takes large messages in pieces. The rest comes with [`Event::Message`] of the same transaction;
-    /// when none comes, the message was refused.
+    /// The content received since the last call, once it has at least `at_least` octets: for a driver that takes large
+    /// messages in pieces. The rest is in the [`Event::Message`] of the same transaction; without that event the
+    /// message was refused.
     pub fn take_content(&mut self, at_least: usize) -> Option<Piece> {
         let octets = match (&mut self.state, &mut self.transaction) {
             (State::Data(receiver), _) => receiver.take(at_least),
-            // The chunk may have ended, and its message goes on with the next one.
+            // The chunk may have ended, and the message continues with the next one.
             (
                 _,
                 Some(Transaction {
@@ -195,9 +195,9 @@ impl Session {
         self.authenticated
     }
 
-    /// Consumes `input` and appends replies to `output`, up to the first event; `None` when more
-    /// input is needed. Until an event is answered it consumes nothing, and behind
-    /// [`Event::StartTls`] and [`Event::Close`] it drops what the client had sent ahead.
+    /// Consumes `input` and appends replies to `output`, up to the first event; `None` if more input is needed. It
+    /// consumes nothing until an event is answered, and after [`Event::StartTls`] and [`Event::Close`] it drops what
+    /// the client has sent ahead.
     pub fn advance(&mut self, input: &mut BytesMut, output: &mut Vec<u8>) -> Option<Event> {
         loop {
             let event = match &mut self.state {
@@ -274,15 +274,15 @@ impl Session {
         }
     }
 
-    /// The session after the TLS handshake: it knows nothing of what was said in clear
-    /// (RFC 3207 §4.2). The driver drops the input it has buffered.
+    /// The session after the TLS handshake: it forgets everything said in clear (RFC 3207 §4.2). The driver drops the
+    /// input it has buffered.
     #[must_use]
     pub fn start_tls(self) -> Self {
         Self::new(self.settings, Encryption::Tls)
     }
 
-    /// Only a line that begins an XOAUTH2 exchange may be long. Until enough of it has come to say,
-    /// the other limit isn't reached either.
+    /// Only a line that begins an XOAUTH2 exchange may be long. Until enough of it has arrived to tell, the other limit
+    /// can't be reached either.
     fn command_limit(&self, input: &BytesMut) -> usize {
         let token = self.encryption == Encryption::Tls
             && !self.authenticated
@@ -388,7 +388,7 @@ impl Session {
                 ));
                 Reply::new(354, "", "Send the message; end it with <CRLF>.<CRLF>").write_to(output);
             }
-            // Handled above, since its octets follow whatever it is answered.
+            // Handled above, since its octets follow whatever the reply.
             Command::Bdat { .. } => {}
             Command::Rset => {
                 self.transaction = None;
@@ -415,7 +415,7 @@ impl Session {
 
     fn greet(&mut self, name: String, extended: bool) {
         self.client = Some(Client { name, extended });
-        // As RSET (RFC 5321 §4.1.4).
+        // Like RSET (RFC 5321 §4.1.4).
         self.transaction = None;
     }
 

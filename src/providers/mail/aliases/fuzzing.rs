@@ -1,11 +1,11 @@
-//! What holds for the addresses that are kept, whatever a provider told.
+//! Invariants of the stored addresses, whatever a provider reported.
 
 use std::collections::HashSet;
 
 use super::{MOST, kept};
 use mailgate_types::email_address::EmailAddress;
 
-/// Panics where more is kept than may be, or what isn't an address of its own.
+/// Panics if there are too many, or one is invalid or the mailbox's own.
 pub(crate) fn check_kept(told: &[String]) {
     let Ok(own) = EmailAddress::parse("ada@example.com") else {
         return;

@@ -1,4 +1,4 @@
-//! The fuzz target of a message that is sent by its headers.
+//! The fuzz target of messages that are sent by their headers.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::providers::mail::transport::Recipients;
 use mailgate_types::fuzzing::{Input, pieces, with_line_ends};
 use mailgate_types::message::Message;
 
-/// Whom the headers name is who was asked for, and the message itself stays as it is.
+/// The headers name exactly the requested recipients, and the message itself is unchanged.
 pub(crate) fn addressed_message(data: &[u8]) {
     let mut input = Input::new(data);
     let cuts = input.cuts();
@@ -30,7 +30,7 @@ pub(crate) fn addressed_message(data: &[u8]) {
     assert!(of_whole.is_ok_and(|of_whole| octets(&of_whole) == sent));
     assert!(sent.ends_with(&text));
     let front = String::from_utf8_lossy(&sent[..sent.len() - text.len()]).into_owned();
-    // Each recipient once: by the message's own headers, or by the Bcc in front.
+    // Each recipient once: in the message's own headers, or in the Bcc in front.
     let wanted: HashSet<String> = recipients.addresses.iter().map(|it| compared(it)).collect();
     let Ok(block) = header_block(&message) else {
         unreachable!("it was read before");

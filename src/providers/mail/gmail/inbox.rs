@@ -1,4 +1,4 @@
-//! Gmail mailboxes are read by their history: its number is the place where the next look begins.
+//! Gmail mailboxes are read by their history; the history id is the cursor.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -18,31 +18,31 @@ use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::{self, HEADERS, Received};
 use crate::providers::mail::transport::MailboxAccess;
 
-/// Scopes that let us search and read; `gmail.metadata` doesn't let us search.
+/// Scopes that allow searching and reading; `gmail.metadata` doesn't allow searching.
 const SCOPES: [&str; 3] = [
     "https://mail.google.com/",
     "https://www.googleapis.com/auth/gmail.readonly",
     "https://www.googleapis.com/auth/gmail.modify",
 ];
 
-/// Scopes that let us read a message's headers, though not search.
+/// The scope that allows reading a message's headers, but not searching.
 const METADATA_SCOPE: &str = "https://www.googleapis.com/auth/gmail.metadata";
 
-/// How far back a message is looked for among the sent ones: longer than any waits to be sent.
+/// How far back the sent messages are searched: longer than any message waits to be sent.
 const SENT_WITHIN: TimeDelta = TimeDelta::days(6);
 
-/// Entries that are asked for at once, and how often one look asks.
+/// Entries per page, and the number of pages read in one check.
 const PAGE: &str = "100";
 const PAGES: usize = 2;
 
-/// Messages of one mailbox that are fetched at the same time.
+/// Messages of one mailbox that are fetched concurrently.
 const FETCHED_AT_ONCE: usize = 4;
 
 const PROFILE: &str = "/gmail/v1/users/me/profile";
 const HISTORY: &str = "/gmail/v1/users/me/history";
 const MESSAGES: &str = "/gmail/v1/users/me/messages";
 
-/// Whether what was granted lets us read the headers of what was sent.
+/// Whether the granted scopes allow reading the headers of sent messages.
 pub(super) fn may_read_headers(scopes: &[String]) -> bool {
     let is_one = |scope: &String| SCOPES.contains(&scope.as_str()) || scope == METADATA_SCOPE;
     scopes.iter().any(is_one)
@@ -54,7 +54,7 @@ struct Profile {
     history_id: String,
 }
 
-/// A message as lists name it.
+/// A message as it appears in lists.
 #[derive(Deserialize)]
 struct Listed {
     id: String,
@@ -74,7 +74,7 @@ struct HistoryPage {
     #[serde(default)]
     history: Vec<HistoryRecord>,
     next_page_token: Option<String>,
-    /// Where the mailbox is now.
+    /// The mailbox's current history id.
     history_id: Option<String>,
 }
 
@@ -119,7 +119,7 @@ struct Header {
 }
 
 impl GmailApi {
-    /// One answer; `None` where Gmail says that there is no such thing.
+    /// A GET request; `None` if Gmail reports that the object doesn't exist.
     async fn get<T: DeserializeOwned>(
         &self,
         account: &MailboxAccess,
@@ -144,7 +144,7 @@ impl GmailApi {
         }
     }
 
-    /// The Message-ID that Gmail gave a message that was sent. What can't be read changes nothing about that.
+    /// The Message-ID that Gmail gave a sent message. If it can't be read, the message still counts as sent.
     pub(super) async fn given_message_id(
         &self,
         account: &MailboxAccess,
@@ -170,7 +170,7 @@ impl GmailApi {
         self.get(account, &format!("{MESSAGES}/{id}"), query).await
     }
 
-    /// By its Message-ID, or by the header that keeps it where Gmail has given it another.
+    /// Searches by Message-ID, or by the header that preserves it if Gmail has assigned another.
     async fn is_among_the_sent(
         &self,
         account: &MailboxAccess,
@@ -184,7 +184,7 @@ impl GmailApi {
         self.is_marked(account, message_id.trim()).await
     }
 
-    /// Whether one of the messages sent lately bears our mark with this Message-ID.
+    /// Whether one of the recently sent messages carries our mark with this Message-ID.
     async fn is_marked(
         &self,
         account: &MailboxAccess,
@@ -231,7 +231,7 @@ impl GmailApi {
         Ok(!found.messages.is_empty())
     }
 
-    /// What has come since `cursor`; `None` where Gmail no longer knows that far back.
+    /// New messages since `cursor`; `None` if Gmail's history no longer goes back that far.
     async fn since_cursor(
         &self,
         account: &MailboxAccess,
@@ -273,13 +273,13 @@ impl GmailApi {
         }))
     }
 
-    /// What has come since a point in time: the newest messages, as many as one look fetches.
+    /// New messages since a point in time: the newest ones, up to the limit of one check.
     async fn since_time(
         &self,
         account: &MailboxAccess,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
-        // Asked first: what comes in meanwhile is found twice rather than not at all.
+        // Read first: a message that arrives meanwhile is found twice rather than not at all.
         let profile: Option<Profile> = self.get(account, PROFILE, &[]).await?;
         let profile = profile.ok_or_else(|| ReadError::unavailable("HTTP 404 for the profile"))?;
         let after = format!("after:{}", since.timestamp().max(0));
@@ -303,7 +303,7 @@ impl GmailApi {
         if next_page.is_some() {
             tracing::info!(credential_id = %account.credential, "an inbox has more new messages than one check reads; only the newest are checked");
         }
-        // Lists begin with the newest.
+        // Lists are newest first.
         ids.reverse();
         Ok(NewMail {
             messages: self.fetch(account, ids).await?,
@@ -312,7 +312,7 @@ impl GmailApi {
         })
     }
 
-    /// The headers of messages, in order. Those that are gone meanwhile are left out.
+    /// The headers of messages, in order. Messages deleted meanwhile are left out.
     async fn fetch(
         &self,
         account: &MailboxAccess,
@@ -341,8 +341,8 @@ impl MailReader for GmailApi {
         scopes.iter().any(|scope| SCOPES.contains(&scope.as_str()))
     }
 
-    /// What is sent by this interface was seen to get a Message-ID of Gmail's own, and no document says that our
-    /// mark stays: a message which isn't found may have been sent.
+    /// Messages sent through this API have been seen to get a Message-ID from Gmail, and no documentation says that our
+    /// mark is preserved: a message that isn't found may have been sent.
     fn keeps_sent_mail(&self) -> bool {
         false
     }
@@ -362,7 +362,7 @@ impl MailReader for GmailApi {
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
         async move {
-            // What another way of reading has left behind is no history number.
+            // A cursor left behind by another reader is not a history id.
             let number = |cursor: &&str| cursor.bytes().all(|byte| byte.is_ascii_digit());
             if let Some(cursor) = cursor.filter(number)
                 && let Some(new_mail) = self.since_cursor(account, cursor).await?
@@ -375,8 +375,7 @@ impl MailReader for GmailApi {
     }
 }
 
-/// Whether a search for this Message-ID finds that and nothing else: no letter of it may end the word
-/// or group words.
+/// Whether a search for this Message-ID finds exactly that: no character of it may end the term or group terms.
 fn is_searchable(id: &str) -> bool {
     !id.is_empty()
         && id.chars().all(|letter| {
@@ -384,7 +383,7 @@ fn is_searchable(id: &str) -> bool {
         })
 }
 
-/// The headers as lines; Gmail has unfolded the values.
+/// The headers as lines; Gmail has already unfolded the values.
 fn header_block(headers: &[Header]) -> Vec<u8> {
     let pairs = headers
         .iter()

@@ -1,5 +1,5 @@
-//! What a Gmail mailbox may send as: `users.settings.sendAs.list`. Gmail puts the primary address in the place of any
-//! other in a From header, and says nothing.
+//! The addresses that a Gmail mailbox may send as: `users.settings.sendAs.list`. Gmail silently replaces any other
+//! address in a From header with the primary one.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::SharedClock;
 
-/// Scopes that let us read the list.
+/// Scopes that allow reading the list.
 pub const SCOPES: [&str; 4] = [
     "https://mail.google.com/",
     "https://www.googleapis.com/auth/gmail.modify",
@@ -23,15 +23,15 @@ pub const SCOPES: [&str; 4] = [
     "https://www.googleapis.com/auth/gmail.settings.basic",
 ];
 
-/// The largest answer that is read. Each entry may bring a signature of 10,000 characters.
+/// The largest response that is read. Each entry may include a signature of 10,000 characters.
 const MAXIMUM_ANSWER: usize = 4 * 1024 * 1024;
 
 const PATH: &str = "/gmail/v1/users/me/settings/sendAs";
 
-/// What is told of each address; without it, signatures too.
+/// The fields requested for each address; without this, the response includes signatures.
 const FIELDS: (&str, &str) = ("fields", "sendAs(sendAsEmail,isPrimary,verificationStatus)");
 
-/// The list of a Gmail mailbox.
+/// The send-as list of a Gmail mailbox.
 #[derive(Debug)]
 pub struct SendAs {
     http: Client,
@@ -47,12 +47,12 @@ struct Entry {
     send_as_email: String,
     #[serde(default)]
     is_primary: bool,
-    /// The primary address has none.
+    /// Absent for the primary address.
     verification_status: Option<String>,
 }
 
 impl SendAs {
-    /// At `settings.api_base_url`; an answer is waited for as long as `limit`.
+    /// Uses the API at `settings.api_base_url`; `limit` is the timeout of a request.
     #[must_use]
     pub fn new(
         settings: &PluginSettings,
@@ -68,13 +68,13 @@ impl SendAs {
         }
     }
 
-    /// Whether what was granted lets it be read.
+    /// Whether the granted scopes allow reading the list.
     #[must_use]
     pub fn may_read(&self, scopes: &[String]) -> bool {
         scopes.iter().any(|scope| SCOPES.contains(&scope.as_str()))
     }
 
-    /// The addresses that are verified, of any form and number.
+    /// The verified addresses, of any form and number.
     pub async fn list(&self, account: &MailboxAccess) -> Result<Vec<String>, ReadError> {
         let response = self
             .http
@@ -94,13 +94,13 @@ impl SendAs {
     }
 }
 
-/// The addresses of an answer that may be sent as; entries of no known form are left out, and `None` is an answer of
-/// none.
+/// The addresses in a response that may be sent as, skipping unrecognized entries; `None` if it isn't a response of
+/// this call.
 pub(super) fn accepted(body: Value) -> Option<Vec<String>> {
     let Value::Object(mut answer) = body else {
         return None;
     };
-    // Every account has one at least, its own.
+    // Every account has at least its own address.
     let Some(Value::Array(entries)) = answer.remove("sendAs") else {
         return None;
     };

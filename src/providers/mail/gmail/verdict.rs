@@ -1,5 +1,5 @@
-//! What an answer of Gmail's REST interface means, by the reason it gives rather than by its status
-//! alone: 403 stands for a rate that passes and for a grant that doesn't.
+//! The meaning of a Gmail API response, by its error reason rather than by its status alone: 403 stands both for a rate
+//! limit, which passes, and for a missing permission, which doesn't.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::providers::answer::{ProviderResponse, one_line, until};
 use crate::providers::mail::reader::ReadError;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
-/// How long a used-up day is waited for.
+/// How long to wait once a daily limit is reached.
 const DAILY_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
-/// Reasons for a used-up day.
+/// Reasons for a daily limit.
 const DAILY: [&str; 2] = ["dailyLimitExceeded", "dailyLimitExceededUnreg"];
 
-/// Reasons for too much at once: Gmail's own, and those of the layer before it.
+/// Reasons for a rate limit: Gmail's own, and those of the API gateway before it.
 const RATE: [&str; 5] = [
     "rateLimitExceeded",
     "userRateLimitExceeded",
@@ -25,27 +25,27 @@ const RATE: [&str; 5] = [
     "RESOURCE_EXHAUSTED",
 ];
 
-/// Reasons for an interface that the operator has not switched on for the OAuth client's project: Gmail's own, and
-/// those of the layer before it.
+/// Reasons for an API that the operator has not enabled for the OAuth client's project: Gmail's own, and those of the
+/// API gateway before it.
 const SWITCHED_OFF: [&str; 3] = ["accessNotConfigured", "SERVICE_DISABLED", "API_DISABLED"];
 
-/// The one precondition that stays as it is: there is no Gmail mailbox. Others ("Precondition check failed.") were
-/// reported of one call in a hundred, and pass.
+/// The one failed precondition that is permanent: the account has no Gmail mailbox. Others ("Precondition check
+/// failed.") have been reported for one call in a hundred, and pass.
 const NO_MAILBOX: &str = "mail service not enabled";
 
-/// What Gmail puts before a point in time, in the text of a refusal.
+/// What precedes a time in the text of an error.
 const RETRY_AFTER: &str = "Retry after ";
 
-/// What an answer that isn't a success means.
+/// The meaning of a response that isn't a success.
 enum Meaning {
     TokenRefused,
-    /// Nothing was done; it may be later.
+    /// Not executed; a retry may succeed.
     Later(Option<Duration>),
-    /// The grant, an administrator or the account's own state is in the way.
+    /// The grant, an administrator or the account's own state forbids it.
     Forbidden,
-    /// Nothing was done, and never will be.
+    /// Not executed, and never will be.
     Refused,
-    /// It may have been done.
+    /// It may have been executed.
     Unclear,
 }
 
@@ -73,13 +73,13 @@ pub(super) fn sent(answer: &ProviderResponse, now: DateTime<Utc>) -> Verdict {
     }
 }
 
-/// Whether the sender is what was refused, in the words in which Gmail speaks of headers (`Invalid To header`).
+/// Whether the sender was rejected, judging by Gmail's wording for headers (`Invalid To header`).
 fn refuses_sender(answer: &ProviderResponse) -> bool {
     let text = message_of(&answer.body).to_ascii_lowercase();
     text.starts_with("invalid from header")
 }
 
-/// Whether it is the operator who has to do something.
+/// Whether the operator must act.
 pub(super) fn is_switched_off(answer: &ProviderResponse) -> bool {
     answer.status == 403 && reasons_of(&answer.body).any(|reason| SWITCHED_OFF.contains(&reason))
 }
@@ -111,7 +111,7 @@ fn meaning(answer: &ProviderResponse, now: DateTime<Utc>) -> Meaning {
         429 => Meaning::Later(wait),
         400.. if said(&RATE) => Meaning::Later(wait),
         401 => Meaning::TokenRefused,
-        // It speaks for somebody between us and Gmail, who names no reason.
+        // It comes from an intermediary between us and Gmail, which gives no reason.
         403 if answer.body["error"].is_null() => Meaning::Later(wait),
         403 if is_switched_off(answer) => Meaning::Later(wait),
         403 => Meaning::Forbidden,
@@ -123,16 +123,16 @@ fn meaning(answer: &ProviderResponse, now: DateTime<Utc>) -> Meaning {
                 Meaning::Later(wait)
             }
         }
-        // The request did not come in whole (RFC 9110 §15.5.9).
+        // The server did not receive the whole request (RFC 9110 §15.5.9).
         408 => Meaning::Later(wait),
         400.. => Meaning::Refused,
-        // It is to be had elsewhere, and the token is for nobody else.
+        // It points elsewhere, and the token must not be sent there.
         300.. => Meaning::Later(wait),
         _ => Meaning::Unclear,
     }
 }
 
-/// Every word that stands for a reason, in the older form of an error and in the newer.
+/// Every error reason, in the old error format and in the new one.
 fn reasons_of(body: &Value) -> impl Iterator<Item = &str> {
     let error = &body["error"];
     let reasons_in = |list: &'static str| {

@@ -1,4 +1,4 @@
-//! Calls to Graph: addresses, bounded answers, and what a call that fails tells.
+//! Calls to Graph: URLs, bounded responses, and the errors of failed calls.
 
 use std::time::Duration;
 
@@ -17,48 +17,48 @@ use crate::providers::mail::transport::{Leave, MailboxAccess};
 use crate::providers::mail::withheld::{self, Unanswered};
 use mailgate_types::web_address::names_loopback;
 
-/// Ids that stay what they are when a draft is sent or mail is moved (outlook-immutable-id). It holds for one
-/// request, so it goes with every one.
+/// Requests ids that don't change when a draft is sent or mail is moved (outlook-immutable-id). The header applies to
+/// one request, so every request sends it.
 const IMMUTABLE_IDS: &str = r#"IdType="ImmutableId""#;
 
-/// What a message in base64 is called (user-sendmail, "MIME format").
+/// The content type of a MIME message in base64 (user-sendmail, "MIME format").
 const MIME: &str = "text/plain";
 
-/// The largest answer that is read: a page of headers, or a draft with its text.
+/// The largest response that is read: a page of headers, or a draft with its text.
 const MAXIMUM_ANSWER: usize = 16 * 1024 * 1024;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(super) struct GraphResponse {
     pub(super) status: u16,
-    /// The provider named a time to wait.
+    /// The Retry-After that the provider sent.
     pub(super) retry_after: Option<Duration>,
-    /// As much of it as came.
+    /// As much of it as was received.
     pub(super) body: Vec<u8>,
 }
 
 impl GraphResponse {
-    /// The body, where it is JSON.
+    /// The body, parsed as JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// No answer came.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
-    /// There was no connection, so nothing of the request has left.
+    /// The connection failed, so nothing of the request was sent.
     #[error("{0}")]
     NotSent(String),
-    /// The request may have been heard.
+    /// The request may have been received.
     #[error("{0}")]
     Broken(String),
-    /// It must not leave, for a reason of ours.
+    /// We withheld it, for this reason.
     #[error("{0}")]
     Withheld(String),
 }
 
-/// What a request carries.
+/// The content of a request.
 #[derive(Debug)]
 pub(super) enum GraphContent {
     Nothing,
@@ -67,12 +67,12 @@ pub(super) enum GraphContent {
     Json(Value),
 }
 
-/// How long a call may take.
+/// The timeouts of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// At most, by itself.
+    /// Limit of each call.
     pub(super) each: Duration,
-    /// All that it is a part of ends then.
+    /// Deadline of the whole operation that it belongs to.
     pub(super) until: Instant,
 }
 
@@ -87,7 +87,7 @@ impl Patience {
 #[derive(Debug)]
 pub(super) struct Api {
     http: Client,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
 }
 
@@ -99,13 +99,12 @@ impl Api {
         }
     }
 
-    /// An address under the mailbox; `path` begins with a slash, what strangers chose in it stands
-    /// [`encoded`].
+    /// A URL below the mailbox's; `path` begins with a slash, and untrusted parts of it must be [`encoded`].
     pub(super) fn address(&self, path: &str) -> String {
         format!("{}/v1.0/me{path}", self.base)
     }
 
-    /// Whether an address that an answer names belongs to Graph itself, so that the token may go there.
+    /// Whether a URL from a response belongs to Graph itself, so that the token may be sent to it.
     pub(super) fn is_own(&self, address: &str) -> bool {
         match (Url::parse(&self.base), Url::parse(address)) {
             (Ok(base), Ok(address)) => {
@@ -117,7 +116,7 @@ impl Api {
         }
     }
 
-    /// Whether what is sent may be uploaded to an address that an answer names.
+    /// Whether content may be uploaded to a URL from a response.
     pub(super) fn may_upload_to(&self, address: &str) -> bool {
         let Ok(address) = Url::parse(address) else {
             return false;
@@ -144,8 +143,8 @@ impl Api {
         let has_content = method == Method::POST;
         let request = self.request(account, method, address);
         let request = match content {
-            // RFC 9110 §8.6: a method that has a content says so when there is none; message-send requires it,
-            // and the HTTP client leaves it out.
+            // RFC 9110 §8.6: a request whose method anticipates content sends a Content-Length even if it is empty;
+            // message-send requires it, and the HTTP client omits it.
             GraphContent::Nothing if has_content => request.header(CONTENT_LENGTH, 0),
             GraphContent::Nothing => request,
             GraphContent::Mime(base64) => request.header(CONTENT_TYPE, MIME).body(base64),
@@ -154,7 +153,7 @@ impl Api {
         finish(request, patience).await
     }
 
-    /// Sends a MIME message in base64, whose last piece leaves once `leave` has been asked.
+    /// Sends a MIME message in base64; its last piece is sent only after `leave` has agreed.
     pub(super) async fn send_mime(
         &self,
         account: &MailboxAccess,
@@ -189,7 +188,7 @@ impl Api {
             .header("prefer", IMMUTABLE_IDS)
     }
 
-    /// A look, with a header that says how many entries a page may have.
+    /// A GET request, with a header for the maximum page size.
     pub(super) async fn page(
         &self,
         account: &MailboxAccess,
@@ -209,7 +208,7 @@ impl Api {
         finish(request, patience).await
     }
 
-    /// A piece of an attachment, without the token: the address itself opens the way.
+    /// Uploads a piece of an attachment, without the token: the URL itself authorizes it.
     pub(super) async fn upload(
         &self,
         address: &str,
@@ -245,7 +244,7 @@ async fn answer_of(response: Response) -> GraphResponse {
     }
 }
 
-/// The status has said what matters, so an answer that breaks off is taken for what came of it.
+/// The status is what matters, so a response that is cut off still counts.
 async fn read(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -273,14 +272,14 @@ fn failed(error: reqwest::Error, limit: Duration) -> CallError {
     }
 }
 
-/// Retry-After, whose date counts from the answer's own Date.
+/// Retry-After, with a date taken relative to the response's own Date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let now = text(DATE).and_then(|date| DateTime::parse_from_rfc2822(date).ok());
     answer::retry_after(text(RETRY_AFTER)?, now.map(|now| now.to_utc()))
 }
 
-/// A text as a piece of a path or a query, a space as `%20`.
+/// Text encoded for a path or a query, a space as `%20`.
 pub(super) fn encoded(text: &str) -> String {
     byte_serialize(text.as_bytes())
         .collect::<String>()

@@ -1,7 +1,7 @@
-//! A MIME message as Graph's JSON has it, for messages that are too large to be handed over whole: a
-//! draft's fields, and its attachments by themselves.
+//! Converts a MIME message to Graph's JSON, for messages that are too large to be submitted whole: the fields of a
+//! draft, and separate attachments.
 //!
-//! The structure of the parts is lost on this way: Exchange builds the message anew from its fields.
+//! This loses the structure of the parts: Exchange rebuilds the message from its fields.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -20,22 +20,22 @@ use serde_json::{Map, Value, json};
 use super::enclosed::{self, Opened};
 use crate::providers::mail::verdict::Failure;
 
-/// Headers of its own that a message may have (Graph's `internetMessageHeaders`).
+/// Maximum number of custom headers (Graph's `internetMessageHeaders`).
 const OWN_HEADERS: usize = 5;
 
-/// Bytes of such a header's value.
+/// Longest value of such a header, in bytes.
 const OWN_HEADER_BYTES: usize = 995;
 
-/// The namespace of named properties that Exchange writes as headers ([MS-OXPROPS] `PS_INTERNET_HEADERS`), for
-/// the headers that `internetMessageHeaders` has no room for or doesn't take.
+/// The namespace of named properties that Exchange writes as headers ([MS-OXPROPS] `PS_INTERNET_HEADERS`), for headers
+/// that exceed or don't qualify for `internetMessageHeaders`.
 const AS_HEADER: &str = "String {00020386-0000-0000-C000-000000000046} Name";
 
-/// Headers that go this way, and the bytes of such a header's value: Graph's documents name no bound of the
-/// first, and have 4 KB for the value of a property.
+/// Maximum number of headers sent as properties, and the longest value of one in bytes: Graph's documentation gives no
+/// limit for the first, and 4 KB for a property's value.
 const FURTHER_HEADERS: usize = 50;
 const FURTHER_HEADER_BYTES: usize = 4_000;
 
-/// Headers that are fields of their own here, or that Exchange gives every message itself.
+/// Headers that have fields of their own here, or that Exchange writes itself.
 const FIELDS: [&str; 13] = [
     "from",
     "sender",
@@ -52,7 +52,7 @@ const FIELDS: [&str; 13] = [
     "mime-version",
 ];
 
-/// Headers of the way that a message came, which ends here: a signature of what is built anew is broken.
+/// Headers from the message's path, which don't apply to a rebuilt message: a signature over it is broken.
 const OF_THE_WAY: [&str; 7] = [
     "received",
     "return-path",
@@ -68,12 +68,12 @@ const OF_THE_WAY: [&str; 7] = [
 const IN_REPLY_TO: &str = "String 0x1042";
 const REFERENCES: &str = "String 0x1039";
 
-/// A message, ready to be put together at Graph.
+/// A message, converted for Graph.
 #[derive(Debug)]
 pub(super) struct Draft {
-    /// The fields of the draft, but for its sender.
+    /// The fields of the draft, except its sender.
     pub(super) fields: Value,
-    /// What the message is sent as.
+    /// The sender.
     pub(super) from: Option<Value>,
     /// Its files, in order.
     pub(super) attachments: Vec<Attachment>,
@@ -86,16 +86,16 @@ pub(super) struct Attachment {
     pub(super) content_type: String,
     /// Without the angle brackets.
     pub(super) content_id: Option<String>,
-    /// The text shows it at its own place.
+    /// The text displays it inline.
     pub(super) is_inline: bool,
     pub(super) content: Bytes,
 }
 
-/// Takes a message to pieces. Every one of `recipients` whom no header names becomes a Bcc.
+/// Converts a message. Every one of `recipients` that no header names becomes a Bcc.
 ///
 /// # Errors
 ///
-/// A permanent failure, where it can't be read as a message, or has headers that would be lost.
+/// A permanent failure if it can't be parsed, or has headers that would be lost.
 pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
     let Opened { mime, mut enclosed } = enclosed::open(mime)?;
     let mime = mime.as_ref();
@@ -218,7 +218,7 @@ fn addresses(message: &Message<'_>, name: &HeaderName<'_>) -> Vec<Addressee> {
         .flat_map(Address::iter)
         .filter_map(|entry| {
             let (name, address) = (entry.name.as_deref(), entry.address.as_deref()?);
-            // A quoted local part without angle brackets is read as a name before its domain.
+            // The parser takes a quoted local part without angle brackets for a display name.
             Some(if address.starts_with('@') {
                 Addressee {
                     name: None,
@@ -234,7 +234,7 @@ fn addresses(message: &Message<'_>, name: &HeaderName<'_>) -> Vec<Addressee> {
         .collect()
 }
 
-/// The parts that the body takes up: those that are shown, and the text of what is shown as HTML.
+/// The parts that become the body: the displayed ones, and the text alternatives of displayed HTML.
 fn bodies(message: &Message<'_>) -> HashSet<u32> {
     let is_text = |number: &&u32| {
         message
@@ -250,7 +250,7 @@ fn bodies(message: &Message<'_>) -> HashSet<u32> {
         .collect()
 }
 
-/// HTML where any part is, the others as HTML beside it; else text.
+/// HTML if any part is HTML, with the others converted to it; else text.
 fn body(message: &Message<'_>) -> Value {
     let has_html = message
         .html_body
@@ -274,8 +274,8 @@ fn importance(message: &Message<'_>) -> Option<&'static str> {
         .find(|word| value.trim().eq_ignore_ascii_case(word))
 }
 
-/// The message's other headers: the first few whose names begin with `x-`, since Graph takes no others as
-/// headers, and the rest as properties.
+/// The message's other headers: the first few whose names begin with `x-` as headers, since Graph accepts no others
+/// there, and the rest as properties.
 fn headers(message: &Message<'_>) -> Result<(Vec<Value>, Vec<Value>), Failure> {
     let (mut own, mut further) = (Vec::new(), Vec::new());
     let mut names = HashSet::new();
@@ -291,7 +291,7 @@ fn headers(message: &Message<'_>) -> Result<(Vec<Value>, Vec<Value>), Failure> {
             own.push(json!({ "name": name, "value": value }));
             continue;
         }
-        // A property has one value, and none is cut.
+        // A property has one value, and none is truncated.
         let is_new = names.insert(key);
         if !is_new || value.len() > FURTHER_HEADER_BYTES || further.len() == FURTHER_HEADERS {
             return Err(Failure::own(format!(
@@ -305,16 +305,16 @@ fn headers(message: &Message<'_>) -> Result<(Vec<Value>, Vec<Value>), Failure> {
     Ok((own, further))
 }
 
-/// Whether a header means something to who gets the message, and is no field already.
+/// Whether a header matters to the recipient, and has no field of its own.
 fn is_to_be_kept(key: &str) -> bool {
-    // Exchange keeps its own for itself.
+    // Exchange reserves these for itself.
     let begins = ["content-", "arc-", "x-ms-"];
     !FIELDS.contains(&key)
         && !OF_THE_WAY.contains(&key)
         && !begins.iter().any(|prefix| key.starts_with(prefix))
 }
 
-/// A header's value as it is written, on one line.
+/// A header's raw value, on one line.
 fn unfolded(message: &Message<'_>, header: &Header<'_>) -> String {
     let (start, end) = (header.offset_start as usize, header.offset_end as usize);
     let raw = message.raw_message.get(start..end).unwrap_or_default();
@@ -375,7 +375,7 @@ fn attachment(
     }
 }
 
-/// A part's bytes as they were before they were encoded. Texts keep the character set that they have.
+/// A part's decoded bytes. Text keeps its character set.
 fn content(mime: &[u8], part: &mut MessagePart<'_>) -> Bytes {
     match std::mem::take(&mut part.body) {
         PartType::Binary(content) | PartType::InlineBinary(content) => {

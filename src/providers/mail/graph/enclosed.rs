@@ -1,7 +1,7 @@
-//! Messages that a message encloses (RFC 2046 §5.2.1): taken out before it is read, each as one file.
+//! Messages that a message encloses (RFC 2046 §5.2.1): extracted before parsing, each as one file.
 //!
-//! The parser descends into them without end, level upon level, and what it makes is dropped by recursion: a
-//! message of a few megabytes would overflow the stack, and end the process.
+//! The parser descends into them without limit, and its result is dropped recursively: a message of a few megabytes
+//! would overflow the stack and abort the process.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,13 +12,13 @@ use mail_parser::{MessageParser, MessagePart, MimeHeaders};
 
 use crate::providers::mail::verdict::Failure;
 
-/// Names the part that stands for an enclosed message; its number follows.
+/// Names the placeholder part of an enclosed message; its number follows.
 const PLACE: &str = "mailgate-enclosed-";
 
-/// Multiparts within each other, at most; what is deeper stays text.
+/// Maximum nesting of multiparts; deeper ones stay text.
 const DEEPEST: usize = 100;
 
-/// A message that encloses none, and what was taken out.
+/// A message without enclosed messages, and the messages that were extracted.
 pub(super) struct Opened<'a> {
     pub(super) mime: Cow<'a, [u8]>,
     pub(super) enclosed: Vec<Enclosed<'a>>,
@@ -27,7 +27,7 @@ pub(super) struct Opened<'a> {
 /// An enclosed message.
 #[derive(Debug)]
 pub(super) struct Enclosed<'a> {
-    /// The headers of the part that it is.
+    /// The headers of the part that contains it.
     pub(super) headers: MessagePart<'a>,
     /// The message itself.
     pub(super) content: Vec<u8>,
@@ -40,18 +40,18 @@ enum Found {
         headers: Range<usize>,
         body: Range<usize>,
     },
-    /// The word by which a multipart is a digest.
+    /// The word that makes a multipart a digest.
     Digest(Range<usize>),
 }
 
 /// A multipart that is still open.
 struct Open {
     boundary: Vec<u8>,
-    /// Its parts are messages unless they say something else (RFC 2046 §5.1.5).
+    /// Its parts are messages unless they say otherwise (RFC 2046 §5.1.5).
     is_digest: bool,
 }
 
-/// Where the next line stands.
+/// Where the next line is.
 enum Within {
     /// Within a part's headers, which began here.
     Headers(usize),
@@ -61,11 +61,11 @@ enum Within {
     Body,
 }
 
-/// Takes the enclosed messages out.
+/// Extracts the enclosed messages.
 ///
 /// # Errors
 ///
-/// A permanent failure, where the parser might find one nevertheless.
+/// A permanent failure if the parser might still find one.
 pub(super) fn open(mime: &[u8]) -> Result<Opened<'_>, Failure> {
     if !may_enclose(mime) {
         return Ok(Opened {
@@ -108,7 +108,7 @@ pub(super) fn open(mime: &[u8]) -> Result<Opened<'_>, Failure> {
     })
 }
 
-/// Where the whole message is one, its other headers are its own.
+/// If the whole message is one, keeps its other headers.
 fn keep_own_headers(headers: &[u8], opened: &mut Vec<u8>) {
     let mut rest = headers;
     while !rest.is_empty() && !rest.starts_with(b"\r\n") {
@@ -120,7 +120,7 @@ fn keep_own_headers(headers: &[u8], opened: &mut Vec<u8>) {
     }
 }
 
-/// Which enclosed message a part stands for.
+/// The number of the enclosed message that a part stands for.
 pub(super) fn number(part: &MessagePart<'_>) -> Option<usize> {
     let name = part.content_type()?.attribute("name")?;
     name.strip_prefix(PLACE)?.parse().ok()
@@ -143,7 +143,7 @@ impl<'a> Enclosed<'a> {
     }
 }
 
-/// Whether a line anywhere in it says that a part is a message, or that a multipart's parts are.
+/// Whether any line declares a part to be a message, or a multipart to consist of messages.
 fn may_enclose(mime: &[u8]) -> bool {
     let mut rest = mime;
     while !rest.is_empty() {
@@ -159,11 +159,11 @@ fn may_enclose(mime: &[u8]) -> bool {
     false
 }
 
-/// Where one of these words stands in the type that a Content-Type field names.
+/// The position of one of these words in the type of a Content-Type field.
 fn kind_word(field: &[u8], words: &[&[u8]]) -> Option<Range<usize>> {
     let field = field.to_ascii_lowercase();
     let parameters = memchr::memchr(b';', &field).unwrap_or(field.len());
-    // A semicolon may stand in a comment or in quotes.
+    // A semicolon may be in a comment or in quotes.
     let kind = match memchr::memchr2(b'(', b'"', &field[..parameters]) {
         Some(_) => &field[..],
         None => &field[..parameters],
@@ -174,7 +174,7 @@ fn kind_word(field: &[u8], words: &[&[u8]]) -> Option<Range<usize>> {
     })
 }
 
-/// The enclosed messages and the digests, in order. What is within a message is its own.
+/// The enclosed messages and the digests, in order, without those inside an enclosed message.
 fn find(mime: &[u8]) -> Vec<Found> {
     let (mut found, mut open) = (Vec::new(), Vec::<Open>::new());
     let (mut place, mut position) = (Within::Headers(0), 0);
@@ -184,7 +184,7 @@ fn find(mime: &[u8]) -> Vec<Found> {
         let line = &rest[..length];
         if let Some((level, is_end)) = delimiter(line, &open) {
             if let Within::Message { headers, body } = place {
-                // The line end before the delimiter belongs to it.
+                // The line break before the delimiter belongs to it.
                 let before = &mime[..position];
                 let end = before.strip_suffix(b"\r\n").map_or(position, <[u8]>::len);
                 let body = body..body.max(end);
@@ -242,7 +242,7 @@ fn multipart(part: &MessagePart<'_>) -> Option<Open> {
     })
 }
 
-/// Where a part's headers say that it is a digest.
+/// The positions where a part's headers declare a digest.
 fn digests(mime: &[u8], headers: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let mut start = headers.start;
     std::iter::from_fn(move || {
@@ -260,7 +260,7 @@ fn digests(mime: &[u8], headers: Range<usize>) -> impl Iterator<Item = Range<usi
     })
 }
 
-/// Which of the open multiparts a line delimits, and whether it ends that one.
+/// Which of the open multiparts a line delimits, and whether it closes it.
 fn delimiter(line: &[u8], open: &[Open]) -> Option<(usize, bool)> {
     let line = line.strip_prefix(b"--")?.trim_ascii_end();
     open.iter().enumerate().rev().find_map(|(level, open)| {
@@ -279,7 +279,7 @@ fn parsed(headers: &[u8]) -> MessagePart<'_> {
         .unwrap_or_default()
 }
 
-/// Octets of the first header field, with its continuations.
+/// Length of the first header field with its continuation lines, in octets.
 fn field_length(rest: &[u8]) -> usize {
     let mut length = 0;
     loop {

@@ -1,4 +1,5 @@
-//! Whether a draft was sent: it is sent until an answer says so, or looked for where none does.
+//! Determines whether a draft was sent: retries until the response is definite, or searches for the message if there is
+//! none.
 
 use std::time::Duration;
 
@@ -13,29 +14,28 @@ use crate::providers::mail::transport::{Leave, MailboxAccess};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use mailgate_types::message::Message;
 
-/// Pauses before the looks for a message whose outcome is unclear.
+/// Pauses before the checks for a message whose outcome is unclear.
 const LOOKS: [Duration; 3] = [
     Duration::ZERO,
     Duration::from_secs(1),
     Duration::from_secs(3),
 ];
 
-/// Pauses before a draft is sent again that could not be found: a draft that has just been made isn't seen
-/// everywhere at once.
+/// Pauses before a draft that could not be found is sent again: a newly created draft isn't visible everywhere
+/// immediately.
 const UNSEEN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2)];
 
-/// What has become of a draft.
+/// The state of a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nothing as yet.
+    /// Not sent yet.
     Draft,
     /// It has been sent.
     Sent,
 }
 
 impl Graph {
-    /// Sends a draft; again where it could not be found though it lies there as a draft. `leave` is asked each
-    /// time.
+    /// Sends a draft; retries if it could not be found although it exists as a draft. `leave` is asked each time.
     pub(super) async fn send_draft(
         &self,
         account: &MailboxAccess,
@@ -72,7 +72,7 @@ impl Graph {
         }
     }
 
-    /// What lies under a draft's id, where that can be told: the id stays when it is sent.
+    /// The state of a draft by its id, if it can be determined: the id stays the same when it is sent.
     async fn state(&self, account: &MailboxAccess, id: &str, patience: Patience) -> Option<State> {
         let path = format!("/messages/{}?$select=isDraft", encoded(id));
         let looked = self.look(account, &self.api.address(&path), patience).await;
@@ -84,7 +84,7 @@ impl Graph {
         }
     }
 
-    /// Looks what has become of a draft whose sending had no clear answer.
+    /// Checks what became of a draft whose send had no clear response.
     pub(super) async fn trace(
         &self,
         account: &MailboxAccess,
@@ -105,7 +105,7 @@ impl Graph {
                 return prepared.sent(message);
             }
         }
-        // It may be on its way even then, so that nothing follows from it but what people are told.
+        // It may still be on its way, so this only changes the message shown to people.
         if state == Some(State::Draft) {
             return Verdict::Unknown(Failure::own(format!(
                 "{failure}; it is still among the mailbox's drafts"
@@ -114,7 +114,7 @@ impl Graph {
         Verdict::Unknown(failure)
     }
 
-    /// Whether sent mail has the draft's Message-ID, for a mailbox whose ids did change.
+    /// Whether the sent items contain the draft's Message-ID, for a mailbox whose ids did change.
     async fn is_there(
         &self,
         account: &MailboxAccess,
@@ -131,7 +131,7 @@ impl Graph {
         })
     }
 
-    /// How long [`Graph::trace`] may take.
+    /// Time limit for [`Graph::trace`].
     fn tracing(&self) -> Duration {
         LOOKS.iter().sum::<Duration>() + self.command
     }

@@ -1,5 +1,5 @@
-//! Reading a mailbox by Graph: whether a message is among the sent ones, and what the inbox's delta
-//! query tells has come in.
+//! Reads a mailbox through Graph: whether a message is among the sent items, and what the inbox's delta query reports
+//! as new.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -18,15 +18,15 @@ use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
 use crate::providers::mail::received::{self, Received};
 use crate::providers::mail::transport::MailboxAccess;
 
-/// Messages of one page, and pages of one look.
+/// Messages per page, and pages per check.
 const PAGE: usize = 50;
 const PAGES: usize = 4;
 
-/// What is asked of each message. The headers need Mail.Read; Mail.ReadBasic doesn't do.
+/// The fields requested of each message. The headers need Mail.Read; Mail.ReadBasic isn't enough.
 const FIELDS: &str =
     "internetMessageId,subject,from,toRecipients,internetMessageHeaders,receivedDateTime";
 
-/// The words for a place in the changes that is too old, beside 410.
+/// The error codes for a delta token that is too old, besides 410.
 const LOST_PLACE: [&str; 3] = ["SyncStateNotFound", "SyncStateInvalid", "ResyncRequired"];
 
 #[derive(Deserialize)]
@@ -76,15 +76,15 @@ struct Found {
     value: Vec<serde_json::Value>,
 }
 
-/// What came of asking for a page.
+/// The outcome of requesting a page.
 enum Asked {
     Page(Page),
-    /// The place in the changes is no longer known.
+    /// The delta token is no longer valid.
     Lost,
 }
 
 impl Graph {
-    /// Whether a message with this Message-ID, angle brackets included, is among the sent ones.
+    /// Whether a message with this Message-ID, angle brackets included, is among the sent items.
     pub(super) async fn is_among_sent(
         &self,
         account: &MailboxAccess,
@@ -129,7 +129,7 @@ impl Graph {
         cursor: Option<&str>,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
-        // A place that another server gave, before the settings were changed, is no place here.
+        // A link from another server, stored before the settings were changed, is ignored.
         let kept = cursor.filter(|cursor| self.api.is_own(cursor));
         let mut address = match kept {
             Some(cursor) => cursor.to_owned(),
@@ -160,7 +160,7 @@ impl Graph {
                 (None, Some(delta)) => (delta, false),
                 (None, None) => return Err(nonsense()),
             };
-            // The token goes nowhere else.
+            // The token is sent nowhere else.
             if !self.api.is_own(&next) {
                 return Err(nonsense());
             }
@@ -180,7 +180,7 @@ impl Graph {
         })
     }
 
-    /// Where the changes since a moment begin.
+    /// The URL of a new delta query, from a point in time.
     fn beginning(&self, since: DateTime<Utc>) -> String {
         let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
         let filter = encoded(&format!("receivedDateTime ge {since}"));
@@ -189,8 +189,8 @@ impl Graph {
         ))
     }
 
-    /// A page of changes. `from_cursor`: the address was kept from an earlier look, and may have become
-    /// worthless in ways that other addresses can't.
+    /// A page of changes. `from_cursor`: the URL was stored by an earlier check, and may have become invalid in ways
+    /// that other URLs can't.
     async fn page(
         &self,
         account: &MailboxAccess,
@@ -210,7 +210,7 @@ impl Graph {
         }
     }
 
-    /// A change names the headers at times only; those of a message that is gone again are nobody's.
+    /// A change doesn't always include the headers; those of a message deleted meanwhile are left out.
     async fn with_headers(
         &self,
         account: &MailboxAccess,
@@ -232,7 +232,7 @@ impl Graph {
         }
     }
 
-    /// One call that is no part of a submission.
+    /// The timeout of a call outside a submission.
     fn one_call(&self) -> Patience {
         Patience {
             each: self.command,
@@ -246,8 +246,8 @@ impl MailReader for Graph {
         grants(scopes, "Mail.ReadWrite") || grants(scopes, "Mail.Read")
     }
 
-    /// Exchange may give a message another Message-ID, and may hold it back in the outbox for long, so
-    /// that a message which isn't found may have been sent.
+    /// Exchange may give a message another Message-ID, and may hold it in the outbox for long, so a message that isn't
+    /// found may still have been sent.
     fn keeps_sent_mail(&self) -> bool {
         false
     }
@@ -292,7 +292,7 @@ fn refused(answer: &GraphResponse) -> ReadError {
     }
 }
 
-/// The headers as they would stand in the message. What the list of them lacks, as it was seen to, comes
+/// The headers as they would appear in the message. The list of them has been seen to be incomplete; the rest is taken
 /// from the fields.
 fn header_block(entry: &Entry) -> Vec<u8> {
     let bracketed = |addressee: &Addressee| {

@@ -1,4 +1,4 @@
-//! Files into a draft: small ones at once, larger ones by an upload session, piece after piece.
+//! Attaches files to a draft: small ones in one request, larger ones through an upload session, piece by piece.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,14 +12,14 @@ use super::verdict::{Stage, of_answer, of_broken_call};
 use crate::providers::mail::transport::MailboxAccess;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
-/// Files from this size on go by an upload session.
+/// Files from this size are attached through an upload session.
 const SMALL: usize = 3_000_000;
 
-/// Bytes of one piece: a multiple of 320 KiB, as the interface has it, below 4 MB.
+/// Bytes of one piece: a multiple of 320 KiB, as the API requires, below 4 MB.
 const PIECE: usize = 12 * 320 * 1024;
 
 impl Graph {
-    /// Puts a file into a draft.
+    /// Attaches a file to a draft.
     pub(super) async fn attach(
         &self,
         account: &MailboxAccess,
@@ -107,7 +107,7 @@ impl Graph {
                 .upload(address, range, whole.slice(start..end), patience)
                 .await
                 .map_err(|error| of_broken_call(Stage::Upload, error))?;
-            // The last piece makes the attachment; those before are only taken.
+            // The last piece creates the attachment; those before it are only accepted.
             let taken = match answer.status {
                 201 => true,
                 200 | 202 => end < whole.len(),
@@ -121,7 +121,7 @@ impl Graph {
     }
 }
 
-/// What both ways say of a file.
+/// The fields common to both ways.
 fn fields(attachment: &Attachment) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("name".to_owned(), attachment.name.as_str().into());
@@ -136,7 +136,7 @@ fn fields(attachment: &Attachment) -> Map<String, Value> {
     fields
 }
 
-/// An answer of the right status that can't be used.
+/// A response with the right status that can't be used.
 pub(super) fn nonsense(what: &str) -> Verdict {
     Verdict::temporary(Failure::own(format!("Microsoft Graph's answer {what}")))
 }

@@ -1,5 +1,5 @@
-//! What an answer of Graph that isn't the awaited one means for the message: a table over the stage,
-//! the status, the error's own code and Retry-After.
+//! The verdict on a Graph response other than the expected one: a table over the stage, the status, the error code and
+//! Retry-After.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::api::{CallError, GraphResponse};
 use crate::providers::answer::one_line;
 use crate::providers::mail::verdict::{Failure, Verdict};
 
-/// How long a mailbox waits that has used up Exchange's limit of messages or recipients, which is
-/// counted over a day.
+/// How long a mailbox waits once it has reached Exchange's limit of messages or recipients, which is counted over a
+/// day.
 const MESSAGE_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
-/// What was being done.
+/// The stage of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// A draft was being made: nothing has been sent, whatever comes.
+    /// Creating a draft: nothing has been sent, whatever the response.
     Preparation,
-    /// A piece of an attachment was being uploaded, to an address that knows no token.
+    /// Uploading a piece of an attachment, to a URL that takes no token.
     Upload,
-    /// The message was being sent.
+    /// Sending the message.
     Submission,
 }
 
@@ -30,7 +30,7 @@ struct ErrorAnswer {
     error: ErrorBody,
 }
 
-/// `{"code": …, "message": …, "innerError": {…}}`, the form of every error of Graph's.
+/// `{"code": …, "message": …, "innerError": {…}}`, the format of all Graph errors.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct ErrorBody {
@@ -38,7 +38,7 @@ struct ErrorBody {
     message: String,
 }
 
-/// The provider's word for what went wrong, and its explanation; empty where it gave none.
+/// The provider's error code and message; empty if it gave none.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) code: String,
@@ -61,7 +61,7 @@ impl Words {
             .any(|code| code.eq_ignore_ascii_case(&self.code))
     }
 
-    /// One line that tells of an answer.
+    /// Describes a response in one line.
     pub(super) fn tell(&self, status: u16) -> String {
         let mut text = format!("Microsoft Graph answered {status}");
         if !self.code.is_empty() {
@@ -74,12 +74,12 @@ impl Words {
     }
 }
 
-/// Whether a draft was not found that was to be sent.
+/// Whether the draft to be sent was not found.
 pub(super) fn is_unseen(answer: &GraphResponse) -> bool {
     answer.status == 404 && Words::read(&answer.body).says(&["ErrorItemNotFound"])
 }
 
-/// What an answer means that isn't the success of its stage.
+/// The verdict on a response that isn't the success of its stage.
 pub(super) fn of_answer(stage: Stage, answer: &GraphResponse) -> Verdict {
     let (status, words) = (answer.status, Words::read(&answer.body));
     let failure = Failure::own(words.tell(status));
@@ -105,14 +105,14 @@ pub(super) fn of_answer(stage: Stage, answer: &GraphResponse) -> Verdict {
         (429 | 503, _) => later(retry_after),
         (400..500, _) if throttled => later(retry_after),
         (413, _) => Verdict::Permanent(failure),
-        // The address has lapsed; a new draft gets a new one.
+        // The URL has expired; a new draft gets a new one.
         (400..500, Stage::Upload) => later(retry_after),
         (401, _) => Verdict::TokenRefused(failure),
-        // It may be gone because it was sent; a draft that has just been made may not be seen everywhere yet.
+        // It may be gone because it was sent; a newly created draft may not be visible everywhere yet.
         (404, Stage::Submission) if is_unseen(answer) => Verdict::Unknown(failure),
         (404, Stage::Preparation) if is_unseen(answer) => later(retry_after),
         (408, Stage::Submission) => Verdict::Unknown(failure),
-        // Refused because something else changed it in the same moment.
+        // Rejected because of a concurrent change.
         (408 | 409, _) => later(retry_after),
         (400..500, _) if words.says(&["ErrorSendAsDenied"]) => Verdict::SenderRefused(failure),
         (400..500, _) => Verdict::Permanent(failure),
@@ -121,7 +121,7 @@ pub(super) fn of_answer(stage: Stage, answer: &GraphResponse) -> Verdict {
     }
 }
 
-/// What it means that no answer came.
+/// The verdict if there is no response.
 pub(super) fn of_broken_call(stage: Stage, error: CallError) -> Verdict {
     match (stage, error) {
         (Stage::Submission, CallError::Broken(text)) => Verdict::Unknown(Failure::own(text)),

@@ -1,8 +1,8 @@
-//! One connection to an IMAP server: TLS, XOAUTH2, and the few commands that reading takes. Nothing
-//! is ever opened for writing.
+//! One connection to an IMAP server: TLS, XOAUTH2, and the few commands needed for reading. No mailbox is ever opened
+//! for writing.
 //!
-//! Every command has its time-out, and all of them together a deadline. After any error the
-//! connection is of no use: whoever holds it drops it.
+//! Every command has a timeout, and all of them together a deadline. After any error the connection is unusable and
+//! must be dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,18 +24,18 @@ use super::sent::SentMailbox;
 use crate::config::Endpoint;
 use crate::providers::mail::received::{HEADERS, Received};
 
-/// What one read takes at most.
+/// Maximum size of one read.
 const READ_BYTES: usize = 16 * 1024;
 
-/// How long a good-bye may take.
+/// Time limit for LOGOUT.
 const GOOD_BYE: Duration = Duration::from_secs(2);
 
-/// How long each stage may take.
+/// The time limits of the stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) connect: Duration,
     pub(super) command: Duration,
-    /// From connecting to the last answer.
+    /// From connecting to the last response.
     pub(super) look: Duration,
 }
 
@@ -60,10 +60,10 @@ pub(super) enum ImapError {
     Bye(Status),
 }
 
-/// A mailbox, opened for reading alone.
+/// A mailbox, opened read-only.
 #[derive(Debug, Default)]
 pub(super) struct Examined {
-    /// Messages in it.
+    /// The number of messages in it.
     pub(super) exists: u32,
     pub(super) uid_validity: Option<u32>,
     pub(super) uid_next: Option<u32>,
@@ -78,21 +78,21 @@ pub(super) enum Keep {
     Newest(usize),
 }
 
-/// A connection, authenticated once [`Connection::authenticate`] has said so.
+/// A connection, authenticated once [`Connection::authenticate`] has succeeded.
 pub(super) struct Connection {
     stream: TlsStream<TcpStream>,
     received: BytesMut,
     framing: Framing,
-    /// What the server said last that it can do; empty where it said nothing.
+    /// The capabilities that the server last announced; empty if none.
     capabilities: Vec<String>,
-    /// Of the last command.
+    /// The tag of the last command.
     tag: u32,
     command: Duration,
     deadline: Instant,
 }
 
 impl Connection {
-    /// Connects, encrypts, and waits for the greeting.
+    /// Connects, starts TLS, and waits for the greeting.
     pub(super) async fn open(
         server: &Endpoint,
         connector: &TlsConnector,
@@ -132,8 +132,8 @@ impl Connection {
         }
     }
 
-    /// XOAUTH2 with an access token. A refusal comes as a continuation with an explanation, which the
-    /// client answers with an empty line, and only then as the status that counts.
+    /// XOAUTH2 with an access token. The server rejects it with a continuation that explains the error, which the
+    /// client answers with an empty line; only then does the final status follow.
     pub(super) async fn authenticate(
         &mut self,
         username: &str,
@@ -141,7 +141,7 @@ impl Connection {
     ) -> Result<(), ImapError> {
         let response = STANDARD.encode(xoauth2(username, access_token));
         let at_once = self.can("SASL-IR").await?;
-        // Who has logged in may be offered more.
+        // The capabilities may change after login.
         self.capabilities.clear();
         if at_once {
             let command = format!("AUTHENTICATE XOAUTH2 {response}");
@@ -152,10 +152,10 @@ impl Connection {
         }
     }
 
-    /// The mailbox of what was sent; `None` where there is none that is known as such.
+    /// The mailbox for sent messages; `None` if none can be identified.
     pub(super) async fn sent_mailbox(&mut self) -> Result<Option<Vec<u8>>, ImapError> {
         let extended = self.can("SPECIAL-USE").await? && self.can("LIST-EXTENDED").await?;
-        // Without the extensions a server may show the same attributes (RFC 6154 §2).
+        // Without the extensions a server may still list these attributes (RFC 6154 §2).
         let command: &[u8] = if extended {
             b"LIST \"\" \"*\" RETURN (SPECIAL-USE)"
         } else {
@@ -171,7 +171,7 @@ impl Connection {
         Ok(sent.name())
     }
 
-    /// Opens a mailbox so that nothing in it changes.
+    /// Opens a mailbox read-only.
     pub(super) async fn examine(&mut self, mailbox: &[u8]) -> Result<Examined, ImapError> {
         let name = quoted(mailbox).ok_or(ImapError::Unspeakable)?;
         let command = format!("EXAMINE {name}");
@@ -190,7 +190,7 @@ impl Connection {
 
     /// Whether there is a message with this Message-ID.
     pub(super) async fn has_message_id(&mut self, message_id: &str) -> Result<bool, ImapError> {
-        // An empty one would be found in every message.
+        // An empty one would match every message.
         if message_id.len() < "<a>".len() || message_id.chars().any(char::is_control) {
             return Err(ImapError::Unspeakable);
         }
@@ -206,8 +206,8 @@ impl Connection {
         Ok(!found.is_empty())
     }
 
-    /// The UIDs of the messages that meet `criteria`, the oldest first; between two of its parts the
-    /// server is waited for.
+    /// The UIDs of the messages that match `criteria`, oldest first; between two of its parts, waits for the server's
+    /// continuation.
     pub(super) async fn search(
         &mut self,
         criteria: &[&str],
@@ -245,7 +245,7 @@ impl Connection {
         Ok(kept.into_iter().collect())
     }
 
-    /// What is read of each of these messages. One that has gone meanwhile is left out.
+    /// The headers of each of these messages. Messages deleted meanwhile are left out.
     pub(super) async fn headers(
         &mut self,
         uids: &[u32],
@@ -262,7 +262,7 @@ impl Connection {
                 && let (Some(uid), Some(mut headers)) = (fetched.uid, fetched.section)
                 && uids.contains(&uid)
             {
-                // What was cut has no end.
+                // A truncated header block has no end.
                 headers.extend_from_slice(b"\r\n\r\n");
                 messages.insert(uid, Received::parse(&headers));
             }
@@ -271,9 +271,9 @@ impl Connection {
         Ok(messages)
     }
 
-    /// Says good-bye, if the server has time for it.
+    /// Logs out, if the server responds in time.
     pub(super) async fn logout(mut self) {
-        // Nothing depends on it, and its BYE ends the command as an error does.
+        // Nothing depends on it, and BYE ends the command with an error anyway.
         let farewell = async {
             drop(self.run(&[b"LOGOUT"], |_| {}).await);
             drop(self.stream.shutdown().await);
@@ -292,7 +292,8 @@ impl Connection {
         self.deadline.min(Instant::now() + self.command)
     }
 
-    /// One command, whose parts are each waited for by the server, and what is said until it ends.
+    /// Runs one command, waiting for a continuation before each further part, and passes on the responses until it
+    /// completes.
     async fn run(&mut self, parts: &[&[u8]], each: impl FnMut(Response)) -> Result<(), ImapError> {
         let end = self.end_of_command();
         timeout_at(end, self.exchange(parts, each))
@@ -307,7 +308,7 @@ impl Connection {
     ) -> Result<(), ImapError> {
         self.tag += 1;
         let tag = format!("A{}", self.tag);
-        // Behind the last part nothing but the explanation of a refused log-in is waited for.
+        // After the last part, the only continuation expected is the explanation of a failed login.
         let mut parts = parts.iter().copied().chain([&b""[..]]);
         self.send(&format!("{tag} "), parts.next()).await?;
         loop {

@@ -1,48 +1,47 @@
-//! Whole responses of an IMAP server (RFC 9051 §7): bytes in, responses out, right at any split. A
-//! response is a line, or several with literals (§4.3) between them.
+//! Splits an IMAP server's byte stream into complete responses (RFC 9051 §7), however it is fragmented. A response is a
+//! line, or several with literals (§4.3) between them.
 
 use bytes::{Buf, BytesMut};
 
-/// The text of a response without its literals. The longest is the answer to a SEARCH: half a
-/// million messages.
+/// Longest text of a response, without its literals. The longest is the response to a SEARCH: half a million messages.
 const MAXIMUM_TEXT: usize = 4 * 1024 * 1024;
 
-/// What is kept of a literal; the rest is read and dropped, so that one message with a huge header
-/// doesn't hide those behind it. Postfix takes 100 kB of header, Gmail 500 kB.
+/// Bytes of a literal that are kept; the rest is read and dropped, so that one message with a huge header doesn't block
+/// those behind it. Postfix accepts 100 kB of header, Gmail 500 kB.
 const KEPT_OF_LITERAL: usize = 64 * 1024;
 
 /// The longest literal that is read at all.
 const MAXIMUM_LITERAL: usize = 64 * 1024 * 1024;
 
-/// Literals in one response; what we ask for has one at most.
+/// Maximum literals in one response; our requests yield at most one.
 const MAXIMUM_LITERALS: usize = 16;
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Frame {
     /// Its lines, joined; each `{n}` in it stands for the next literal.
     pub(super) text: Vec<u8>,
-    /// Its literals, each cut to what is kept of one.
+    /// Its literals, each truncated to the limit.
     pub(super) literals: Vec<Vec<u8>>,
 }
 
-/// What came is no response.
+/// The received bytes are not a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server's answer is no IMAP response")]
 pub(super) struct NotAResponse;
 
-/// Cuts what arrives into responses.
+/// Splits received bytes into responses.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     frame: Frame,
-    /// Bytes of the present literal that are still to come.
+    /// Bytes of the current literal that are still to be received.
     literal_left: usize,
-    /// Bytes of the present line that hold no line end.
+    /// Bytes of the current line already searched for a line end.
     searched: usize,
 }
 
 impl Framing {
-    /// Takes one whole response off the front of `buffer`; `None` while it is incomplete.
+    /// Removes one complete response from the front of `buffer`; `None` while it is incomplete.
     pub(super) fn take(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, NotAResponse> {
         loop {
             self.take_literal(buffer);
@@ -93,8 +92,8 @@ impl Framing {
     }
 }
 
-/// The length of the literal that follows the line at `begin`. What people are to read may end with
-/// anything: only data has literals.
+/// The length of the literal that follows the line at `begin`. Human-readable text may end with anything: only data has
+/// literals.
 fn announced_literal(text: &[u8], begin: usize) -> Option<usize> {
     let data = text.strip_prefix(b"* ")?;
     let word = data.split(|byte| *byte == b' ').next()?;
@@ -110,7 +109,7 @@ fn announced_literal(text: &[u8], begin: usize) -> Option<usize> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    // A number too large for us is too large for what is taken.
+    // A number too large to parse exceeds the limit anyway.
     let length = std::str::from_utf8(digits).ok()?.parse();
     Some(length.unwrap_or(usize::MAX))
 }

@@ -13,7 +13,7 @@ use mailgate_types::fuzzing::{Input, is_printable, pieces};
 /// Octets that are kept of a literal.
 const KEPT: usize = 64 * 1024;
 
-/// Any stream, at any split; what is kept is bounded and fit for a log line.
+/// Any stream, however it is split; what is kept is bounded and safe for a log line.
 pub(crate) fn imap_responses(data: &[u8]) {
     let mut input = Input::new(data);
     let cuts = input.cuts();
@@ -54,7 +54,7 @@ fn look(status: &Status) {
 
 type Responses = (Vec<Result<Response, NotAResponse>>, bool);
 
-/// The responses, and whether the stream went on being one.
+/// The responses, and whether the stream stayed valid.
 fn responses(pieces: &[&[u8]]) -> Responses {
     let (mut framing, mut buffer, mut responses) =
         (Framing::default(), BytesMut::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! What a server's responses say (RFC 9051 §7), as far as it is asked here. Whatever else a server
-//! has to tell is [`Response::Other`] and read no further; nothing is read recursively.
+//! Parses a server's responses (RFC 9051 §7), as far as they are needed here. Everything else is [`Response::Other`]
+//! and not parsed further; nothing is parsed recursively.
 
 use super::framing::{Frame, NotAResponse};
 
@@ -9,27 +9,27 @@ const TEXT_LENGTH: usize = 500;
 /// One response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Response {
-    /// The server waits for more of the command.
+    /// The server expects more of the command.
     Continue,
     /// The end of the command with this tag.
     Tagged(String, Status),
-    /// A status of no command's: the greeting, a warning, the good-bye.
+    /// A status without a command: the greeting, a warning, or BYE.
     Untagged(Status),
-    /// What the server can do, in capitals.
+    /// The capabilities of the server, in upper case.
     Capability(Vec<String>),
     /// A mailbox.
     List(Listed),
-    /// Messages that were found.
+    /// The messages found.
     Search(Vec<u32>),
-    /// Messages in the mailbox.
+    /// The number of messages in the mailbox.
     Exists(u32),
-    /// Of one message.
+    /// The data of one message.
     Fetch(Fetched),
     /// Anything else.
     Other,
 }
 
-/// How a status begins.
+/// The first word of a status response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
     Ok,
@@ -43,9 +43,9 @@ pub(super) enum Condition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Status {
     pub(super) condition: Condition,
-    /// The words of the response code, in capitals; empty where there is none.
+    /// The response code with its arguments, in upper case; empty if there is none.
     pub(super) code: Vec<String>,
-    /// For people.
+    /// The human-readable text.
     pub(super) text: String,
 }
 
@@ -64,23 +64,23 @@ impl Status {
     }
 }
 
-/// A mailbox in the answer to LIST.
+/// A mailbox in the response to LIST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// Its attributes, in small letters.
+    /// Its attributes, in lower case.
     pub(super) attributes: Vec<String>,
     pub(super) name: Vec<u8>,
 }
 
-/// What FETCH told of a message.
+/// What FETCH returned for a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Fetched {
     pub(super) uid: Option<u32>,
-    /// The section that was asked for.
+    /// The requested section.
     pub(super) section: Option<Vec<u8>>,
 }
 
-/// Reads a response.
+/// Parses a response.
 pub(super) fn read(frame: &Frame) -> Result<Response, NotAResponse> {
     let mut reader = Reader {
         rest: &frame.text,
@@ -106,7 +106,7 @@ pub(super) fn read(frame: &Frame) -> Result<Response, NotAResponse> {
         "CAPABILITY" => Some(Response::Capability(words(reader.rest))),
         "LIST" => reader.list().map(Response::List),
         "SEARCH" => Some(Response::Search(
-            // Behind the numbers may be more (RFC 7162 §3.1.5).
+            // The numbers may be followed by more (RFC 7162 §3.1.5).
             reader
                 .rest
                 .split(|byte| *byte == b' ')
@@ -135,7 +135,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Up to the next space, which is taken too.
+    /// Up to the next space, which is consumed too.
     fn word(&mut self) -> &'a [u8] {
         let end = memchr::memchr(b' ', self.rest).unwrap_or(self.rest.len());
         let word = &self.rest[..end];
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Behind LIST: the attributes in parentheses, the delimiter, the name.
+    /// The rest of a LIST response: the attributes in parentheses, the delimiter, the name.
     fn list(&mut self) -> Option<Listed> {
         self.take(b'(')?;
         let end = memchr::memchr(b')', self.rest)?;
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         Some(Listed { attributes, name })
     }
 
-    /// Behind FETCH: names and values in parentheses.
+    /// The rest of a FETCH response: names and values in parentheses.
     fn fetch(&mut self) -> Option<Fetched> {
         let mut fetched = Fetched::default();
         self.take(b'(')?;
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Up to a space that is not within brackets, as `BODY[HEADER.FIELDS (TO)]` has one.
+    /// Up to a space outside brackets, since `BODY[HEADER.FIELDS (TO)]` contains one.
     fn attribute_name(&mut self) -> Option<&'a [u8]> {
         let end = match memchr::memchr2(b' ', b'[', self.rest)? {
             bracket if self.rest[bracket] == b'[' => {
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// A string, an atom, NIL, or a list, which is passed over.
+    /// A string, an atom, NIL, or a list, which is skipped.
     fn value(&mut self) -> Option<Value<'a>> {
         match self.rest.first()? {
             b'"' => self.quoted().map(Value::String),
@@ -304,7 +304,7 @@ fn words(text: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Nothing that a log line can't hold.
+/// Removes everything that is unsafe for a log line.
 fn clean(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     text.trim()

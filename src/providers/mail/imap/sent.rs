@@ -1,14 +1,14 @@
-//! Which mailbox holds what was sent.
+//! Finds the mailbox for sent messages.
 
 use super::response::Listed;
 
-/// RFC 6154 §2, in small letters.
+/// RFC 6154 §2, in lower case.
 const SENT: &str = "\\sent";
 
-/// What can't be opened (RFC 9051 §7.3.1).
+/// Attributes of mailboxes that can't be opened (RFC 9051 §7.3.1).
 const CLOSED: [&str; 2] = ["\\noselect", "\\nonexistent"];
 
-/// Names where a server marks none, the likeliest first.
+/// Common names, for servers that mark none, the likeliest first.
 const NAMES: [&str; 6] = [
     "[Gmail]/Sent Mail",
     "Sent",
@@ -18,14 +18,14 @@ const NAMES: [&str; 6] = [
     "INBOX/Sent",
 ];
 
-/// The best of the mailboxes seen so far.
+/// The best candidate so far.
 #[derive(Debug, Default)]
 pub(super) struct SentMailbox {
     best: Option<(usize, Vec<u8>)>,
 }
 
 impl SentMailbox {
-    /// Looks at one more mailbox.
+    /// Considers one more mailbox.
     pub(super) fn consider(&mut self, listed: Listed) {
         let has = |attribute: &str| listed.attributes.iter().any(|it| it == attribute);
         if CLOSED.into_iter().any(has) {

@@ -1,8 +1,8 @@
-//! Whose account a grant opens: the address that the provider itself vouches for, and what Exchange's directory
-//! says beside it.
+//! Identifies the account of a grant: the address that the provider itself vouches for, and the further ones in
+//! Exchange's directory.
 //!
-//! Apps choose mailboxes by address, so an address that its holder could make up would let one user
-//! stand in for another.
+//! Apps choose mailboxes by address, so an address that its holder could make up would let one user impersonate
+//! another.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -17,25 +17,25 @@ use serde_json::Value;
 use super::{OAuthClient, OAuthError, Tokens, read, refusal, unreachable};
 use crate::config::ProviderKind;
 
-/// What a userinfo endpoint, Graph's `/me` or an id token says of an account.
+/// The claims of a userinfo endpoint, Graph's `/me` or an id token.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Claims {
     email: Option<String>,
     email_verified: Option<Flag>,
-    /// Microsoft: the domain of `email` was shown to be the tenant's.
+    /// Microsoft: the domain of `email` is verified as the tenant's.
     xms_edov: Option<Flag>,
     preferred_username: Option<String>,
     mail: Option<String>,
     #[serde(rename = "userPrincipalName")]
     user_principal_name: Option<String>,
-    /// Null for accounts of no directory.
+    /// Null for accounts without a directory.
     #[serde(rename = "proxyAddresses", deserialize_with = "texts")]
     proxy_addresses: Option<Vec<String>>,
     aud: Option<Audience>,
 }
 
-/// Some providers write it as a text or a number.
+/// Some providers send it as a string or a number.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Flag {
@@ -61,7 +61,7 @@ enum Audience {
     Several(Vec<String>),
 }
 
-/// The whole list where each entry is a text, and the texts of any other.
+/// The string entries of a list; null if there is none.
 fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     let Value::Array(entries) = Value::deserialize(deserializer)? else {
         return Ok(None);
@@ -73,19 +73,19 @@ fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String
     Ok(Some(texts.collect()))
 }
 
-/// An account, as its provider vouches for it.
+/// The addresses of an account, as its provider vouches for them.
 #[derive(Debug)]
 pub struct AccountAddresses {
-    /// The one that it goes by.
+    /// The primary address.
     pub primary: String,
-    /// What Exchange's directory has beside it, of any form and number; empty where there is no directory.
+    /// The further addresses in Exchange's directory, of any form and number; empty if there is no directory.
     pub proxies: Vec<String>,
 }
 
 impl OAuthClient {
-    /// The address of the account that the tokens open: from the userinfo endpoint, or from the id
-    /// token where there is no such endpoint. The id token came from the token endpoint itself, over
-    /// TLS, so its signature says nothing more (`OpenID` Connect Core §3.1.3.7).
+    /// The address of the account that the tokens belong to: from the userinfo endpoint, or from the id token if there
+    /// is no such endpoint. The id token came from the token endpoint itself, over TLS, so its signature need not be
+    /// checked (`OpenID` Connect Core §3.1.3.7).
     pub async fn address(&self, tokens: &Tokens) -> Result<AccountAddresses, OAuthError> {
         let claims = if self.settings.userinfo_url.is_empty() {
             self.id_token_claims(tokens)?
@@ -97,18 +97,18 @@ impl OAuthClient {
         Ok(AccountAddresses { primary, proxies })
     }
 
-    /// What Exchange's directory has beside an account's address.
+    /// The further addresses of an account in Exchange's directory.
     pub async fn proxies(&self, access_token: &SecretString) -> Result<Vec<String>, OAuthError> {
         let asked = self.ask_for_account(access_token, self.selection()).await;
         let (status, body) = asked?;
-        // An account of no directory, or of one that doesn't tell.
+        // The account has no directory, or one that doesn't report them.
         if matches!(status.as_u16(), 400 | 403) {
             return Ok(Vec::new());
         }
         Ok(read_claims(status, &body)?.proxies())
     }
 
-    /// Whether the account is in a directory that tells what else it goes by.
+    /// Whether the account may have a directory that reports further addresses.
     #[must_use]
     pub fn tells_proxies(&self) -> bool {
         !self.selection().is_empty()
@@ -116,8 +116,8 @@ impl OAuthClient {
 
     async fn userinfo(&self, access_token: &SecretString) -> Result<Claims, OAuthError> {
         let asked = self.ask_for_account(access_token, self.selection()).await;
-        // Not every account's directory has all that is asked for, or tells it in reasonable length: then what it
-        // tells unasked must do.
+        // Not every account's directory has all the requested properties, or returns them in reasonable size: fall back
+        // to the default ones.
         let is_too_much = match &asked {
             Ok((status, _)) => matches!(status.as_u16(), 400 | 403),
             Err(error) => matches!(error, OAuthError::Nonsense(_)),
@@ -130,7 +130,7 @@ impl OAuthClient {
         read_claims(status, &body)
     }
 
-    /// What Graph's `/me` has to be asked for, since it doesn't tell `proxyAddresses` by itself (user-get).
+    /// The `$select` for Graph's `/me`, which doesn't return `proxyAddresses` by default (user-get).
     fn selection(&self) -> &'static str {
         let is_graph = self.settings.kind == ProviderKind::Microsoft
             && self.settings.userinfo_url.ends_with("/me");
@@ -180,7 +180,7 @@ impl OAuthClient {
 }
 
 impl Claims {
-    /// The directory's `smtp:` entries. `SMTP:` is the primary one's.
+    /// The directory's `smtp:` entries. `SMTP:` marks the primary one.
     fn proxies(&self) -> Vec<String> {
         let entries = self.proxy_addresses.iter().flatten();
         let addresses = entries.filter_map(|entry| {
@@ -192,7 +192,7 @@ impl Claims {
 
     fn address(self, kind: ProviderKind) -> Result<String, OAuthError> {
         let proxies = self.proxies();
-        // Microsoft's users may write anything into `mail` and `email`; their log-in name they can't.
+        // Microsoft's users may write anything into `mail` and `email`, but not into their sign-in name.
         let name = self.user_principal_name.or(self.preferred_username);
         if let (ProviderKind::Microsoft, Some(name)) = (kind, name) {
             let is_theirs = |address: &String| {
@@ -204,7 +204,7 @@ impl Claims {
                 .email
                 .filter(|_| vouched(&self.email_verified) || vouched(&self.xms_edov));
             let chosen = email.or(self.mail.filter(is_theirs)).unwrap_or(name);
-            // A log-in name that is no address tells us nothing.
+            // A sign-in name that isn't an address is of no use.
             if chosen.contains('@') {
                 return Ok(chosen);
             }
@@ -227,7 +227,7 @@ fn read_claims(status: StatusCode, body: &[u8]) -> Result<Claims, OAuthError> {
         .map_err(|_| OAuthError::Nonsense("the account's data is no JSON object"))
 }
 
-/// The claims of a JSON Web Token (RFC 7519 §3), its signature aside.
+/// The claims of a JSON Web Token (RFC 7519 §3); the signature isn't checked.
 fn claims(token: &str) -> Option<Claims> {
     let payload = token.split('.').nth(1)?;
     let json = URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?;
@@ -258,7 +258,7 @@ mod tests {
                 None,
             ),
             (json!({"sub": "1"}), None),
-            // Microsoft: what a tenant's administrator can write is not believed.
+            // Microsoft: claims that a tenant's administrator can write are not trusted.
             (
                 json!({"preferred_username": "eve@eve.example", "email": "victim@x.example"}),
                 Some("eve@eve.example"),

@@ -1,10 +1,10 @@
-//! The scopes that a refresh asks for: those of the settings that the mailbox's user has granted. One that the
-//! operator has added since would be refused, and would end mailboxes that work.
+//! The scopes that a refresh requests: those in the settings that the mailbox's user has granted. A scope that the
+//! operator has added since would be refused, and would disconnect working mailboxes.
 
-/// Scopes that answers leave out though they were granted: they open no mailbox.
+/// Scopes that responses omit even if they were granted: they give no access to a mailbox.
 const UNTOLD: [&str; 4] = ["openid", "email", "profile", "offline_access"];
 
-/// The scopes of the settings that were granted; all of them where nobody knows.
+/// The configured scopes that were granted; all of them if that is unknown.
 pub(super) fn still_granted<'a>(settings: &'a [String], granted: &[String]) -> Vec<&'a str> {
     let is_granted = |scope: &str| {
         granted.is_empty()
@@ -17,7 +17,7 @@ pub(super) fn still_granted<'a>(settings: &'a [String], granted: &[String]) -> V
         .collect()
 }
 
-/// Without the address of the service: Microsoft answers `Mail.Send` for `https://graph.microsoft.com/Mail.Send`.
+/// Without the URI of the service: Microsoft responds with `Mail.Send` for `https://graph.microsoft.com/Mail.Send`.
 fn name(scope: &str) -> &str {
     scope.rsplit('/').next().unwrap_or(scope)
 }

@@ -3,8 +3,7 @@
 use super::{HEADERS, LENGTH, REFERENCES, Received, header_block};
 use mailgate_types::fuzzing::is_printable;
 
-/// Headers as a server sends them, and as an interface lists them: what is kept is bounded, and fit for a
-/// database.
+/// Headers as a server sends them, and as an API lists them: what is kept is bounded, and safe for a database.
 pub(crate) fn received_mail(data: &[u8]) {
     check(&Received::parse(data));
     let text = String::from_utf8_lossy(data);
@@ -22,7 +21,7 @@ pub(crate) fn received_mail(data: &[u8]) {
     check(&Received::parse(&block));
 }
 
-/// What becomes a row, a webhook's payload, a log line.
+/// Checks the parts that become a row, a webhook's payload, a log line.
 pub(in crate::providers) fn check(received: &Received) {
     let Received {
         message_id,
@@ -49,11 +48,11 @@ pub(in crate::providers) fn check(received: &Received) {
     assert_eq!(sorted.len(), answers.len(), "an answer stands there twice");
 }
 
-/// The pairs of a list in an interface's answer.
+/// The header pairs in an API's response.
 pub(in crate::providers) fn check_block(block: &[u8]) {
     assert!(block.ends_with(b"\r\n"));
     check(&Received::parse(block));
-    // Whoever reads the rest of the data sees the same message.
+    // Parsing more data after the block yields the same message.
     let mut longer = block.to_vec();
     longer.extend_from_slice(b"From: <forged@x.org>\r\n\r\n");
     assert_eq!(Received::parse(&longer).from, Received::parse(block).from);

@@ -1,7 +1,7 @@
 //! One connection to a submission server: TLS, EHLO, AUTH, and mail transactions.
 //!
-//! Every stage has its time-out. After any error the connection is of no use: whoever holds it drops
-//! it, so that no reply can ever be taken for another command's.
+//! Every stage has a timeout. After any error the connection is unusable and must be dropped, so that no reply can be
+//! taken for another command's.
 
 mod authentication;
 mod extensions;
@@ -26,7 +26,7 @@ pub(in crate::providers) use transaction::{Content, Envelope};
 use super::reply::{NotAReply, Reply, take_reply};
 use crate::config::SubmissionTls;
 
-/// Where to connect, and how long each stage may take.
+/// Where to connect, and the timeout of each stage.
 #[derive(Debug, Clone)]
 pub(in crate::providers) struct Endpoint {
     pub(in crate::providers) host: String,
@@ -63,7 +63,7 @@ pub(in crate::providers) enum StageError {
     Withheld(String),
 }
 
-/// An end without a good-bye has no words of its own but the TLS library's advice to programmers.
+/// For an unexpected EOF the TLS library's only message is advice for programmers.
 fn io_words(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         "it was closed by the provider".to_owned()
@@ -75,7 +75,7 @@ fn io_words(error: &std::io::Error) -> String {
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection, authenticated once [`Connection::authenticate`] has said so.
+/// A connection, authenticated once [`Connection::authenticate`] has succeeded.
 pub(in crate::providers) struct Connection {
     stream: Box<dyn Stream>,
     received: BytesMut,
@@ -86,7 +86,7 @@ pub(in crate::providers) struct Connection {
 }
 
 impl Connection {
-    /// Connects, encrypts unless the endpoint is to be spoken to in clear, and says EHLO.
+    /// Connects, starts TLS unless the endpoint is configured for plain text, and sends EHLO.
     pub(in crate::providers) async fn open(
         endpoint: &Endpoint,
         connector: &TlsConnector,
@@ -121,7 +121,7 @@ impl Connection {
                 }
                 clear.send(b"STARTTLS\r\n").await?;
                 clear.expect(220).await?;
-                // Whatever came in clear behind the 220 would pass for a reply under TLS.
+                // Plain text received after the 220 would pass for a reply under TLS.
                 if !clear.received.is_empty() {
                     return Err(StageError::Injected(host.clone()));
                 }
@@ -156,7 +156,7 @@ impl Connection {
         self.reply(self.command).await
     }
 
-    /// Whether nothing has come that nobody asked for.
+    /// Whether no unsolicited data has been received.
     pub(in crate::providers) fn is_quiet(&self) -> bool {
         self.received.is_empty()
     }

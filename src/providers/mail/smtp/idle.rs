@@ -1,5 +1,5 @@
-//! Connections kept by mailbox between messages. One that an older access token opened is never used
-//! again.
+//! Connections kept per mailbox between messages. One that was authenticated with an older access token is never
+//! reused.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ impl IdleConnections {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection used last, which is the likeliest to live.
+    /// The connection used last, which is the most likely to be alive.
     pub(super) fn take(&self, credential: CredentialId, generation: i64) -> Option<Connection> {
         let mut kept = self.kept();
         let mailbox = kept.get_mut(&credential)?;

@@ -1,20 +1,20 @@
-//! Replies of a submission server: bytes in, replies out, right at any split.
+//! Splits a submission server's byte stream into replies, however it is fragmented.
 
 use bytes::{Buf, BytesMut};
 
 use crate::providers::mail::verdict::Failure;
 
-/// RFC 5321 §4.5.3.1.5 has 512 for a reply line; some servers write more.
+/// RFC 5321 §4.5.3.1.5 limits a reply line to 512; some servers exceed that.
 const MAXIMUM_REPLY: usize = 64 * 1024;
 
-/// A whole reply.
+/// A complete reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::providers) struct Reply {
     pub(in crate::providers) code: u16,
     pub(in crate::providers) lines: Vec<String>,
 }
 
-/// What came is no reply.
+/// The received bytes are not a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the server's answer is no SMTP reply")]
 pub(in crate::providers) struct NotAReply;
@@ -32,7 +32,7 @@ impl Reply {
         Failure::new(Some(self.code), &self.lines.join(" "))
     }
 
-    /// The enhanced status code (RFC 3463) that the text begins with, where it has one.
+    /// The enhanced status code (RFC 3463) at the start of the text, if there is one.
     pub(in crate::providers) fn enhanced(&self) -> Option<&str> {
         let word = self.lines.first()?.split(' ').next()?;
         let is_enhanced = word.split('.').count() == 3
@@ -43,7 +43,7 @@ impl Reply {
     }
 }
 
-/// Takes one whole reply off the front of `buffer`; `None` while it is incomplete.
+/// Removes one complete reply from the front of `buffer`; `None` while it is incomplete.
 pub(in crate::providers) fn take_reply(buffer: &mut BytesMut) -> Result<Option<Reply>, NotAReply> {
     let mut lines = Vec::new();
     let mut code = None;
@@ -61,7 +61,7 @@ pub(in crate::providers) fn take_reply(buffer: &mut BytesMut) -> Result<Option<R
         if *code.get_or_insert(number) != number {
             return Err(NotAReply);
         }
-        // RFC 5321 §4.2: a code without any text is to be taken too.
+        // RFC 5321 §4.2: a code without text must be accepted too.
         let (is_last, text) = match rest.split_first() {
             None => (true, &b""[..]),
             Some((b' ', text)) => (true, text),

@@ -1,4 +1,4 @@
-//! The fuzz target of the payment provider's answers.
+//! The fuzz target of the payment provider's responses.
 
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
@@ -12,7 +12,7 @@ use crate::providers::payprov::objects::{
 use crate::providers::payprov::signature::Signature;
 use mailgate_types::fuzzing::Input;
 
-/// Any answer at every place where one is awaited, and a signature over any body.
+/// Any response, wherever one is expected, and a signature over any body.
 pub(crate) fn payprov_answers(data: &[u8]) {
     let mut input = Input::new(data);
     let now = moment(&mut input);
@@ -53,7 +53,7 @@ pub(crate) fn payprov_answers(data: &[u8]) {
         ];
         assert!(ids.into_iter().flatten().all(is_id));
     }
-    // Nobody but the provider can sign.
+    // Only the provider can sign.
     let secret = SecretString::from("whsec_fuzz");
     let header = String::from_utf8_lossy(header.rest());
     let is_signed = Signature::read(Some(&header), now)

@@ -1,4 +1,4 @@
-//! The endpoint that people see.
+//! The authorization endpoint, which users see.
 
 use axum::http::header::CONTENT_SECURITY_POLICY;
 

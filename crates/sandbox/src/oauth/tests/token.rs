@@ -32,7 +32,7 @@ async fn a_code_used_twice_takes_back_what_it_gave() {
     let code = server.code(ADA).await;
     let (_, body) = server.exchange(&code).await;
     let (access, refresh) = tokens(&body);
-    // What came of it later is taken back too.
+    // Tokens issued since are revoked too.
     let (_, body) = server.refresh(&refresh).await;
     let (second_access, second_refresh) = tokens(&body);
     server.clock.advance(TimeDelta::seconds(120));
@@ -187,7 +187,7 @@ async fn grants_survive_a_restart_and_no_token_is_on_the_disk() {
         .collect();
     assert_eq!(files.len(), 1);
     for token in [&access, &refresh, &second] {
-        // 32 random bytes in base64, behind a prefix.
+        // 32 random bytes in base64, after a prefix.
         let (_, secret) = token.split_at(token.len() - 43);
         assert!(!files[0].contains(secret));
     }

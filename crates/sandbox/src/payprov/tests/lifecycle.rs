@@ -1,4 +1,4 @@
-//! What time and payments bring.
+//! The effects of time and payments.
 
 use chrono::TimeDelta;
 use serde_json::json;

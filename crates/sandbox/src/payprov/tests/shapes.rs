@@ -1,4 +1,4 @@
-//! What the API answers.
+//! The API's responses.
 
 use chrono::TimeDelta;
 use serde_json::json;

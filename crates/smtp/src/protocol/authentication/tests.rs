@@ -4,7 +4,7 @@ use secrecy::ExposeSecret;
 
 use super::*;
 
-/// What an exchange makes of one answer, in short.
+/// The result of one response, in short.
 fn outcome(step: Step) -> String {
     match step {
         Step::Challenge(reply, _) => format!("challenge {}", reply.lines().concat()),

@@ -6,7 +6,7 @@ use super::*;
 
 const LIMIT: usize = 1000;
 
-/// Feeds pieces until something other than `More` comes; what that was, and the input left.
+/// Feeds pieces until something other than `More` is returned; returns that, and the remaining input.
 fn receive(limit: usize, pieces: &[&[u8]]) -> (Progress, Vec<u8>) {
     let mut receiver = DataReceiver::new(limit, None, BareNewline::Refuse);
     let mut input = BytesMut::new();
@@ -98,7 +98,7 @@ fn the_limit_counts_unstuffed_octets() {
         ("..bc\r\n.\r\n", 5, true),
         (".\r\n", 0, true),
         ("\r\n.\r\n", 1, false),
-        // Too large and malformed: the same answer wherever it is cut.
+        // Too large and malformed: the same result however it is split.
         ("a\nbcdefg\r\n.\r\n", 5, false),
         ("abcdefg\n\r\n.\r\n", 5, false),
     ] {
@@ -136,7 +136,7 @@ fn what_is_over_the_limit_is_dropped_and_endless_input_stops() {
     }
     assert!(fed - patience(limit) < line.len());
 
-    // At once it stops at the same octet.
+    // Fed all at once, it stops at the same octet.
     let mut input = BytesMut::from(vec![b'x'; patience(limit) + 5].as_slice());
     input.extend_from_slice(b"\r\n.\r\n");
     assert_eq!(
@@ -302,7 +302,7 @@ proptest! {
             }
             (Progress::More, 0)
         };
-        // Nothing else ends it, and what was ended by it is left alone.
+        // Nothing else ends it, and anything after its end is left alone.
         let wire = format!("{}\r\n.\r\n", stuff(&text));
         let at = format!("\r\n{wire}").find("\r\n.\r\n").unwrap_or(0);
         let left = wire.len() - at - 3;
@@ -345,7 +345,7 @@ proptest! {
                     Progress::End(Ok(content)) => {
                         prop_assert!(!malformed);
                         let stuffed = stuff(std::str::from_utf8(&content).unwrap());
-                        // A lone dot in front of a line without one is dropped and can't come back.
+                        // A lone dot before a line without one is dropped and can't be restored.
                         let normal: String = lines.get(2..).map(|sent| format!("{sent}\r\n")).unwrap_or_default()
                             .split_inclusive("\r\n")
                             .map(|line| match line.strip_prefix('.') {

@@ -12,7 +12,7 @@ fn show(line: Line) -> String {
     }
 }
 
-/// The lines of pieces fed one after the other, and what stays in the buffer.
+/// The lines of pieces fed one after the other, and what remains in the buffer.
 fn read(pieces: &[&[u8]]) -> (Vec<String>, Vec<u8>) {
     let mut reader = LineReader::new();
     let mut input = BytesMut::new();

@@ -9,12 +9,12 @@ use crate::protocol::data::{ChunkReceiver, RefusedContent, patience};
 use crate::protocol::reply::Reply;
 
 impl Session {
-    /// Begins a chunk. One that is refused has its octets swallowed, and is answered behind them.
+    /// Starts a chunk. The octets of a refused chunk are discarded, and the reply follows them.
     pub(super) fn bdat(&mut self, arguments: &str, output: &mut Vec<u8>) -> Option<Event> {
         let (remaining, last) = match Command::from_parts(Verb::Bdat, arguments) {
             Ok(Command::Bdat { size, last }) => (size, last),
             Ok(_) => return None,
-            // Nobody knows how many octets follow, and none of them must be read as a command.
+            // The number of octets that follow is unknown, and none of them must be read as a command.
             Err(reply) => {
                 reply.write_to(output);
                 return Some(self.close());
@@ -43,7 +43,7 @@ impl Session {
         None
     }
 
-    /// Whether the session can go on.
+    /// Receives octets of a chunk; returns whether the session can continue.
     pub(super) fn receive_chunk(&mut self, input: &mut BytesMut) -> bool {
         let before = input.len();
         let goes_on = match (&mut self.state, &mut self.transaction) {
@@ -121,7 +121,7 @@ impl Session {
         }
     }
 
-    /// The client sends far more than is allowed: it learns why, and its queue gives up.
+    /// The client sends far more than allowed: tell it why, so that its queue gives up.
     pub(super) fn endless(&mut self, output: &mut Vec<u8>) -> Event {
         too_large().write_to(output);
         self.close()

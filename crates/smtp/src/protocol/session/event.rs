@@ -1,4 +1,4 @@
-//! What a session is told beforehand, and what it tells its driver.
+//! A session's settings, and the events for its driver.
 
 use std::fmt::{Debug, Formatter};
 
@@ -6,28 +6,28 @@ use crate::protocol::authentication::{Credentials, Mechanism};
 use crate::protocol::data::BareNewline;
 use mailgate_types::email_address::EmailAddress;
 
-/// What a session offers and how far it goes.
+/// What a session offers, and its limits.
 #[derive(Debug, Clone)]
 pub struct SessionSettings {
-    /// The server's name in the greeting and the answer to EHLO.
+    /// The server's name in the greeting and the EHLO reply.
     pub hostname: String,
-    /// Octets of a command line, CRLF included.
+    /// Longest command line in octets, CRLF included.
     pub maximum_line: usize,
-    /// Octets of a message.
+    /// Largest message, in octets.
     pub maximum_message: usize,
-    /// What becomes of an LF without its CR in a message.
+    /// How an LF without a CR in a message is handled.
     pub bare_newline: BareNewline,
-    /// Recipients of a message.
+    /// Maximum recipients of a message.
     pub maximum_recipients: usize,
-    /// Commands refused for syntax or order, after which the connection closes.
+    /// Number of commands refused for syntax or order after which the connection closes.
     pub maximum_errors: usize,
-    /// Refused credentials after which the connection closes.
+    /// Number of refused credentials after which the connection closes.
     pub maximum_authentication_failures: usize,
     /// Mechanisms in the order in which EHLO lists them.
     pub mechanisms: Vec<Mechanism>,
-    /// Whether STARTTLS is offered in clear.
+    /// Whether STARTTLS is offered on plain connections.
     pub starttls: bool,
-    /// Whether each recipient is put to the driver ([`Event::Recipient`]) before it is accepted.
+    /// Whether the driver decides on each recipient ([`Event::Recipient`]) before it is accepted.
     pub ask_for_recipients: bool,
 }
 
@@ -40,7 +40,7 @@ pub enum Encryption {
     Tls,
 }
 
-/// What surrounds a message.
+/// The envelope of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
     /// The reverse-path; `None` is `<>`.
@@ -49,38 +49,38 @@ pub struct Envelope {
     pub recipients: Vec<EmailAddress>,
     /// Whether MAIL gave SMTPUTF8.
     pub smtputf8: bool,
-    /// Whether MAIL gave BODY=8BITMIME. Content may hold octets beyond ASCII without it: many
-    /// clients leave it out, and refusing what they send helps nobody.
+    /// Whether MAIL gave BODY=8BITMIME. Content may contain non-ASCII octets without it: many clients omit it, and
+    /// refusing what they send helps no one.
     pub body_8bit: bool,
-    /// The client's name for itself.
+    /// The client's name in EHLO or HELO.
     pub helo: String,
 }
 
-/// Content of a message that is still coming.
+/// A piece of a message that is still being received.
 pub struct Piece {
     /// The number of its transaction within the session.
     pub transaction: u64,
-    /// The octets since the piece before.
+    /// The octets since the previous piece.
     pub octets: Vec<u8>,
 }
 
-/// What the driver has to act on before it advances the session again.
+/// An event that the driver must handle before it advances the session again.
 pub enum Event {
-    /// Send the output, drop every byte of input, do the TLS handshake, go on with
-    /// [`super::Session::start_tls`].
+    /// Send the output, drop all input, do the TLS handshake, continue with [`super::Session::start_tls`].
     StartTls,
-    /// Check them; [`super::Session::authenticated`] or [`super::Session::refuse_authentication`].
+    /// Check the credentials; answer with [`super::Session::authenticated`] or
+    /// [`super::Session::refuse_authentication`].
     Authenticate(Credentials),
-    /// Decide; [`super::Session::answer_recipient`].
+    /// Accept or refuse the recipient; answer with [`super::Session::answer_recipient`].
     Recipient(EmailAddress),
-    /// Take it; [`super::Session::answer_message`].
+    /// Take the message; answer with [`super::Session::answer_message`].
     Message {
         /// Sender and recipients.
         envelope: Envelope,
-        /// The content as sent, dots unstuffed, its last CRLF included, but for what was taken
-        /// before by [`super::Session::take_content`].
+        /// The content as sent, dot-unstuffed, its last CRLF included, except for what was already taken by
+        /// [`super::Session::take_content`].
         content: Vec<u8>,
-        /// The transaction that [`Piece`]s before it were of.
+        /// The transaction of the [`Piece`]s before it.
         transaction: u64,
     },
     /// Send the output and close the connection.

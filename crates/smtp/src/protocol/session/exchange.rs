@@ -1,4 +1,4 @@
-//! AUTH within a session: the exchange's turns, the driver's verdict, and the count of failures.
+//! AUTH within a session: the steps of the exchange, the driver's decision, and the count of failures.
 
 use zeroize::Zeroize;
 
@@ -8,7 +8,7 @@ use crate::protocol::line::Line;
 use crate::protocol::reply::Reply;
 
 impl Session {
-    /// The credentials are right.
+    /// Accepts the credentials.
     pub fn authenticated(&mut self, output: &mut Vec<u8>) {
         if matches!(self.state, State::AwaitAuthentication { .. }) {
             self.authenticated = true;
@@ -17,9 +17,9 @@ impl Session {
         }
     }
 
-    /// The credentials are refused with `reply`. A temporary one (4yz) counts as no failure; of the
-    /// others [`super::SessionSettings::maximum_authentication_failures`] close the connection. A bearer
-    /// token's refusal reaches the client after its answer to a challenge that says so.
+    /// Refuses the credentials with `reply`. A temporary refusal (4yz) doesn't count as a failure; after
+    /// [`super::SessionSettings::maximum_authentication_failures`] others the connection closes. For a bearer token the
+    /// client first gets a challenge with the error, and the reply once it has answered that.
     pub fn refuse_authentication(&mut self, reply: Reply, output: &mut Vec<u8>) -> Option<Event> {
         let State::AwaitAuthentication { bearer } = self.state else {
             return None;

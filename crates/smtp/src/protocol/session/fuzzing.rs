@@ -1,4 +1,4 @@
-//! The fuzz target of a session: a client of any kind, whose bytes the network cuts anywhere.
+//! The fuzz target of a session: any client, with its bytes split anywhere.
 
 #![expect(
     clippy::missing_panics_doc,
@@ -31,10 +31,10 @@ const SETTINGS: SessionSettings = SessionSettings {
     bare_newline: BareNewline::Refuse,
 };
 
-/// Octets of a line that begins an XOAUTH2 exchange.
+/// Longest line that begins an XOAUTH2 exchange, in octets.
 const LONGEST_LINE: usize = 12_288;
 
-/// Any dialogue, at any split, with content taken in pieces or at once.
+/// Any dialogue, however it is split, with content taken in pieces or as a whole.
 pub fn smtp_session(data: &[u8]) {
     let mut input = Input::new(data);
     let options = input.byte();
@@ -88,7 +88,7 @@ pub fn smtp_session(data: &[u8]) {
 struct Driver {
     session: Session,
     encryption: Encryption,
-    /// Octets of content from which on it is taken while it comes.
+    /// The minimum size of a piece, in octets.
     taken_from: usize,
     input: BytesMut,
     output: Vec<u8>,
@@ -121,7 +121,7 @@ impl Driver {
         self.note_replies();
     }
 
-    /// Whether the connection ends with it.
+    /// Handles an event; returns whether it ends the connection.
     fn act(&mut self, event: Event) -> bool {
         if !matches!(event, Event::Message { .. }) {
             let _ = writeln!(self.trace, "{event:?}");
@@ -181,7 +181,7 @@ impl Driver {
         false
     }
 
-    /// Every reply is one, in lines of the length that RFC 5321 §4.5.3.1.5 allows.
+    /// Every reply is valid, with lines of the length that RFC 5321 §4.5.3.1.5 allows.
     fn note_replies(&mut self) {
         let replies = String::from_utf8(std::mem::take(&mut self.output));
         let Ok(replies) = replies else {

@@ -1,4 +1,4 @@
-//! Which command is in order when (RFC 5321 §4.1.4), before its arguments count.
+//! Which commands are allowed when (RFC 5321 §4.1.4), before their arguments are parsed.
 
 use super::transaction::Chunks;
 use super::{Encryption, Refusal, Session, out_of_order};
@@ -6,7 +6,7 @@ use crate::protocol::command::Verb;
 use crate::protocol::reply::Reply;
 
 impl Session {
-    /// Whether the verb is in order, before its arguments count.
+    /// Checks whether the verb is allowed in the current state, before its arguments are parsed.
     pub(super) fn check_order(&self, verb: Verb) -> Result<(), Refusal> {
         let needs_tls = matches!(
             verb,
@@ -58,7 +58,7 @@ impl Session {
             transaction.refused_recipients,
         ) {
             (Verb::Rcpt, ..) | (_, false, _) => Ok(()),
-            // The client's pipelining sends DATA before it knows: no error of its own.
+            // A pipelining client sends DATA before it knows: not an error of its own.
             (_, true, true) => Err(Refusal {
                 reply: Reply::new(554, "5.5.1", "No valid recipients"),
                 counted: false,

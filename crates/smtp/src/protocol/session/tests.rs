@@ -30,8 +30,8 @@ fn session(encryption: Encryption) -> Session {
     Session::new(Arc::new(settings()), encryption)
 }
 
-/// Answers an event: secret `good` is right and `later` can't be checked now, recipients `no@…`
-/// are refused. Gives the event in short, and one that answering it brought.
+/// Answers an event: the secret `good` is right and `later` can't be checked now, recipients `no@…` are refused.
+/// Returns the event in short, and the next one if the answer caused it.
 fn answer(session: &mut Session, event: Event, output: &mut Vec<u8>) -> (String, Option<Event>) {
     match event {
         Event::StartTls => ("[starttls]".to_owned(), None),
@@ -98,7 +98,7 @@ fn answer(session: &mut Session, event: Event, output: &mut Vec<u8>) -> (String,
     }
 }
 
-/// Feeds pieces one after the other; what came of them: replies in full and events in short.
+/// Feeds pieces one after the other; returns the replies in full and the events in short.
 fn run(mut session: Session, pieces: &[&[u8]]) -> String {
     let (mut input, mut output, mut trace) = (BytesMut::new(), Vec::new(), String::new());
     for piece in pieces {
@@ -149,7 +149,7 @@ fn short(trace: &str) -> Vec<String> {
         .collect()
 }
 
-/// Checks a dialogue fed at once and byte by byte.
+/// Checks a dialogue fed as a whole and byte by byte.
 fn check(encryption: Encryption, client: &str, expected: &[&str]) {
     let whole = run(session(encryption), &[client.as_bytes()]);
     assert_eq!(short(&whole), expected, "{client:?}\n{whole}");
@@ -232,7 +232,7 @@ fn until_an_event_is_answered_nothing_is_consumed() {
     ));
     output.clear();
     assert!(session.advance(&mut input, &mut output).is_none());
-    // Answers to what wasn't asked change nothing.
+    // Unsolicited answers change nothing.
     session.answer_recipient(Ok(()), &mut output);
     session.answer_message(Reply::new(250, "", ""), &mut output);
     assert_eq!((&input[..], output.len()), (&b"NOOP\r\n"[..], 0));

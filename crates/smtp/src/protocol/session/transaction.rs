@@ -1,4 +1,4 @@
-//! The mail transaction: MAIL, RCPT, and the answers to both. Its content is received elsewhere.
+//! The mail transaction: MAIL, RCPT, and the replies to both. Its content is received elsewhere.
 
 use super::{Event, Outcome, Refusal, Session, State, out_of_order, too_large};
 use crate::protocol::data::ChunkReceiver;
@@ -16,16 +16,16 @@ pub(super) struct Transaction {
     pub(super) chunks: Chunks,
 }
 
-/// What BDAT has brought.
+/// The content received by BDAT.
 pub(super) enum Chunks {
     None,
     Some(ChunkReceiver),
-    /// One was refused: only RSET helps now (RFC 3030 §2).
+    /// One was refused: only RSET is allowed now (RFC 3030 §2).
     Failed,
 }
 
 impl Session {
-    /// Accepts the recipient asked about, or refuses it.
+    /// Accepts or refuses the recipient that the driver was asked about.
     pub fn answer_recipient(&mut self, answer: Result<(), Reply>, output: &mut Vec<u8>) {
         match std::mem::replace(&mut self.state, State::Command) {
             State::AwaitRecipient(recipient) => match answer {
@@ -39,7 +39,7 @@ impl Session {
         }
     }
 
-    /// Answers the message taken: 250, or whatever became of it.
+    /// Replies to the delivered message: 250, or the refusal.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "the answer is used up, as in the other answers"

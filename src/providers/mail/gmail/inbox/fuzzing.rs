@@ -1,4 +1,4 @@
-//! The fuzz target of Gmail's answers.
+//! The fuzz target of Gmail's responses.
 
 use serde::de::DeserializeOwned;
 
@@ -12,7 +12,7 @@ use crate::providers::mail::received::fuzzing::check_block;
 use crate::providers::mail::verdict::Verdict;
 use mailgate_types::fuzzing::Input;
 
-/// Any answer at every place where one is awaited.
+/// Any response, wherever one is expected.
 pub(crate) fn gmail_answers(data: &[u8]) {
     let mut input = Input::new(data);
     let now = moment(&mut input);

@@ -1,4 +1,4 @@
-//! The fuzz target of a message that Graph gets in parts.
+//! The fuzz target of the conversion for Graph.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ use crate::providers::mail::own_message_id::own_message_id;
 use mailgate_types::fuzzing::{Input, with_line_ends};
 use mailgate_types::message::Message;
 
-/// Any message: everybody who is to get it is named, and its files hold no more than came.
+/// For any message: every recipient is named, and the files are no larger than the message.
 pub(crate) fn graph_draft(data: &[u8]) {
     let message = with_line_ends(Input::new(data).rest());
     let recipients = ["a@x.org".to_owned(), "b@x.org".to_owned()];

@@ -220,7 +220,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-        // Every recipient is named, whatever the message is.
+        // Every recipient is named, whatever the message.
         if let Ok(draft) = convert(&bytes, &["b@x.org".to_owned()]) {
             prop_assert!(draft.fields.to_string().to_lowercase().contains("b@x.org"));
         }
@@ -254,7 +254,7 @@ fn messages_within_messages_as_deep_as_they_come() {
                 "From: a@x.org\r\nContent-Type: multipart/digest; boundary=m\r\n\r\n\
                  --m\r\nContent-Transfer-Encoding: base64\r\n\r\n{encoded}\r\n--m--\r\n"
             ),
-            // The line stands in no header that is seen as one.
+            // The line isn't in any header that is recognized as one.
             format!("From: a@x.org\r\nContent-Type: text/plain\r\n\r\n{deep}"),
         ] {
             if let Ok(draft) = convert(mime.as_bytes(), &["b@x.org".to_owned()]) {

@@ -1,4 +1,4 @@
-//! The fuzz target of Graph's answers.
+//! The fuzz target of Graph's responses.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::providers::mail::received::fuzzing::check_block;
 use crate::providers::mail::verdict::Verdict;
 use mailgate_types::fuzzing::Input;
 
-/// Any answer at every place where one is awaited.
+/// Any response, wherever one is expected.
 pub(crate) fn graph_answers(data: &[u8]) {
     let mut input = Input::new(data);
     let status = 100 + u16::try_from(input.number() % 500).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(crate) fn graph_answers(data: &[u8]) {
     for stage in [Stage::Preparation, Stage::Upload, Stage::Submission] {
         match of_answer(stage, &answer) {
             Verdict::Sent { .. } => unreachable!("only the awaited answer is a success"),
-            // Nothing has left before the submission.
+            // Nothing has been sent before the submission.
             Verdict::Unknown(failure) => {
                 assert!(stage == Stage::Submission && is_told(&failure.text));
             }
@@ -62,7 +62,7 @@ thread_local! {
     static API: Api = Api::new(client(), "https://graph.example");
 }
 
-/// The token goes to Graph alone, and no message goes out in clear.
+/// The token is sent only to Graph, and no message is sent in clear.
 fn where_it_leads(api: &Api, address: &str) {
     let url = url::Url::parse(address).ok();
     if api.is_own(address) {

@@ -10,10 +10,10 @@ use crate::providers::answer::fuzzing::{is_told, moment};
 use crate::providers::mail::aliases::fuzzing::check_kept;
 use mailgate_types::fuzzing::Input;
 
-/// What no token's life is longer than.
+/// Upper bound of a token's lifetime.
 const YEAR: TimeDelta = TimeDelta::days(366);
 
-/// Any answer of a token or userinfo endpoint, and any id token.
+/// Any response of a token or userinfo endpoint, and any id token.
 pub(crate) fn token_answers(data: &[u8]) {
     let mut input = Input::new(data);
     let asked_at = moment(&mut input);
@@ -51,7 +51,7 @@ pub(crate) fn token_answers(data: &[u8]) {
     }
 }
 
-/// Of a Microsoft account no address counts that its user could make up.
+/// For a Microsoft account, an address that its user could make up is never accepted.
 fn look(claims: Claims, kind: ProviderKind) {
     let name = claims
         .user_principal_name

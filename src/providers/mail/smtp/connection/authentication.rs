@@ -1,4 +1,4 @@
-//! Shows a server who is there.
+//! Authenticates to a server.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,17 +8,17 @@ use zeroize::Zeroizing;
 use super::super::reply::Reply;
 use super::{Connection, StageError};
 
-/// What opens a server to a user.
+/// A user's credential.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::providers) enum Credential<'a> {
     /// An OAuth access token, by XOAUTH2.
     Token(&'a SecretString),
-    /// A password, by PLAIN (RFC 4616), or LOGIN where the server has no other.
+    /// A password, by PLAIN (RFC 4616), or LOGIN if the server supports nothing else.
     Password(&'a SecretString),
 }
 
 impl Connection {
-    /// Shows a credential in the way that fits it.
+    /// Authenticates with the mechanism for the credential.
     pub(in crate::providers) async fn authenticate(
         &mut self,
         username: &str,
@@ -44,8 +44,8 @@ impl Connection {
         }
     }
 
-    /// XOAUTH2 with an access token. A refusal comes as a 334 with an explanation, which the client
-    /// answers with an empty line, and only then as the reply that counts.
+    /// XOAUTH2 with an access token. The server rejects it with a 334 that explains the error, which the client answers
+    /// with an empty line; only then does the final reply follow.
     async fn show_token(
         &mut self,
         username: &str,
@@ -62,7 +62,7 @@ impl Connection {
         Ok(reply)
     }
 
-    /// LOGIN: user name and password, each when it is asked for.
+    /// LOGIN: user name and password, each when prompted.
     async fn log_in(
         &mut self,
         username: &str,

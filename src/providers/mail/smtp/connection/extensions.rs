@@ -1,8 +1,8 @@
-//! What a server says it can do, in its answer to EHLO.
+//! The extensions that a server announces in its EHLO reply.
 
 use super::super::reply::Reply;
 
-/// What a server said it can do.
+/// The announced extensions.
 #[derive(Debug, Clone, Copy, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -29,7 +29,7 @@ impl Extensions {
         };
         let mechanism = |name: &str| {
             reply.lines.iter().skip(1).any(|line| {
-                // `AUTH=` is how very old servers write it.
+                // Very old servers write `AUTH=`.
                 let mut words = line.split([' ', '=']);
                 words
                     .next()

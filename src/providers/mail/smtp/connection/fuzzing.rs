@@ -6,7 +6,7 @@ use super::super::reply::{NotAReply, Reply, take_reply};
 use super::extensions::Extensions;
 use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
-/// Any stream, at any split.
+/// Any stream, however it is split.
 pub(crate) fn smtp_replies(data: &[u8]) {
     let mut input = Input::new(data);
     let cuts = input.cuts();
@@ -27,7 +27,7 @@ pub(crate) fn smtp_replies(data: &[u8]) {
     }
 }
 
-/// The replies, and whether the stream went on being one.
+/// The replies, and whether the stream stayed valid.
 fn replies(pieces: &[&[u8]]) -> (Vec<Reply>, bool) {
     let (mut buffer, mut replies) = (BytesMut::new(), Vec::new());
     for piece in pieces {

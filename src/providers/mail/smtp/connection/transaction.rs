@@ -10,43 +10,43 @@ use super::{Connection, StageError};
 use crate::providers::mail::transport::Leave;
 use mailgate_types::message::Message;
 
-/// How long a reply is waited for that may explain why a write failed.
+/// How long to wait for a reply that may explain a failed write.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The last command of an envelope, pipelined where it may be (RFC 2920 §3.1).
+/// The last command of an envelope, pipelined if possible (RFC 2920 §3.1).
 const DATA: &str = "DATA\r\n";
 
-/// What one write takes at least, while there is more.
+/// Minimum size of a write, while there is more.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// What came of a transaction up to DATA's 354.
+/// The outcome of a transaction up to DATA's 354.
 pub(in crate::providers) enum Envelope {
     /// The message may follow.
     Accepted,
     /// Refused.
     Refused {
         reply: Reply,
-        /// The connection is good for another transaction.
+        /// The connection can be used for another transaction.
         reusable: bool,
     },
 }
 
-/// What came of the message itself.
+/// The outcome of the message itself.
 #[derive(Debug)]
 pub(in crate::providers) enum Content {
     /// The server's reply to the whole message.
     Replied(Reply),
-    /// The server refused before it had the whole message; the connection is of no more use.
+    /// The server refused before it had the whole message; the connection is unusable.
     RefusedEarly(Reply),
-    /// The end of the message never left: the server can't have it.
+    /// The end of the message was never sent: the server can't have it.
     NotSent(StageError),
-    /// The message was out, or may have been, and no reply came.
+    /// The message was or may have been sent, and no reply was received.
     Unknown(StageError),
 }
 
 impl Connection {
-    /// MAIL, RCPT and DATA, up to the server's 354. One refused recipient refuses the whole
-    /// transaction: a message goes to all of its recipients or to none.
+    /// MAIL, RCPT and DATA, up to the server's 354. One refused recipient fails the whole transaction: a message goes
+    /// to all of its recipients or to none.
     pub(in crate::providers) async fn begin(
         &mut self,
         sender: &str,
@@ -77,7 +77,7 @@ impl Connection {
             .iter()
             .map(|recipient| format!("RCPT TO:<{recipient}>\r\n"))
             .collect();
-        // A 354 behind the refusal of one recipient among several could only be answered by hanging up.
+        // A 354 after the refusal of one recipient among several could only be answered by disconnecting.
         let pipelines_data = self.extensions.pipelining && recipients.len() == 1;
         let replies = if self.extensions.pipelining {
             let data = if pipelines_data { DATA } else { "" };
@@ -87,7 +87,7 @@ impl Connection {
             for _ in 0..=recipients.len() {
                 match self.reply(self.command).await {
                     Ok(reply) => replies.push(reply),
-                    // A server may hang up behind its refusal, which stands all the same.
+                    // A server may disconnect after its refusal, which still counts.
                     Err(_) if replies.iter().any(|reply: &Reply| !reply.is_positive()) => break,
                     Err(error) => return Err(error),
                 }
@@ -107,7 +107,7 @@ impl Connection {
             replies
         };
         if let Some(refusal) = refusal_among(&replies).cloned() {
-            // A server that wants the message all the same gets none of it.
+            // If the server accepts DATA all the same, nothing of the message is sent.
             let is_refused_too = !pipelines_data
                 || (self.reply(self.command).await).is_ok_and(|reply| reply.code >= 400);
             return Ok(self.refused(refusal, is_refused_too).await);
@@ -122,8 +122,8 @@ impl Connection {
         Ok(self.refused(reply, true).await)
     }
 
-    /// The refusal stands whatever becomes of the connection.
-    /// `in_step`: it waits for a command.
+    /// The refusal stands whatever happens to the connection.
+    /// `in_step`: the server is waiting for a command.
     async fn refused(&mut self, reply: Reply, in_step: bool) -> Envelope {
         let reset = async {
             self.send(b"RSET\r\n").await?;
@@ -133,8 +133,8 @@ impl Connection {
         Envelope::Refused { reply, reusable }
     }
 
-    /// The message, dots stuffed, and the reply to it: one time-out for both. `leave` is asked before its end
-    /// leaves.
+    /// Sends the message, dot-stuffed, and waits for the reply: one timeout for both. `leave` is asked before the end
+    /// is sent.
     pub(in crate::providers) async fn content(
         &mut self,
         message: &Message,
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Sets `end_is_leaving` before the first byte of the end of the message may leave.
+    /// Sets `end_is_leaving` before the first byte of the end of the message may be sent.
     async fn write_content(
         &mut self,
         message: &Message,
@@ -180,7 +180,7 @@ impl Connection {
                 is_long = true;
             }
         }
-        // Whatever the provider takes its time for has left before, so that the end follows its permission.
+        // Flush everything that may block first, so that the end is sent right after permission is given.
         if is_long {
             self.stream.write_all(&stuffed).await?;
             self.stream.flush().await?;
@@ -198,9 +198,8 @@ impl Connection {
     }
 }
 
-/// What a pipelined MAIL and its RCPTs were refused with. Behind a refused MAIL each RCPT is only out
-/// of order; among refused recipients a refusal for good outweighs a passing one, since a later
-/// attempt would end the same way.
+/// The refusal of a pipelined MAIL and its RCPTs. After a refused MAIL each RCPT is merely out of order; among refused
+/// recipients a permanent refusal outweighs a temporary one, since a retry would fail the same way.
 fn refusal_among(replies: &[Reply]) -> Option<&Reply> {
     let is_refusal = |reply: &&Reply| !matches!(reply.code, 250..=252);
     let (mail, recipients) = replies.split_first()?;
@@ -210,7 +209,7 @@ fn refusal_among(replies: &[Reply]) -> Option<&Reply> {
         .or_else(|| recipients.iter().find(is_refusal))
 }
 
-/// Nothing was said to the server yet.
+/// Nothing has been sent to the server yet.
 fn own_refusal(text: &str) -> Envelope {
     Envelope::Refused {
         reply: Reply {
@@ -221,8 +220,7 @@ fn own_refusal(text: &str) -> Envelope {
     }
 }
 
-/// Doubles each dot at the beginning of a line (RFC 5321 §4.5.2); answers whether the next byte
-/// begins a line.
+/// Doubles each dot at the beginning of a line (RFC 5321 §4.5.2); returns whether the next byte begins a line.
 fn stuff_dots(bytes: &[u8], mut at_line_start: bool, stuffed: &mut Vec<u8>) -> bool {
     stuffed.reserve(bytes.len() + 16);
     let mut rest = bytes;

@@ -1,10 +1,10 @@
-//! Any input, in any pieces.
+//! Any input, split anywhere.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Pieces of dialogues, sensible and not.
+/// Fragments of dialogues, sensible and not.
 fn fragment() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
         "EHLO c\r\n",

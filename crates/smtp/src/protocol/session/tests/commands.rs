@@ -92,7 +92,7 @@ fn starttls_forgets_what_came_before_and_with_it() {
     ));
     assert!(input.is_empty());
     assert!(output.ends_with(b"220 2.0.0 Ready to start TLS\r\n"));
-    // What comes behind it is the handshake's.
+    // Anything after it belongs to the handshake.
     input.extend_from_slice(b"NOOP\r\n");
     output.clear();
     assert!(session.advance(&mut input, &mut output).is_none());

@@ -118,7 +118,7 @@ fn chunks() {
             "250 2.1.0",
         ],
     );
-    // After a refused chunk nothing helps but RSET, and no octet of a chunk becomes a command.
+    // After a refused chunk only RSET helps, and no octet of a chunk becomes a command.
     check_transaction(
         "BDAT 3\r\na\nbBDAT 6 LAST\r\nQUIT\r\nDATA\r\nMAIL FROM:<>\r\nRSET\r\nMAIL FROM:<>\r\n",
         &[
@@ -135,7 +135,7 @@ fn chunks() {
         &["552 5.3.4", "250 2.0.0"],
     );
     check_authenticated("BDAT 6\r\nQUIT\r\nNOOP\r\n", &["503 5.5.1", "250 2.0.0"]);
-    // Without a size there is no telling commands from content.
+    // Without a size, commands can't be told from content.
     check_transaction("BDAT x\r\nRSET\r\n", &["501 5.5.4", "[close]"]);
     check_transaction(
         "BDAT 99999999999999999999999\r\nRSET\r\n",
@@ -255,7 +255,7 @@ fn pieces_of_a_refused_message_are_of_another_transaction() {
         session.take_content(1).map(|piece| piece.transaction),
         Some(1)
     );
-    // Its end, and all of the next one, in one go.
+    // Its end, and the whole next one, in one go.
     input.extend_from_slice(b"bare\nline\r\n.\r\nMAIL FROM:<a@x>\r\nRCPT TO:<b@x>\r\n");
     assert!(matches!(
         session.advance(&mut input, &mut output),
