@@ -204,7 +204,7 @@ mod tests {
                     None,                    // open: the trial is over
                     None,                    // open: the trial is over
                     None,                    // open: the trial is over
-                    Some((canceled, STAYS)), // open: told again
+                    Some((canceled, STAYS)), // open: a repeated event
                 ],
             ),
             (
@@ -221,7 +221,7 @@ mod tests {
             (
                 T::PaymentFailed,
                 [
-                    Some((past_due, alert)), // open: told before the subscription itself was
+                    Some((past_due, alert)), // open: arrives before the subscription itself
                     Some((past_due, alert)), // open: the first payment after the trial
                     Some((past_due, alert)),
                     Some((past_due, alert)), // open: the next attempt failed too
@@ -288,7 +288,7 @@ mod tests {
                     Some((canceled, STAYS)), // open: what the schedule said
                     Some((canceled, STAYS)), // open: a payment failed before the end
                     Some((canceled, STAYS)), // open: the same
-                    Some((canceled, STAYS)), // open: told again
+                    Some((canceled, STAYS)), // open: a repeated event
                 ],
             ),
         ];
