@@ -1,5 +1,5 @@
 //! Sends the notices that events have brought, each once: a row of the outbox is claimed with a lease, the
-//! relay is asked, and what came of it is noted.
+//! relay is asked, and the outcome is recorded.
 //!
 //! A notice whose connection broke once the message was out may have arrived. It isn't sent again: somebody
 //! who misses a notice still sees the alert in the portal, but somebody who gets one twice thinks of two
@@ -53,7 +53,7 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Without a relay each notice is noted as skipped, and the operator is told. `billing_page` is where subscribers
+    /// Without a relay each notice is recorded as skipped, with a line in the log. `billing_page` is where subscribers
     /// see to their payments.
     #[must_use]
     pub fn new(
@@ -213,7 +213,7 @@ fn mail(
     let to = EmailAddress::parse(&due.email)
         .map_err(|error| format!("the subscriber's address is not valid: {error}"))?;
     let words = text::write(notice, &due.label, billing_page);
-    // RFC 3834 §5: nobody's holiday reply is wanted.
+    // RFC 3834 §5: suppresses automatic replies.
     let automatic =
         CustomHeader::new("Auto-Submitted", "auto-generated").map_err(|error| error.to_string())?;
     let fields = Fields {
@@ -228,7 +228,7 @@ fn mail(
         headers: vec![automatic],
         attachments: Vec::new(),
     };
-    // Each attempt is the same message to whoever gets two.
+    // Each attempt has the same Message-ID, so that duplicates can be recognized.
     let id = format!("notice_{}", due.id.simple());
     Ok(compose(fields, &from.address, at, &id))
 }

@@ -20,7 +20,7 @@ pub struct DatabaseSettings {
 pub(super) fn read(reader: &mut Reader<'_>) -> DatabaseSettings {
     let form = "postgres://user:password@host/name (MAILGATE__DATABASE__URL)";
     let url = reader.required("database.url", form);
-    // sqlx takes any scheme for its own; the text is not told, as it may hold a password.
+    // sqlx takes any scheme for its own; the text is not shown, since it may hold a password.
     let is_postgres = |url: url::Url| matches!(url.scheme(), "postgres" | "postgresql");
     if !url.is_empty() && !url::Url::parse(&url).is_ok_and(is_postgres) {
         reader.problem("database.url", format!("must be of the form {form}"));

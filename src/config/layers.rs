@@ -19,7 +19,7 @@ const FILE: &str = "_FILE";
 /// The one setting whose name in the environment is fixed by the contract.
 const LOG_RETENTION_DAYS: &str = "LOG_RETENTION_DAYS";
 
-/// Lays `layer` over `settings`; `origin` is what a reader is told of where a value came from.
+/// Lays `layer` over `settings`; `origin` names the source of its values in errors.
 pub(super) fn lay(settings: &mut Table, layer: Table, origin: &str, problems: &mut Vec<Problem>) {
     lay_table(settings, layer, "", origin, problems);
 }

@@ -16,7 +16,7 @@ pub enum LogFormat {
 pub enum LogAddresses {
     /// As they are.
     Plain,
-    /// Hashed under a key that comes of the first sealing key.
+    /// Hashed under a key derived from the first sealing key.
     Hashed,
 }
 

@@ -1,4 +1,4 @@
-//! Who runs the gateway, as people are told, and where subscribers see to their accounts.
+//! The name of the gateway's operator, and where subscribers manage their accounts.
 
 use super::reader::Reader;
 

@@ -41,7 +41,7 @@ pub enum NotSent {
     Permanent(Failure),
 }
 
-/// What came of a message that left.
+/// The outcome of a message that was submitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Relayed {
     /// The relay has it.
@@ -140,7 +140,7 @@ impl Relay {
         smtputf8: bool,
         message: &Message,
     ) -> Result<Submission, NotSent> {
-        // What is said before MAIL is said to the connection: its cause can be mended while the mail waits.
+        // What is said before MAIL is said to the connection: its cause can be fixed while the mail waits.
         let passing = |error: StageError| NotSent::Temporary(Failure::own(error.to_string()));
         let mut connection = Connection::open(&self.endpoint, &self.connector)
             .await

@@ -98,7 +98,7 @@ impl FromRequestParts<AppState> for OwnedApp {
     }
 }
 
-/// The client's address, whoever it is.
+/// The client's address, authenticated or not.
 pub(super) struct ClientAddress(pub(super) IpAddr);
 
 impl FromRequestParts<AppState> for ClientAddress {

@@ -33,7 +33,7 @@ impl Browser {
         Ok(Self(URL_SAFE_NO_PAD.encode(random_bytes::<32>()?)))
     }
 
-    /// What may be told to others to know it again by.
+    /// The public part, by which the browser is recognized.
     pub(super) fn digest(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(&self.0))
     }

@@ -97,7 +97,7 @@ impl PageProblem {
         }
     }
 
-    /// What the operator is told besides.
+    /// Further details for the log.
     fn because(self, cause: String) -> Self {
         Self {
             cause: Some(cause),
@@ -105,7 +105,7 @@ impl PageProblem {
         }
     }
 
-    /// 503: the database, of which the user is told no more.
+    /// 503: the database is unavailable; the user sees no details.
     pub(super) fn database(error: &sqlx::Error) -> Self {
         let problem = PageProblem::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -116,7 +116,7 @@ impl PageProblem {
         problem.because(format!("the database can't be asked: {error}"))
     }
 
-    /// 500, and the operator is told why.
+    /// 500; the cause goes to the log.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
         let problem = PageProblem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -196,7 +196,7 @@ pub(super) fn link_query(mailboxes: &Mailboxes, link: &ConnectLink) -> Result<St
     Ok(query.finish())
 }
 
-/// Sends the browser elsewhere by a GET; that place is told nothing of the address that it comes from.
+/// Sends the browser elsewhere by a GET; the target doesn't learn the address of this page.
 pub(super) fn redirect(status: StatusCode, to: &str) -> Response {
     let headers = [
         (LOCATION, to),

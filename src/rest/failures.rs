@@ -12,7 +12,7 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 /// Lines in a second on strangers' requests, and as many saved up.
 const STRANGERS_LINES: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
-/// Why a request failed, for the log: the word that the caller is told, and what it isn't told.
+/// Why a request failed, for the log: the code that the caller sees, and the details that it doesn't.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Failure {
     /// The word that stays.
@@ -78,7 +78,7 @@ impl Failures {
             let cause = failure.cause.as_deref();
             tracing::warn!(%method, route, status, code, cause, milliseconds, kept_back, "a request failed");
         } else if answered.status.is_client_error() && answered.authenticated {
-            // Whoever is told to slow down may go on asking.
+            // A client that is asked to slow down may keep sending requests.
             let is_bounded = answered.status == StatusCode::TOO_MANY_REQUESTS;
             if is_bounded && self.turn(false).is_none() {
                 return;

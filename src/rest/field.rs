@@ -1,5 +1,5 @@
 //! A field of a JSON body that is of the wrong type without failing the whole body, so that all
-//! that is wrong with a request is told at once.
+//! that is wrong with a request is reported together.
 
 use std::borrow::Cow;
 use std::fmt::Formatter;
@@ -23,7 +23,7 @@ pub(super) enum Field<T> {
 
 /// What a field may hold.
 pub(super) trait Kind: Sized {
-    /// What is told when it holds something else.
+    /// The error for a value of another type.
     const WANTED: &'static str;
 
     fn from_text(_: &str) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Where users come back from their provider: what came of it is told to the app, or on a page.
+//! Where users come back from their provider: the result goes to the app, or is shown on a page.
 
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -135,7 +135,7 @@ fn answered(
     Ok(redirect(StatusCode::FOUND, &page))
 }
 
-/// The app's own address, or the session's, with what came of it behind its query.
+/// The app's own address, or the session's, with the result appended to its query.
 fn app_url(
     app: &PublicApp,
     link: &ConnectLink,

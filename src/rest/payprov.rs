@@ -117,7 +117,7 @@ pub(super) async fn subscription(
     }))
 }
 
-/// What a caller is told of what billing could not do.
+/// The response to a billing failure.
 pub(super) fn problem(error: BillingError) -> Problem {
     match error {
         BillingError::NotConfigured => Problem::new(

@@ -94,7 +94,7 @@ impl Problem {
         }
     }
 
-    /// The caller was told the same before, under the same idempotency key.
+    /// The same response was returned before, under the same idempotency key.
     pub(super) fn replayed(self) -> Self {
         Self {
             replayed: true,
@@ -115,12 +115,12 @@ impl Problem {
         }
     }
 
-    /// 503, and the operator is told what the database said.
+    /// 503; the database error goes to the log.
     pub(super) fn database(error: &sqlx::Error) -> Self {
         Self::unavailable().because(format!("the database can't be asked: {error}"))
     }
 
-    /// 500, and the operator is told why.
+    /// 500; the cause goes to the log.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
@@ -130,7 +130,7 @@ impl Problem {
         .because(error.to_string())
     }
 
-    /// What the operator is told besides.
+    /// Further details for the log.
     pub(super) fn because(self, cause: impl Into<String>) -> Self {
         Self {
             cause: Some(cause.into()),
@@ -153,7 +153,7 @@ impl Problem {
         }
     }
 
-    /// 503: the database, of which the caller is told no more.
+    /// 503: the database is unavailable; the caller sees no details.
     pub(super) fn unavailable() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,

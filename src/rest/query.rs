@@ -17,7 +17,7 @@ use super::problem::{FieldError, Problem};
 /// Unknown parameters that are named in one answer.
 const MOST_UNKNOWN: usize = 10;
 
-/// A query of texts, each of which is described. It stands behind whoever is calling, who is asked for first.
+/// A query of texts, each of which is described. It comes after the extractor that authenticates the caller.
 pub(super) struct Described<T>(pub(super) T);
 
 impl<T: DeserializeOwned + IntoParams> FromRequestParts<AppState> for Described<T> {

@@ -96,7 +96,7 @@ impl Frame {
     }
 
     /// Room for a request that is well-formed and comes from no crowded address. Balancers that ask whether the
-    /// process lives are let in whoever else holds what.
+    /// process lives are always let in.
     fn admit(
         &self,
         request: &Request,

@@ -45,25 +45,25 @@ impl Deref for AppState {
 pub struct Shared {
     /// Whether the database is there.
     pub readiness: Readiness,
-    /// Who is calling.
+    /// Subscribers, apps and their keys.
     pub accounts: Accounts,
-    /// Who is billed for what.
+    /// Subscriptions and the payment provider.
     pub billing: Billing,
-    /// Which mailbox.
+    /// Connected mailboxes.
     pub mailboxes: Mailboxes,
-    /// The way of a message.
+    /// Sends messages.
     pub sending: Sending,
     /// Logs and statistics.
     pub reports: Reports,
-    /// What was refused.
+    /// Messages refused before they had a mailbox.
     pub refusals: Refusals,
-    /// Who is told.
+    /// Webhook endpoints and deliveries.
     pub webhooks: Webhooks,
     /// Where users reach all of this, without a slash at its end.
     pub base_url: Arc<str>,
-    /// Bounds.
+    /// Limits.
     pub limits: Arc<Limits>,
-    /// The time.
+    /// The clock.
     pub clock: SharedClock,
     /// Cancelled when the process is about to end.
     pub stopping: CancellationToken,

@@ -56,7 +56,7 @@ const EMAIL: Field = ("email", Kind::Text, "The mailbox's address.");
 const APP_ID: Field = ("app_id", Kind::Uuid, "The app's UUID.");
 const NAME: Field = ("name", Kind::Text, "The app's display name.");
 
-/// When an event is told, and the fields of its data.
+/// When an event is sent, and the fields of its data.
 fn event(name: EventName) -> (&'static str, &'static [Field]) {
     match name {
         EventName::EmailSent => (

@@ -131,7 +131,7 @@ fn checked_events(list: List<String>, errors: &mut Vec<FieldError>) -> Option<Ve
     Some(events)
 }
 
-/// What is told of a name that is none.
+/// The error for an unknown event name.
 pub(super) fn not_in_the_catalogue() -> String {
     let names = EventName::ALL.map(EventName::as_str).join(", ");
     format!("must be one of {names}")

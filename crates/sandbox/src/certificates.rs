@@ -1,7 +1,7 @@
 //! The certificate of a developer's machine: a P-256 authority, and a leaf for localhost and the names
 //! wanted, in one folder.
 //!
-//! The authority's key is thrown away once the leaf is signed, so that whoever trusts `ca.pem` trusts
+//! The authority's key is thrown away once the leaf is signed, so that a client that trusts `ca.pem` trusts
 //! nothing but this leaf. A new leaf therefore comes with a new authority.
 
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ struct Description {
     digest: String,
 }
 
-/// Returns the certificate files of `directory`, made anew unless those found cover `names` for another
+/// Returns the certificate files of `directory`, created anew unless those found cover `names` for another
 /// week and belong together.
 ///
 /// # Errors
@@ -121,7 +121,7 @@ fn still_good(
     names: &BTreeSet<String>,
     now: DateTime<Utc>,
 ) -> bool {
-    // Whatever can't be read is made anew.
+    // Anything unreadable is created anew.
     let check = || {
         let found: Description = serde_json::from_slice(&fs::read(description).ok()?).ok()?;
         let [ca, certificate, key] =

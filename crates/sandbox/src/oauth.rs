@@ -31,7 +31,7 @@ use mailgate_types::web_address::names_loopback;
 /// Largest form taken, in bytes.
 const FORM_MAX: usize = 64 * 1024;
 
-/// What the authorization server is told.
+/// The authorization server's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The one client's id.

@@ -55,7 +55,7 @@ pub const WEBHOOK_SECRET: &str = "whsec_sandbox";
 /// Largest body taken, in bytes.
 const BODY_MAX: usize = 256 * 1024;
 
-/// What the provider is told.
+/// The provider's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where its paths are reached, with the `/payprov` at the end.
@@ -96,9 +96,9 @@ pub struct PaymentProvider {
 struct Shared {
     settings: Settings,
     ledger: Mutex<Ledger>,
-    /// What lies in the file, and whoever writes it.
+    /// The state, and the file that holds it.
     saved: tokio::sync::Mutex<String>,
-    /// Something did, and may have to be told.
+    /// The state has changed, and events may be due.
     happened: Notify,
     deliveries: Deliveries,
     faults: Faults,

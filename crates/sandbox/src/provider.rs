@@ -65,7 +65,7 @@ pub enum SandboxError {
     /// Its payments.
     #[error(transparent)]
     Payments(#[from] PaymentProviderError),
-    /// Its messages, or an address that can't be told.
+    /// The message files, or a listener's address.
     #[error("the sandbox's files can't be used: {0}")]
     Files(#[from] std::io::Error),
 }
@@ -94,7 +94,7 @@ pub struct SandboxProvider {
     pub inbox: Inbox,
     /// How long mail to `slow@…` takes.
     pub slow: SlowMail,
-    /// Who bills. Nobody is told what happens there before it is said who wants to be.
+    /// The payment provider. It sends events only once their receiver is set.
     pub payments: PaymentProvider,
     /// Where its page, its OAuth server and its JSON interface are.
     pub address: SocketAddr,

@@ -1,4 +1,4 @@
-//! Keeps other sites' pages from pressing buttons here in the name of whoever looks at them.
+//! Protects against cross-site request forgery: other sites' pages can't submit forms here for the user.
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;

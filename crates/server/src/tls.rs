@@ -81,7 +81,7 @@ pub struct ServerCertificate {
     seen: Mutex<FilesSeen>,
 }
 
-/// What was found in the two files, told by its SHA-256; the reason where they could not be read.
+/// The contents of the two files, as their SHA-256; the reason where they could not be read.
 #[derive(Debug, PartialEq, Eq)]
 enum FilesSeen {
     Contents([u8; 32]),

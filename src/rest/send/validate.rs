@@ -27,7 +27,7 @@ const USER_ID_LENGTH: usize = 255;
 /// Characters of a header's name that an error repeats.
 const SHOWN_NAME: usize = 76;
 
-/// What is told of an address that is none.
+/// The error for an invalid address.
 const ONE_ADDRESS: &str = "must be one email address, without a name";
 
 /// The request, once every field is known to be right.
@@ -109,7 +109,7 @@ fn address(field: Cow<'static, str>, text: &str, errors: &mut Errors) -> Option<
     address
 }
 
-/// Up to `most` addresses; the first list that goes over the message's limit is told.
+/// Up to `most` addresses; the first list that exceeds the message's limit is reported.
 fn addresses(
     name: &'static str,
     given: Field<List<String>>,

@@ -43,7 +43,7 @@ struct Redirect<'a> {
 
 /// Why a request goes no further.
 enum Refusal<'a> {
-    /// RFC 6749 §4.1.2.1: the client or its address can't be trusted, so the person is told, on a page.
+    /// RFC 6749 §4.1.2.1: the client or its address can't be trusted, so the error is shown on a page.
     Shown(&'static str),
     /// Told to the client.
     Redirected(Box<Redirect<'a>>, &'static str, &'static str),
