@@ -15,8 +15,7 @@ COPY crates/sandbox/Cargo.toml crates/sandbox/
 COPY crates/server/Cargo.toml crates/server/
 COPY crates/smtp/Cargo.toml crates/smtp/
 COPY crates/types/Cargo.toml crates/types/
-RUN mkdir src crates/sandbox/src crates/server/src crates/smtp/src crates/types/src \
-    && echo '//! Nothing yet.' | tee src/lib.rs crates/*/src/lib.rs >/dev/null \
+RUN for crate in . crates/*; do mkdir "$crate/src" && echo '//! Nothing yet.' > "$crate/src/lib.rs" || exit 1; done \
     && printf '//! Nothing yet.\nfn main() {}\n' > src/main.rs \
     && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --lib --bins \
     && rm -r src crates/*/src
