@@ -1,4 +1,4 @@
-//! Floor 6: the fuzz targets, each a parser of what comes from outside with the invariants that hold for
+//! The fuzz targets, each a parser of what comes from outside with the invariants that hold for
 //! any input. `make fuzz` runs them; `fuzz/` has the fuzzer and the corpora that the tests replay.
 
 use crate::billing::notices::fuzzing::notice_texts;

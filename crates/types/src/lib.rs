@@ -1,4 +1,4 @@
-//! Floor 0: the types that all other floors share. It does no I/O.
+//! The types that everything else shares: ids, secrets, addresses, limits, events. They do no I/O.
 
 pub mod audit;
 pub mod boot_time;
