@@ -54,6 +54,7 @@ check: compiler postgres
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	tools/sqlx-offline --check cargo clippy --locked --all-targets --quiet
 	cargo clippy --locked --package mailgate --no-default-features --quiet
+	cargo clippy --locked --package mailgate --no-default-features --features fuzzing --lib --quiet
 	"$$(tools/cargo-deny)" check bans licenses sources
 
 sqlx: compiler postgres

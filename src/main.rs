@@ -43,6 +43,7 @@ enum Command {
         config: Option<PathBuf>,
     },
     /// Run the gateway with a private Postgres, certificates and a sandbox mail provider.
+    #[cfg_attr(not(feature = "dev"), command(hide = true))]
     Dev {
         /// Where its state lives.
         #[arg(long, default_value = ".mailgate")]

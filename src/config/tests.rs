@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod files;
-mod readme;
+mod settings_page;
 
 use super::*;
 use secrecy::ExposeSecret;

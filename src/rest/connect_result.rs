@@ -125,17 +125,27 @@ pub(super) async fn connect_result(
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+    use axum::http::header::COOKIE;
+
     use super::*;
 
     #[test]
     fn nothing_foreign_is_markup() {
-        let content = ConnectedPage {
-            app: "<b>",
-            email: "<b>@x.test".to_owned(),
-            back: None,
-        };
-        let html = content.to_string();
-        assert!(html.contains("<bdi>&lt;b&gt;</bdi>"), "{html}");
-        assert!(!html.contains("<b>"), "{html}");
+        let mut headers = HeaderMap::new();
+        let site = HeaderValue::from_static("mailgate_back=pk_x~https://app.example");
+        headers.insert(COOKIE, site);
+        let known = Back::of(&headers, "http://127.0.0.1:8080", "pk_x");
+        assert!(known.is_some());
+        for back in [known, None] {
+            let content = ConnectedPage {
+                app: "<b>",
+                email: "<b>@x.test".to_owned(),
+                back,
+            };
+            let html = content.to_string();
+            assert!(html.contains("<bdi>&lt;b&gt;</bdi>"), "{html}");
+            assert!(!html.contains("<b>"), "{html}");
+        }
     }
 }

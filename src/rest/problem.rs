@@ -1,7 +1,6 @@
 //! Errors as RFC 9457 `application/problem+json`.
 
 use std::borrow::Cow;
-
 use std::time::Duration;
 
 use axum::body::Body;

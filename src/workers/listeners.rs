@@ -6,9 +6,10 @@ use sqlx::PgPool;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::every;
+use super::pause;
 use crate::accounts::Accounts;
 use crate::storage::apps::DeletedApps;
+use crate::storage::outage::trouble;
 use crate::storage::webhook_queue::NewRows;
 use crate::webhooks::Webhooks;
 
@@ -20,8 +21,7 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// Ends the sessions of deleted apps, whichever replica deleted them.
 pub async fn end_sessions(pool: PgPool, accounts: Accounts, stop: CancellationToken) {
-    let trouble = "can't listen for deleted apps; trying again";
-    let listening = every(AGAIN, &stop, trouble, || async {
+    listen_again("deleted apps", &stop, || async {
         let mut deleted = DeletedApps::listen(&pool).await?;
         loop {
             accounts.end_orphaned_sessions().await?;
@@ -31,19 +31,34 @@ pub async fn end_sessions(pool: PgPool, accounts: Accounts, stop: CancellationTo
                 Ok(Ok(None)) | Err(_) => {}
             }
         }
-    });
-    stop.run_until_cancelled(listening).await;
+    })
+    .await;
 }
 
-/// Wakes the webhook dispatcher on new rows; it also polls by itself.
+/// Wakes the webhooks' dispatcher when there is something new; it polls as well.
 pub async fn wake_webhooks(pool: PgPool, webhooks: Webhooks, stop: CancellationToken) {
-    let trouble = "can't listen for new webhooks; trying again";
-    let listening = every(AGAIN, &stop, trouble, || async {
+    listen_again("new webhooks", &stop, || async {
         let mut rows = NewRows::listen(&pool).await?;
         loop {
             rows.next().await?;
             webhooks.wake();
         }
-    });
-    stop.run_until_cancelled(listening).await;
+    })
+    .await;
+}
+
+/// Listens until `stop`, and again after each failure. It is a warning only, since what is announced is polled for as
+/// well.
+async fn listen_again<L>(to: &'static str, stop: &CancellationToken, mut listen: impl FnMut() -> L)
+where
+    L: Future<Output = Result<(), sqlx::Error>>,
+{
+    while let Some(ended) = stop.run_until_cancelled(listen()).await {
+        if let Err(error) = ended {
+            trouble!(warn, error, "can't listen for {to}; trying again");
+        }
+        if !pause(AGAIN, stop).await {
+            return;
+        }
+    }
 }

@@ -25,7 +25,7 @@ pub enum Use {
     Environment,
     /// Commands for a subscriber's shell.
     Gateway,
-    /// What a command of the README's answers.
+    /// What a command answers.
     Answer,
     /// Commands for the shell of somebody who runs `make dev`.
     Dev,

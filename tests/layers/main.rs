@@ -180,14 +180,31 @@ fn html_stays_in_templates() {
 fn nothing_but_the_frame_of_all_pages_leaves_text_as_it_is() {
     let mut templates = Vec::new();
     for of in WITH_TEMPLATES {
-        find(&folder(of).join("templates"), "html", &mut templates);
+        find(&folder(of).join("templates"), "", &mut templates);
     }
     assert!(templates.len() > 10, "only {} templates", templates.len());
     for path in templates {
+        let shown = path.display();
+        // Only this ending escapes by itself.
+        assert!(path.extension().is_some_and(|it| it == "html"), "{shown}");
         let text = fs::read_to_string(&path).expect("a template can be read");
+        let text = text.replace(char::is_whitespace, "");
         let is_frame = path.ends_with("server/templates/page.html");
-        let is_left = text.replace(' ', "").contains("|safe");
-        assert_eq!(is_left, is_frame, "{}", path.display());
+        assert_eq!(text.contains("|safe"), is_frame, "{shown}");
+        for other in ["|escape", "|e(", "{%filter", "{%-filter"] {
+            assert!(!text.contains(other), "{shown}: {other}");
+        }
+    }
+    for of in WITH_TEMPLATES {
+        for (module, code) in sources(of).modules() {
+            for attribute in code.split("#[template(").skip(1) {
+                let attribute = attribute.split(")]").next().unwrap_or_default();
+                let is_plain = !["escape", "ext", "source"]
+                    .iter()
+                    .any(|it| attribute.contains(it));
+                assert!(is_plain, "{of}, {module:?}: {attribute}");
+            }
+        }
     }
 }
 

@@ -134,16 +134,13 @@ impl Sources {
     }
 }
 
-/// The files below a folder whose names end so.
+/// The files below a folder with this extension; with an empty one, all.
 pub fn find(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder can be read") {
         let path = entry.expect("a folder can be read").path();
         if path.is_dir() {
             find(&path, ending, found);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == ending)
-        {
+        } else if ending.is_empty() || path.extension().is_some_and(|it| it == ending) {
             found.push(path);
         }
     }
@@ -173,13 +170,23 @@ fn module(below: &Path) -> Option<Module> {
 
 /// A source without its comments, and without the tests behind it.
 fn code(source: &str) -> String {
-    let product = source
-        .split("#[cfg(test)]\nmod tests {")
-        .next()
-        .unwrap_or_default();
-    let lines = product
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default());
+    let is_of_tests = |position: &usize| {
+        let mut behind = source[*position..].lines().skip(1);
+        behind
+            .find(|line| !line.starts_with(['#', ' ', ')']))
+            .is_some_and(|line| line.starts_with("mod tests {"))
+    };
+    let tests = source
+        .match_indices("#[cfg(test)]\n")
+        .map(|(position, _)| position)
+        .find(is_of_tests);
+    let product = &source[..tests.unwrap_or(source.len())];
+    let lines = product.lines().map(|line| {
+        // An address has the same two strokes.
+        let mut strokes = line.match_indices("//").map(|(position, _)| position);
+        let comment = strokes.find(|position| !line[..*position].ends_with(':'));
+        &line[..comment.unwrap_or(line.len())]
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
