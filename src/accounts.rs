@@ -21,7 +21,7 @@ use sqlx::PgPool;
 use crate::config::{Limits, PayprovSettings};
 use crate::storage;
 use crate::storage::batch_loader::BatchLoader;
-use crate::storage::known::Known;
+use crate::storage::query_cache::QueryCache;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
 use mailgate_types::subscription::SubscriptionStatus;
@@ -54,7 +54,7 @@ pub struct Accounts {
     held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
     sessions: Arc<Sessions>,
-    by_send_key: Arc<Known<Vec<Vec<u8>>, SendingApp>>,
+    by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
     beginning: Beginning,
 }
 
@@ -96,7 +96,7 @@ impl Accounts {
             Box::pin(storage::apps::find_by_send_keys(connection, keys))
         });
         Self {
-            by_send_key: Arc::new(Known::new(by_send_key, KNOWN)),
+            by_send_key: Arc::new(QueryCache::new(by_send_key, KNOWN)),
             beginning: Beginning::new(payprov),
             pool,
             seal_keys,

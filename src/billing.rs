@@ -12,7 +12,7 @@ mod provision;
 mod quantity;
 mod reactivate;
 mod receive;
-mod status;
+mod standing;
 mod sweep;
 mod sync;
 
@@ -42,7 +42,7 @@ pub use crate::storage::payprov_events::StoredEvent;
 pub use end::Cancelled;
 pub use reactivate::Reactivated;
 pub use receive::ReceiveError;
-pub use status::{LiveSubscription, Standing};
+pub use standing::{LiveSubscription, Standing};
 
 /// Why an operation on a subscriber failed.
 #[derive(Debug, thiserror::Error)]

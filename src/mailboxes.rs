@@ -23,8 +23,8 @@ use tokio_util::task::TaskTracker;
 use crate::config::{MailboxSettings, PluginSettings};
 use crate::providers::mail::MailProviders;
 use crate::storage::batch_loader::BatchLoader;
-use crate::storage::known::Known;
 use crate::storage::mailboxes;
+use crate::storage::query_cache::QueryCache;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
@@ -59,7 +59,7 @@ pub struct Mailboxes {
     senders: Arc<Senders>,
     tracker: TaskTracker,
     settings: Arc<MailboxSettings>,
-    wanted: Arc<Known<Wanted, Chosen>>,
+    wanted: Arc<QueryCache<Wanted, Chosen>>,
 }
 
 impl Mailboxes {
@@ -78,7 +78,7 @@ impl Mailboxes {
             Box::pin(mailboxes::find_wanted(connection, wanted))
         });
         Self {
-            wanted: Arc::new(Known::new(wanted, KNOWN)),
+            wanted: Arc::new(QueryCache::new(wanted, KNOWN)),
             pool,
             seal_keys,
             clock,

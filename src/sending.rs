@@ -1,6 +1,7 @@
 //! Floor 2: the path of a message, the same for HTTP and SMTP: gate → mailbox → message → token → submit →
 //! verdict → journal.
 
+mod after_attempt;
 mod attempt;
 pub mod budget;
 pub mod draft;
@@ -11,7 +12,7 @@ mod hand_over;
 pub mod idempotency;
 mod in_flight;
 pub mod journal;
-mod keeper;
+mod lease_keeper;
 mod leaving;
 mod minimal;
 mod outcome;
@@ -23,7 +24,6 @@ pub mod quota;
 pub mod raw_message;
 mod recover;
 mod retry;
-mod settle;
 mod spooled;
 mod submit;
 mod verify;
@@ -49,7 +49,7 @@ use budget::Budget;
 pub use gate::Blocked;
 use in_flight::InFlight;
 use journal::Journal;
-pub use keeper::{LeaseKeeper, begin};
+pub use lease_keeper::{LeaseKeeper, begin};
 pub use outcome::{Answer, Outcome, Receipt};
 use quota::Quota;
 pub use submit::{Refusal, Request};

@@ -12,9 +12,9 @@ use super::receive::{
 use super::sync::{Hint, ProviderSnapshot, SyncRun};
 use super::{Billing, BillingError};
 use crate::storage::billing_notices;
+use crate::storage::error_class::is_refusal;
 use crate::storage::outage::trouble;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
-use crate::storage::refusal::is_refusal;
 use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::{AmountDue, Notice};

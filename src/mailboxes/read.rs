@@ -36,11 +36,11 @@ impl Mailboxes {
     where
         Answer: Future<Output = Result<T, ReadError>>,
     {
-        let account = self.account(mailbox, None).await?;
+        let account = self.access(mailbox, None).await?;
         let generation = account.generation;
         match question(account).await {
             Err(ReadError::TokenRefused(_)) => {
-                let account = self.account(mailbox, Some(generation)).await?;
+                let account = self.access(mailbox, Some(generation)).await?;
                 Ok(question(account).await?)
             }
             answer => Ok(answer?),

@@ -99,7 +99,7 @@ impl Mailboxes {
     /// # Errors
     ///
     /// [`TokenError`]; only [`TokenError::Disconnected`] says that the mailbox is gone.
-    pub async fn account(
+    pub async fn access(
         &self,
         mailbox: &Mailbox,
         refused: Option<i64>,

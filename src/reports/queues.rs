@@ -2,8 +2,8 @@
 
 use sqlx::PgPool;
 
+use crate::storage::queue_length::QueueLength;
 use crate::storage::spool::usage::{self, Usage};
-use crate::storage::waiting::Waiting;
 use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
 };
@@ -18,9 +18,9 @@ pub struct Queues {
     /// The webhook queue.
     pub webhooks: webhook_queue::backlog::Backlog,
     /// Notices to subscribers.
-    pub notices: Waiting,
+    pub notices: QueueLength,
     /// Events and jobs; `None` without billing, when no worker processes them.
-    pub billing: Option<[Waiting; 2]>,
+    pub billing: Option<[QueueLength; 2]>,
     /// Counter changes that are not folded yet.
     pub report_changes: u32,
 }

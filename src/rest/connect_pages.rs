@@ -38,7 +38,7 @@ impl From<&PublicApp> for ShownApp {
 /// A page that says what went wrong and what to do. As with [`super::problem::Problem`] its code is a
 /// word that stays.
 #[derive(Debug, Template)]
-#[template(path = "connect/problem.html")]
+#[template(path = "connect/failure.html")]
 pub(super) struct PageProblem {
     status: StatusCode,
     code: String,

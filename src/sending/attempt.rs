@@ -101,7 +101,7 @@ impl Sending {
         };
         let mut refused = None;
         loop {
-            let account = match self.mailboxes.account(mailbox, refused).await {
+            let account = match self.mailboxes.access(mailbox, refused).await {
                 Ok(account) => account,
                 Err(error) => return no_token(&error),
             };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::after_attempt::Settled;
 use super::ending::Ending;
-use super::settle::Settled;
 use crate::storage::spool::{Attempt, Claimed, Closing, Deferral};
 use mailgate_types::event::{EmailEvent, Emission, Event};
 use mailgate_types::ids::{AppId, CredentialId, LogId};

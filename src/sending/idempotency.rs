@@ -158,7 +158,7 @@ impl Sending {
     }
 }
 
-fn outcome_of(log: LogId, ending: email_logs::Ending) -> Option<Outcome> {
+fn outcome_of(log: LogId, ending: email_logs::LoggedOutcome) -> Option<Outcome> {
     let plugin: Plugin = ending.plugin.parse().ok()?;
     let receipt = Receipt {
         id: log,

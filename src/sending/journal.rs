@@ -17,11 +17,11 @@ use tokio::time::timeout;
 
 use super::ending::Ending;
 use super::minimal;
+use crate::storage::error_class::{is_passing, is_refusal};
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
 use crate::storage::outage::{Outage, trouble};
 use crate::storage::pool::DedicatedConnection;
-use crate::storage::refusal::{is_passing, is_refusal};
 use crate::storage::spool::{self, Closing, Opening};
 use crate::storage::webhook_messages::NewMessage;
 use listened::Listened;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
+use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
 use super::facts::{Facts, report};
 use super::hand_over::{HandOverError, LeftOver};
@@ -13,7 +14,6 @@ use super::outcome::{Outcome, Receipt};
 use super::pace::Pace;
 use super::persist::{Closed, StoreError};
 use super::prepared::Prepared;
-use super::settle::Settled;
 use super::{SendError, Sending};
 use crate::mailboxes::Chosen;
 use crate::providers::mail::verdict::{Failure, Verdict};

@@ -7,10 +7,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::Sending;
+use super::after_attempt::UNVERIFIABLE;
 use super::ending::Ending;
 use super::facts::Facts;
 use super::retry::CUT_OFF;
-use super::settle::UNVERIFIABLE;
 use super::verify::Presence;
 use crate::storage::outage::trouble;
 use crate::storage::spool::Claimed;

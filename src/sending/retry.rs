@@ -7,13 +7,13 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
+use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
 use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::pace::Pace;
-use super::settle::Settled;
 use super::verify::Presence;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::waiting::Waiting;
+use super::queue_length::QueueLength;
 use mailgate_types::ids::{AppId, SubscriberId, uuid_at};
 
 /// A kind of work.
@@ -294,7 +294,7 @@ pub async fn forget(
 }
 
 /// How many jobs are waiting, for the metrics.
-pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
+pub async fn waiting(connection: &mut PgConnection) -> Result<QueueLength, sqlx::Error> {
     // In index order, so that nothing else is scanned.
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
@@ -304,5 +304,5 @@ pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Err
     )
     .fetch_one(connection)
     .await?;
-    Ok(Waiting::new(row.entries, row.due_first))
+    Ok(QueueLength::new(row.entries, row.due_first))
 }

@@ -1,10 +1,10 @@
 //! The table `email_logs`.
 
-mod place;
 mod rows;
+mod search;
 
-pub use place::{Kind, Window, count, find};
 pub use rows::{Details, LogRow, details, list};
+pub use search::{Kind, Window, count, find};
 
 use sqlx::PgConnection;
 
@@ -13,7 +13,7 @@ use mailgate_types::ids::{CredentialId, LogId};
 
 /// The final state of a message in the log.
 #[derive(Debug, Clone)]
-pub struct Ending {
+pub struct LoggedOutcome {
     /// `sent`, `failed_temp` or `failed_perm`.
     pub status: String,
     /// The mailbox's address.
@@ -30,9 +30,9 @@ pub struct Ending {
 pub async fn ending(
     connection: &mut PgConnection,
     id: LogId,
-) -> Result<Option<Ending>, sqlx::Error> {
+) -> Result<Option<LoggedOutcome>, sqlx::Error> {
     sqlx::query_as!(
-        Ending,
+        LoggedOutcome,
         "SELECT status, from_address, plugin, message_id, error_message
          FROM email_logs WHERE id = $1",
         id.0,

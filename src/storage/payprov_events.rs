@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use super::waiting::Waiting;
+use super::queue_length::QueueLength;
 
 /// A stored event: only what it refers to, which is fetched again.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ pub async fn forget(
 }
 
 /// How many events are not processed yet, for the metrics.
-pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
+pub async fn waiting(connection: &mut PgConnection) -> Result<QueueLength, sqlx::Error> {
     // In index order, so that nothing else is scanned.
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
@@ -160,5 +160,5 @@ pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Err
     )
     .fetch_one(connection)
     .await?;
-    Ok(Waiting::new(row.entries, row.due_first))
+    Ok(QueueLength::new(row.entries, row.due_first))
 }

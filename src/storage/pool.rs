@@ -12,7 +12,7 @@ use sqlx::{
     Transaction,
 };
 
-use super::refusal::is_refusal;
+use super::error_class::is_refusal;
 use crate::config::DatabaseSettings;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();

@@ -7,9 +7,9 @@ use sqlx::PgPool;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::storage::error_class::is_refusal;
 use crate::storage::outage::trouble;
 use crate::storage::pool::DedicatedConnection;
-use crate::storage::refusal::is_refusal;
 use crate::storage::webhook_queue::{self, Attempted};
 
 /// The largest number of attempts per commit.

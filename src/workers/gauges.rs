@@ -13,7 +13,7 @@ use super::pause;
 use crate::reports::queues::Queues;
 use crate::sending::quota::Quota;
 use crate::storage::outage::trouble;
-use crate::storage::waiting::Waiting;
+use crate::storage::queue_length::QueueLength;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 
@@ -87,7 +87,7 @@ fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
     gauge!("mailgate_webhook_queue_deliveries", "state" => "ready").set(webhooks.ready);
     gauge!("mailgate_webhook_queue_deliveries", "state" => "later").set(webhooks.later);
     gauge!("mailgate_webhook_queue_overdue_seconds").set(since(webhooks.due_first));
-    let billing = |queue: &'static str, waiting: Waiting| {
+    let billing = |queue: &'static str, waiting: QueueLength| {
         gauge!("mailgate_billing_queue_entries", "queue" => queue).set(waiting.entries);
         gauge!("mailgate_billing_queue_overdue_seconds", "queue" => queue)
             .set(since(waiting.due_first));

@@ -379,7 +379,7 @@ async fn a_refresh_goes_on_when_nobody_waits_for_it() {
         !stand_in.tokens.refresh_tokens().is_empty()
     });
     tokio::select! {
-        account = mailboxes.account(&mailbox, None) => panic!("too early: {account:?}"),
+        account = mailboxes.access(&mailbox, None) => panic!("too early: {account:?}"),
         () = asked => {}
     }
     release.cancel();

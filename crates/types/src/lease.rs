@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::boot_time::BootTime;
 use super::ids::GatewayId;
+use super::suspend_aware_instant::SuspendAwareInstant;
 
 /// How long a process is considered alive without a heartbeat.
 pub const LEASE: Duration = Duration::from_secs(12);
@@ -27,7 +27,7 @@ pub struct Lease {
 struct Inner {
     id: GatewayId,
     /// When the last confirmed request was sent.
-    confirmed: Mutex<BootTime>,
+    confirmed: Mutex<SuspendAwareInstant>,
     living: AtomicUsize,
     ended: CancellationToken,
 }
@@ -35,7 +35,7 @@ struct Inner {
 impl Lease {
     /// A lease that the database granted on a request at `asked`.
     #[must_use]
-    pub fn new(id: GatewayId, asked: BootTime) -> Self {
+    pub fn new(id: GatewayId, asked: SuspendAwareInstant) -> Self {
         Self {
             inner: Arc::new(Inner {
                 id,
@@ -53,7 +53,7 @@ impl Lease {
     }
 
     /// The database has confirmed it on a request at `asked`, and counts `living` live processes.
-    pub fn confirm(&self, asked: BootTime, living: usize) {
+    pub fn confirm(&self, asked: SuspendAwareInstant, living: usize) {
         *self.confirmed() = asked;
         self.inner.living.store(living.max(1), Ordering::Relaxed);
     }
@@ -86,7 +86,7 @@ impl Lease {
         self.inner.ended.cancelled().await;
     }
 
-    fn confirmed(&self) -> MutexGuard<'_, BootTime> {
+    fn confirmed(&self) -> MutexGuard<'_, SuspendAwareInstant> {
         self.inner
             .confirmed
             .lock()
@@ -100,17 +100,17 @@ mod tests {
 
     #[test]
     fn a_lease_is_believed_in_for_a_third_of_it() {
-        let now = BootTime::now();
+        let now = SuspendAwareInstant::now();
         let lease = Lease::new(GatewayId(uuid::Uuid::nil()), now);
         assert!(lease.is_fresh());
         lease.confirm(now.before(FRESH), 3);
         assert!(!lease.is_fresh());
         assert_eq!(lease.living(), 3);
-        lease.confirm(BootTime::now(), 0);
+        lease.confirm(SuspendAwareInstant::now(), 0);
         assert!(lease.is_fresh());
         assert_eq!(lease.living(), 1);
         lease.end();
-        lease.confirm(BootTime::now(), 1);
+        lease.confirm(SuspendAwareInstant::now(), 1);
         assert!(!lease.is_fresh() && lease.has_ended());
     }
 }

@@ -1,7 +1,6 @@
 //! The types that everything else shares: ids, secrets, addresses, limits, events. They do no I/O.
 
 pub mod audit;
-pub mod boot_time;
 pub mod budget;
 pub mod clock;
 pub mod connection_limits;
@@ -32,5 +31,6 @@ pub mod secrets;
 pub mod signing_secret;
 pub mod slug;
 pub mod subscription;
+pub mod suspend_aware_instant;
 pub mod trusted_peers;
 pub mod web_address;

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use crate::storage::waiting::Waiting;
+use crate::storage::queue_length::QueueLength;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::Notice;
 
@@ -177,7 +177,7 @@ pub async fn forget(
 }
 
 /// How many notices are waiting, for the metrics.
-pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Error> {
+pub async fn waiting(connection: &mut PgConnection) -> Result<QueueLength, sqlx::Error> {
     // In index order, so that nothing else is scanned.
     let row = sqlx::query!(
         r#"SELECT (SELECT count(*) FROM (
@@ -187,5 +187,5 @@ pub async fn waiting(connection: &mut PgConnection) -> Result<Waiting, sqlx::Err
     )
     .fetch_one(connection)
     .await?;
-    Ok(Waiting::new(row.entries, row.due_first))
+    Ok(QueueLength::new(row.entries, row.due_first))
 }

@@ -4,14 +4,14 @@ use chrono::{DateTime, Utc};
 
 /// What is waiting.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting {
+pub struct QueueLength {
     /// Rows, 100,000 at most.
     pub entries: u32,
     /// When the first row was or will be due.
     pub due_first: Option<DateTime<Utc>>,
 }
 
-impl Waiting {
+impl QueueLength {
     pub(super) fn new(entries: i64, due_first: Option<DateTime<Utc>>) -> Self {
         Self {
             entries: u32::try_from(entries).unwrap_or(u32::MAX),

@@ -14,7 +14,7 @@ const FRESH: Duration = Duration::from_secs(30);
 
 /// Queries, each with its last answer.
 #[derive(Debug)]
-pub struct Known<K, V> {
+pub struct QueryCache<K, V> {
     asked: BatchLoader<K, V>,
     /// The answers, and when each was given.
     answers: Mutex<HashMap<K, (Instant, V)>>,
@@ -22,7 +22,7 @@ pub struct Known<K, V> {
     most: usize,
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> Known<K, V> {
+impl<K: Eq + Hash + Clone, V: Clone> QueryCache<K, V> {
     /// Creates an empty cache.
     #[must_use]
     pub fn new(asked: BatchLoader<K, V>, most: usize) -> Self {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 /// A point in time since the machine was booted, by a clock that can't be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BootTime(Duration);
+pub struct SuspendAwareInstant(Duration);
 
-impl BootTime {
+impl SuspendAwareInstant {
     /// The current time.
     #[must_use]
     pub fn now() -> Self {

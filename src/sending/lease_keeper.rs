@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::storage::gateways;
 use crate::storage::pool::DedicatedConnection;
-use mailgate_types::boot_time::BootTime;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::{LEASE, Lease};
+use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
 
 /// Timeout of a renewal; after it the renewal is retried over another connection.
 const CONFIRMED: Duration = Duration::from_secs(3);
@@ -28,7 +28,7 @@ const UNMOVED: Duration = Duration::from_secs(LEASE.as_secs() - 2);
 
 /// Starts serving: inserts a row for this process.
 pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
-    let asked = BootTime::now();
+    let asked = SuspendAwareInstant::now();
     let mut connection = pool.acquire().await?;
     gateways::begin(&mut connection, id).await?;
     Ok(Lease::new(id, asked))
@@ -43,9 +43,9 @@ pub struct LeaseKeeper {
     /// Since when all renewals have succeeded.
     steady_since: Option<Instant>,
     /// The leases of others, and when each was first seen in its current state.
-    others: HashMap<GatewayId, (DateTime<Utc>, BootTime)>,
+    others: HashMap<GatewayId, (DateTime<Utc>, SuspendAwareInstant)>,
     /// When the last check began.
-    looked_at: Option<BootTime>,
+    looked_at: Option<SuspendAwareInstant>,
 }
 
 impl LeaseKeeper {
@@ -75,7 +75,7 @@ impl LeaseKeeper {
     /// Renews the lease, or finds out that it has ended; then ends the leases of others that have lapsed.
     pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
-        let (asked, steady_since) = (BootTime::now(), Instant::now());
+        let (asked, steady_since) = (SuspendAwareInstant::now(), Instant::now());
         let before = self.looked_at.replace(asked);
         if before.is_some_and(|before| before.elapsed() >= UNMOVED) {
             // This process, perhaps the whole machine, was suspended: give the others the time to renew.
@@ -122,7 +122,7 @@ impl LeaseKeeper {
         &mut self,
         others: Vec<(GatewayId, DateTime<Utc>)>,
     ) -> Vec<(GatewayId, DateTime<Utc>)> {
-        let now = BootTime::now();
+        let now = SuspendAwareInstant::now();
         let before = std::mem::take(&mut self.others);
         let mut unmoved = Vec::new();
         for (id, until) in others {
