@@ -105,6 +105,9 @@ async fn traffic(gateway: &Gateway, addresses: &Addresses) -> SmtpClient {
     client
 }
 
+/// The crates whose names stand where the log's filter is explained.
+const CRATES: [&str; 2] = ["mailgate_server", "mailgate_smtp"];
+
 /// What is there is named in the documents and shown on the dashboard, and nothing else is.
 fn same_names_everywhere(there: &BTreeSet<String>) {
     let table = PAGE.lines().filter(|line| line.starts_with("| `mailgate_"));
@@ -119,8 +122,9 @@ fn same_names_everywhere(there: &BTreeSet<String>) {
     );
     for (place, text) in texts {
         let named = named(text);
-        let unknown: Vec<_> = named.difference(there).collect();
-        assert!(unknown.is_empty(), "{place} names {unknown:?}");
+        let mut unknown = named.difference(there);
+        let unknown = unknown.find(|name| !CRATES.contains(&name.as_str()));
+        assert_eq!(unknown, None, "{place}");
     }
     let panels = named(DASHBOARD);
     let unseen: Vec<_> = there.difference(&panels).collect();
