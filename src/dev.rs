@@ -22,8 +22,7 @@ use mailgate_sandbox::postgres::{self, Durability, PostgresError, PrivatePostgre
 use mailgate_sandbox::provider::{self, SandboxError, SandboxProvider};
 use mailgate_server::http::connectable;
 use mailgate_server::shutdown::Shutdown;
-use mailgate_server::tls;
-use mailgate_server::tls::{ServerCertificate, ServerTlsError};
+use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
 use mailgate_types::clock::{SharedClock, SystemClock};
 
 const DATABASE: &str = "mailgate";

@@ -52,7 +52,7 @@ impl Display for Who {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 pub struct Measured {
     pub who: Who,
     pub clients: usize,
@@ -98,7 +98,7 @@ const DELAYED: f64 = 35.0;
 /// MiB that 5,000 idle connections may take.
 const IDLE: f64 = 200.0;
 
-/// What came of a step.
+/// The result of a step.
 pub struct Delivered {
     pub endpoints: u16,
     /// Deliveries a second.
@@ -117,7 +117,7 @@ pub struct FirstByte {
     pub p99: f64,
 }
 
-/// What came of all of them.
+/// The results of all steps.
 #[derive(Default)]
 pub struct WebhookResults {
     pub delivered: Vec<Delivered>,

@@ -49,11 +49,10 @@ impl Listeners {
 
     /// The actual address, if port 0 was requested.
     pub(super) fn http_address(&self, address: SocketAddr) -> Result<SocketAddr, DaemonError> {
-        let bound = self.http.local_addr().map_err(|source| ListenError {
+        Ok(self.http.local_addr().map_err(|source| ListenError {
             setting: "http.listen",
             address,
             source,
-        })?;
-        Ok(bound)
+        })?)
     }
 }

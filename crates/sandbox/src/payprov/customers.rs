@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use super::ledger::{Ledger, new_id};
+use super::ledger::{Ledger, new_id, shown};
 use super::lifecycle::PaymentOutcome;
 use super::objects::{CardDetails, Customer, InvoiceSettings, PaymentMethod};
 use super::parameters::Parameters;
@@ -174,12 +174,8 @@ impl Ledger {
         id: &str,
         parameters: &Parameters,
     ) -> Result<Value, Refusal> {
-        parameters.done()?;
-        let status = StatusCode::NOT_FOUND;
-        self.payment_methods
-            .get(id)
-            .map(|method| json!(method))
-            .ok_or_else(|| Refusal::missing(status, "PaymentMethod", "payment_method", id))
+        let name = ("PaymentMethod", "payment_method");
+        shown(&self.payment_methods, id, parameters, name)
     }
 
     /// `pm_card_visa` and the like stand for a new card each time, as at the real provider.

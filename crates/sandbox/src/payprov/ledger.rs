@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::objects::{
     CheckoutSession, Customer, Event, EventData, EventRequest, Invoice, PaymentMethod,
     PortalSession, SetupIntent, Subscription,
 };
+use super::parameters::Parameters;
 use super::refusal::Refusal;
 
 /// Maximum number of events kept; the oldest are removed first.
@@ -61,6 +62,18 @@ pub(super) struct StoredResponse {
     pub(super) fingerprint: String,
     pub(super) status: u16,
     pub(super) body: Value,
+}
+
+/// An object named in a path, as it is shown; `kind` and `param` are what a 404 calls it.
+pub(super) fn shown<T: Serialize>(
+    objects: &BTreeMap<String, T>,
+    id: &str,
+    parameters: &Parameters,
+    (kind, param): (&str, &str),
+) -> Result<Value, Refusal> {
+    parameters.done()?;
+    let found = objects.get(id).map(|object| json!(object));
+    found.ok_or_else(|| Refusal::missing(StatusCode::NOT_FOUND, kind, param, id))
 }
 
 /// A new id: the prefix, and a part that sorts by age.

@@ -1,12 +1,11 @@
 //! `/v1/checkout/sessions` (in mode `setup`), `/v1/setup_intents` and `/v1/billing_portal/sessions`; the pages that
 //! they lead to are in `pages`.
 
-use axum::http::StatusCode;
 use serde_json::{Value, json};
 use url::Url;
 
 use super::customers::Card;
-use super::ledger::{Ledger, new_id};
+use super::ledger::{Ledger, new_id, shown};
 use super::objects::{CheckoutSession, PaymentMethod, PortalSession, SetupIntent};
 use super::parameters::Parameters;
 use super::refusal::Refusal;
@@ -112,12 +111,12 @@ impl Ledger {
         id: &str,
         parameters: &Parameters,
     ) -> Result<Value, Refusal> {
-        parameters.done()?;
-        let status = StatusCode::NOT_FOUND;
-        self.checkout_sessions
-            .get(id)
-            .map(|session| json!(session))
-            .ok_or_else(|| Refusal::missing(status, "checkout.session", "id", id))
+        shown(
+            &self.checkout_sessions,
+            id,
+            parameters,
+            ("checkout.session", "id"),
+        )
     }
 
     pub(super) fn show_setup_intent(
@@ -125,12 +124,12 @@ impl Ledger {
         id: &str,
         parameters: &Parameters,
     ) -> Result<Value, Refusal> {
-        parameters.done()?;
-        let status = StatusCode::NOT_FOUND;
-        self.setup_intents
-            .get(id)
-            .map(|intent| json!(intent))
-            .ok_or_else(|| Refusal::missing(status, "setupintent", "intent", id))
+        shown(
+            &self.setup_intents,
+            id,
+            parameters,
+            ("setupintent", "intent"),
+        )
     }
 
     /// A session whose page can still be used.
