@@ -11,6 +11,7 @@ ENV SQLX_OFFLINE=true \
 
 # The dependencies, in a layer of their own: they are built again only when one of these files changes.
 COPY Cargo.toml Cargo.lock ./
+COPY crates/bounces/Cargo.toml crates/bounces/
 COPY crates/sandbox/Cargo.toml crates/sandbox/
 COPY crates/server/Cargo.toml crates/server/
 COPY crates/smtp/Cargo.toml crates/smtp/

@@ -35,8 +35,9 @@ const DOMAIN: [&str; 6] = [
     "reports",
 ];
 
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     ".",
+    "crates/bounces",
     "crates/sandbox",
     "crates/server",
     "crates/smtp",

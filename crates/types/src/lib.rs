@@ -1,6 +1,7 @@
 //! The types that everything else shares: ids, secrets, addresses, limits, events. They do no I/O.
 
 pub mod audit;
+pub mod bounce_type;
 pub mod budget;
 pub mod clock;
 pub mod connection_limits;

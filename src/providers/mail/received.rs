@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
+use mailgate_bounces::Bounce;
 use mailgate_types::message_id;
 
 /// Message-IDs of one message that are considered; a long thread lists the latest ones last.
@@ -44,6 +45,8 @@ pub struct Received {
     pub subject: String,
     /// It was not written by a person: it has Auto-Submitted (RFC 3834 §5), or it is a bounce.
     pub automatic: bool,
+    /// What it says, if it is a bounce.
+    pub bounce: Option<Bounce>,
 }
 
 impl Received {
@@ -81,6 +84,7 @@ impl Received {
             to: first(parsed.to()),
             subject: parsed.subject().map(kept).unwrap_or_default(),
             automatic: is_automatic(&parsed),
+            bounce: None,
         }
     }
 }
@@ -151,6 +155,7 @@ mod tests {
                 to: "ada@example.com".to_owned(),
                 subject: "Re: Grüße".to_owned(),
                 automatic: false,
+                bounce: None,
             }
         );
     }

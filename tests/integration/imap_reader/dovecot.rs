@@ -114,6 +114,7 @@ async fn new_mail_is_read_once_and_stays_unseen() {
             to: ADA.to_owned(),
             subject: "Re: Gr\u{fc}\u{df}e".to_owned(),
             automatic: false,
+            bounce: None,
         }
     );
     assert!(look.messages[2].automatic);

@@ -359,6 +359,7 @@ mod tests {
                 to: "ada@example.com".to_owned(),
                 subject: "Re: Grüße".to_owned(),
                 automatic: false,
+                bounce: None,
             }
         );
     }

@@ -30,6 +30,7 @@ pub(in crate::providers) fn check(received: &Received) {
         to,
         subject,
         automatic: _,
+        bounce: _,
     } = received;
     for text in [from, to, subject] {
         assert!(

@@ -1,0 +1,24 @@
+//! Whether a bounce is final.
+
+use serde::Serialize;
+
+/// Whether the recipient's server has given the message up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BounceType {
+    /// It won't arrive.
+    Permanent,
+    /// It is delayed, and may still arrive.
+    Temporary,
+}
+
+impl BounceType {
+    /// The name in events, answers and the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Permanent => "permanent",
+            Self::Temporary => "temporary",
+        }
+    }
+}
