@@ -21,7 +21,6 @@ use self::private_headers::{
 use self::sender::sole_address;
 use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
-use super::send_at::{SendAt, SendAtError};
 use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
 use mailgate_types::email_address::EmailAddress;
@@ -29,6 +28,7 @@ use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
 use mailgate_types::one_line::one_line;
+use mailgate_types::send_at::{SendAt, SendAtError};
 
 /// Largest size of a message's headers, in bytes.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -134,7 +134,8 @@ impl RawMessage {
             .map_or(0, |header| header.offset_end as usize);
         let needs_smtputf8 = recipients.iter().any(|recipient| !recipient.is_ascii())
             || (smtputf8 && !content[..header_end.min(content.len())].is_ascii());
-        let id = LogId::at(at);
+        let leaves_at = send_at.map_or(at, SendAt::time);
+        let id = LogId::at(leaves_at);
         let summary = Summary {
             from_address: from.to_string(),
             to_address,
@@ -151,7 +152,7 @@ impl RawMessage {
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
         if !fields.iter().any(|field| field.is_named("date")) {
-            pieces.push(Bytes::from(format!("Date: {}\r\n", at.to_rfc2822())));
+            pieces.push(Bytes::from(format!("Date: {}\r\n", leaves_at.to_rfc2822())));
         }
         let message_id = if let Some(own) = own_message_id(&fields)? {
             Some(own).filter(|own| !own.is_empty())
@@ -168,7 +169,7 @@ impl RawMessage {
             send_at,
             prepared: Prepared {
                 id,
-                at,
+                at: leaves_at,
                 message: Message::from_pieces(pieces),
                 recipients: Recipients {
                     addresses: recipients

@@ -1,5 +1,5 @@
 //! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening →
-//! submission → end.
+//! submission → end; or, for a message that is to leave later, → the queue.
 //!
 //! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
 //! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
@@ -11,11 +11,11 @@ use super::budget::Share;
 use super::draft::{Draft, PrepareError};
 use super::gate::{Blocked, admit};
 use super::idempotency::IdempotencyKey;
-use super::outcome::Answer;
-use super::pipeline::Taken;
+use super::outcome::{Answer, Taken};
 use super::{SendError, Sending};
 use crate::accounts::{AuthenticateError, Caller, SendingApp};
 use crate::mailboxes::Wanted;
+use mailgate_types::send_at::SendAt;
 
 /// How often an app may change during a send before its last known state is used anyway.
 const TURNS: usize = 5;
@@ -33,6 +33,8 @@ pub struct Request {
     pub draft: Draft,
     /// The caller's idempotency key.
     pub key: Option<IdempotencyKey>,
+    /// When it is to leave; `None`: now.
+    pub send_at: Option<SendAt>,
     /// Its share of the budget.
     pub share: Share,
 }
@@ -97,6 +99,7 @@ impl Sending {
             wanted,
             mut draft,
             key,
+            send_at,
             share: _share,
         } = request;
         for turn in 0..TURNS {
@@ -127,8 +130,10 @@ impl Sending {
                 caller.doubt();
                 continue;
             }
-            let prepared = draft.prepare(&chosen.address, self.clock.now()).await?;
-            let taken = self.take(wanted.app, &chosen, prepared, key.as_ref());
+            let at = send_at.map_or_else(|| self.clock.now(), SendAt::time);
+            let prepared = draft.prepare(&chosen.address, at).await?;
+            let key_hash = send_at.map(|_| caller.send_key_hash());
+            let taken = self.take(wanted.app, &chosen, prepared, key.as_ref(), key_hash);
             match taken.await? {
                 Taken::Here(outcome) => {
                     return Ok(Answer {

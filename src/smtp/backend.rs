@@ -291,6 +291,7 @@ impl SubmissionBackend {
             still_means: |before, now| before.slug == now.slug,
             wanted,
             key: submitted.idempotency_key.clone(),
+            send_at: submitted.send_at,
             draft: Draft::of_raw(submitted),
             share,
         };
@@ -370,6 +371,15 @@ fn reply(outcome: &Outcome) -> Reply {
             250,
             "2.0.0",
             &format!("{} sent via {}", receipt.id, receipt.plugin),
+        ),
+        Outcome::Scheduled { receipt, send_at } => Reply::new(
+            250,
+            "2.0.0",
+            &format!(
+                "{} scheduled for {}",
+                receipt.id,
+                send_at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+            ),
         ),
         Outcome::Queued {
             receipt,

@@ -222,6 +222,14 @@ pub async fn lock(
         .await
 }
 
+/// Keeps an app from being deleted until the caller's transaction ends; `false` if it is gone.
+pub async fn keep(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
+    let kept = sqlx::query_scalar!("SELECT id FROM apps WHERE id = $1 FOR KEY SHARE", app.0)
+        .fetch_optional(connection)
+        .await?;
+    Ok(kept.is_some())
+}
+
 /// As [`lock`], returning every field that can change.
 pub async fn lock_fields(
     connection: &mut PgConnection,

@@ -131,6 +131,10 @@ pub enum AuditAction {
     SubscriptionReactivated,
     /// All stored secrets were resealed with another key.
     SecretsResealed,
+    /// A waiting message was made due.
+    MessageRetried,
+    /// A scheduled or waiting message was cancelled.
+    MessageCanceled,
 }
 
 /// The text is not the name of an action.
@@ -140,7 +144,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -161,6 +165,8 @@ impl AuditAction {
         Self::SubscriptionCanceled,
         Self::SubscriptionReactivated,
         Self::SecretsResealed,
+        Self::MessageRetried,
+        Self::MessageCanceled,
     ];
 
     /// The name in the API and the database; if the action is also an event, the event's name.
@@ -187,6 +193,8 @@ impl AuditAction {
             Self::SubscriptionCanceled => "subscription.canceled",
             Self::SubscriptionReactivated => "subscription.reactivated",
             Self::SecretsResealed => "secrets.resealed",
+            Self::MessageRetried => "message.retried",
+            Self::MessageCanceled => "message.canceled",
         }
     }
 }
@@ -226,7 +234,7 @@ pub struct AuditEntry {
     pub action: AuditAction,
     /// Its subject.
     pub subject: AuditSubject,
-    /// The id of the mailbox or the webhook configuration.
+    /// The id of the mailbox, the webhook configuration or the message.
     pub target: Option<String>,
     /// An object with further details, every text in it bounded.
     pub details: Value,
@@ -260,7 +268,7 @@ impl AuditEntry {
         Self::new(action, AuditSubject::Gateway)
     }
 
-    /// Sets the id of the mailbox or the webhook configuration.
+    /// Sets the id of the mailbox, the webhook configuration or the message.
     #[must_use]
     pub fn on(mut self, target: impl Display) -> Self {
         self.target = Some(target.to_string());
