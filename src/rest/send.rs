@@ -29,7 +29,7 @@ use mailgate_types::budget::NoRoom;
 use mailgate_types::ids::AppId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::refusal::{Door, RefusalReason};
-use mailgate_types::send_at::SendAt;
+use mailgate_types::send_at::{SendAt, SendAtError};
 use request::SendRequest;
 use validate::{ValidRequest, pk_mismatch, validate};
 
@@ -275,6 +275,10 @@ fn refused(refusal: Refusal) -> Problem {
             "message_too_large",
             format!("The message may have {limit} bytes at most."),
         ),
+        Refusal::SendAtPast => Problem::fields(vec![FieldError::new(
+            "send_at",
+            SendAtError::Past.to_string(),
+        )]),
         Refusal::Changed(_) | Refusal::Unpreparable(PrepareError::Changed) => {
             Problem::unavailable()
         }

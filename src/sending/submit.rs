@@ -51,6 +51,9 @@ pub enum Refusal {
     /// The subscription blocks sending.
     #[error(transparent)]
     Blocked(#[from] Blocked),
+    /// The time that it is to leave at has passed.
+    #[error("the message was to leave before now")]
+    SendAtPast,
     /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
@@ -102,6 +105,15 @@ impl Sending {
             send_at,
             share: _share,
         } = request;
+        if send_at.is_some_and(|at| !at.is_ahead(self.clock.now())) {
+            // A request that is repeated gets its answer, though its time has come since.
+            if let Some(key) = &key {
+                self.prove(&mut caller, still_means).await?;
+                let answer = self.answer_to(wanted.app, key).await?;
+                return answer.ok_or(Refusal::SendAtPast);
+            }
+            return Err(Refusal::SendAtPast);
+        }
         for turn in 0..TURNS {
             let may_rely = turn == 0 && draft.is_cheap() && admit(caller.status()).is_ok();
             let remembered = if may_rely {

@@ -29,6 +29,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
 use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::send_at::SendAtError;
 
 /// The reply text when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
@@ -327,6 +328,7 @@ fn reason(refusal: &Refusal) -> Option<RefusalReason> {
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => {
             Some(RefusalReason::FromNotAuthorized)
         }
+        Refusal::SendAtPast => Some(RefusalReason::MalformedMessage),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => Some(RefusalReason::MessageTooLarge),
         _ => None,
     }
@@ -343,6 +345,10 @@ fn refused(refusal: Refusal) -> Reply {
     match refusal {
         Refusal::Key | Refusal::Changed(_) => authentication_failed(),
         Refusal::Blocked(blocked) => self::blocked(blocked),
+        Refusal::SendAtPast => {
+            let past = RawMessageError::SendAt(SendAtError::Past);
+            Reply::new(550, "5.6.0", &past.to_string())
+        }
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
             Reply::new(552, "5.3.4", "The message is too large")

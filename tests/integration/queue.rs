@@ -93,7 +93,7 @@ async fn events(gateway: &Gateway) -> Vec<(String, String, Option<String>)> {
         let body: Value = serde_json::from_str(body).unwrap();
         let data = &body["data"];
         (
-            text(&body, "type").to_owned(),
+            text(&body, "event").to_owned(),
             text(data, "log_id").to_owned(),
             data["error"].as_str().map(str::to_owned),
         )

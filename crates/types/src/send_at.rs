@@ -27,7 +27,8 @@ pub enum SendAtError {
 }
 
 impl SendAt {
-    /// Reads a time by RFC 3339 that is later than `now`, and up to 30 days.
+    /// Reads a time by RFC 3339, up to 30 days from `now`. It may have passed: whether it is still ahead is for
+    /// [`SendAt::is_ahead`] to say, once it is known that this isn't the repetition of an earlier request.
     pub fn parse(text: &str, now: DateTime<Utc>) -> Result<Self, SendAtError> {
         Self::checked(rfc3339(text), now)
     }
@@ -47,13 +48,16 @@ impl SendAt {
         let time = time
             .and_then(up_to_milliseconds)
             .ok_or(SendAtError::NoTime)?;
-        if time <= now {
-            return Err(SendAtError::Past);
-        }
         if time - now > FURTHEST {
             return Err(SendAtError::TooFar);
         }
         Ok(Self(time))
+    }
+
+    /// Whether it is later than `now`.
+    #[must_use]
+    pub fn is_ahead(self, now: DateTime<Utc>) -> bool {
+        self.0 > now
     }
 
     /// The time.
@@ -90,12 +94,20 @@ mod tests {
         "2026-02-01T12:00:00Z".parse().unwrap_or_default()
     }
 
+    /// With the check that comes later.
+    fn shown(at: SendAt) -> Result<String, SendAtError> {
+        let is_ahead = at.is_ahead(now());
+        is_ahead
+            .then(|| at.time().to_rfc3339())
+            .ok_or(SendAtError::Past)
+    }
+
     fn read(text: &str) -> Result<String, SendAtError> {
-        SendAt::parse(text, now()).map(|at| at.time().to_rfc3339())
+        SendAt::parse(text, now()).map(shown)?
     }
 
     fn read_header(text: &str) -> Result<String, SendAtError> {
-        SendAt::parse_header(text, now()).map(|at| at.time().to_rfc3339())
+        SendAt::parse_header(text, now()).map(shown)?
     }
 
     #[test]
@@ -188,7 +200,8 @@ mod tests {
             let text = given.to_rfc3339_opts(chrono::SecondsFormat::Nanos, true);
             if let Ok(read) = SendAt::parse(&text, now()) {
                 prop_assert!(read.time() >= given && read.time() - given < TimeDelta::milliseconds(1));
-                prop_assert!(read.time() > now() && read.time() - now() <= FURTHEST);
+                prop_assert!(read.time() - now() <= FURTHEST);
+                prop_assert_eq!(read.is_ahead(now()), read.time() > now());
             }
         }
     }

@@ -147,7 +147,7 @@ async fn statistics_count_a_cancelled_message_at_its_own_time() {
         );
         let stats = owner.get("/stats").await.success(200);
         assert_eq!(
-            (&stats["emails_sent"], &stats["emails_sent_today"]),
+            (&stats["total_emails_sent"], &stats["emails_sent_today"]),
             (&json!(1), &json!(1)),
             "{stats}"
         );

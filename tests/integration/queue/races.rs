@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 
 use chrono::TimeDelta;
+use serde_json::json;
 
 use super::*;
 use crate::command_line::serve::replica;
 use crate::fences::held_line::HeldLine;
 use crate::support::caller::path;
 use crate::support::patience;
+use crate::support::stand_in::StandIn;
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
 
@@ -47,11 +49,9 @@ async fn an_attempt_under_way_is_neither_cancelled_nor_repeated() {
 async fn cancelling_what_becomes_due_has_one_outcome() {
     const MESSAGES: usize = 40;
     let builder = Gateway::builder().set("LIMITS__REQUESTS_BURST", 10_000);
-    let gateway = builder.start().await;
+    let (stand_in, gateway) = StandIn::with(builder).await;
     listen(&gateway).await;
-    let other = gateway
-        .replica()
-        .plugins(gateway.sandbox.plugins(&gateway.ca_file));
+    let other = gateway.replica().plugins(stand_in.plugins());
     let other = other.set("LIMITS__REQUESTS_BURST", 10_000).start().await;
     let owner = Caller::owner(&gateway).await;
     let beside = Caller {
@@ -60,7 +60,13 @@ async fn cancelling_what_becomes_due_has_one_outcome() {
     };
     let mut ids = Vec::new();
     for _ in 0..MESSAGES {
-        ids.push(scheduled(&gateway, "bob@example.com", HOUR).await);
+        let message = json!({
+            "to": "bob@example.com", "subject": "x", "body": "x", "plugin": "plugin_b",
+            "send_at": ahead(&gateway, HOUR),
+        });
+        let (status, answer) = gateway.send(message).await;
+        assert_eq!(status, 202, "{answer}");
+        ids.push(text(&answer, "log_id").to_owned());
     }
     gateway.clock.advance(HOUR);
     other.clock.advance(HOUR);
@@ -83,11 +89,10 @@ async fn cancelling_what_becomes_due_has_one_outcome() {
     let cancelled = futures_util::future::join_all(asked).await;
     let cancelled: HashSet<&str> = cancelled.into_iter().flatten().collect();
     emptied(&gateway).await;
-    let mut arrived = gateway.arrived().await;
-    arrived.extend(other.arrived().await);
+    let arrived = stand_in.submission.messages();
     assert_eq!(arrived.len(), MESSAGES - cancelled.len());
-    for content in &arrived {
-        let content = String::from_utf8_lossy(content);
+    for message in &arrived {
+        let content = String::from_utf8_lossy(&message.content);
         let is_cancelled = cancelled.iter().any(|id| content.contains(id));
         assert!(!is_cancelled, "{content}");
     }
@@ -193,23 +198,22 @@ async fn what_a_stopped_process_has_claimed_is_not_cancelled_before_it_is_ended(
         cancel(&owner, &id).await.problem(),
         (409, "message_in_progress")
     );
-    // Behind its clock, the gateway takes it over, and leaves it to its time.
-    run(&gateway, "UPDATE gateways SET lease_until = now() - interval '1 minute' WHERE id = (SELECT gateway_id FROM spool)").await;
+    // The gateway takes it over, and can't send it now.
+    run(
+        &gateway,
+        "UPDATE spool SET recipients = '{tempfail@example.com}'",
+    )
+    .await;
     gateway
-        .eventually("it is given back", async |gateway| {
+        .eventually("it waits again", async |gateway| {
             number(
                 gateway,
-                "SELECT count(*) FROM spool WHERE state = 'deferred'",
+                "SELECT count(*) FROM spool WHERE state = 'deferred' AND attempts = 1",
             )
             .await
                 == 1
         })
         .await;
-    run(
-        &gateway,
-        "UPDATE spool SET next_attempt_at = now() + interval '1 hour'",
-    )
-    .await;
     cancel(&owner, &id).await.success(200);
     line.open();
     child.signal("CONT").await;

@@ -40,7 +40,7 @@ async fn what_waits_is_counted_by_app_mailbox_and_reason() {
     // One is suspended, another waits for its mailbox's turn.
     run(
         &gateway,
-        "UPDATE spool SET awaits_subscription = true WHERE id = (SELECT max(id) FROM spool WHERE is_logged AND plugin = 'plugin_a')",
+        "UPDATE spool SET awaits_subscription = true WHERE id = (SELECT id FROM spool WHERE is_logged AND plugin = 'plugin_a' ORDER BY id DESC LIMIT 1)",
     )
     .await;
     run(
@@ -56,7 +56,7 @@ async fn what_waits_is_counted_by_app_mailbox_and_reason() {
     // Nobody else's is in there.
     let (_, other) = crate::support::gateway::create_app(&gateway.daemon, "Other").await;
     sqlx::query(
-        "UPDATE spool SET app_id = $1 WHERE id = (SELECT min(id) FROM spool WHERE is_logged)",
+        "UPDATE spool SET app_id = $1 WHERE id = (SELECT id FROM spool WHERE is_logged ORDER BY id LIMIT 1)",
     )
     .bind(other.id.0)
     .execute(&mut gateway.database().await)
