@@ -52,20 +52,21 @@ pub struct Details {
     pub has_attachments: bool,
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    app_name: String,
-    credential_id: Uuid,
-    from_address: String,
-    to_address: String,
-    subject: String,
-    plugin: String,
-    status: String,
-    error_message: Option<String>,
-    message_id: Option<String>,
-    size_bytes: i64,
-    sent_at: DateTime<Utc>,
+/// A row as stored.
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) app_id: Uuid,
+    pub(super) app_name: String,
+    pub(super) credential_id: Uuid,
+    pub(super) from_address: String,
+    pub(super) to_address: String,
+    pub(super) subject: String,
+    pub(super) plugin: String,
+    pub(super) status: String,
+    pub(super) error_message: Option<String>,
+    pub(super) message_id: Option<String>,
+    pub(super) size_bytes: i64,
+    pub(super) sent_at: DateTime<Utc>,
 }
 
 impl TryFrom<Row> for LogRow {
