@@ -48,6 +48,7 @@ pub use log_detail::LogDetail;
 pub use logs::{LogPage, Position, Start};
 pub use refusals::{LAST, RefusalReport, Refusals};
 pub use stats::{PluginStats, Stats};
+pub use turns::NoTurn;
 
 /// The reports.
 #[derive(Debug, Clone)]

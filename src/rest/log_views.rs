@@ -7,6 +7,7 @@ use super::enums::{LogPlugin, written_out};
 use crate::reports::{LogDetail, LogRow, LoggedAttempt};
 use mailgate_types::event_name::EventName;
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::moment::iso8601;
 
 /// A page of the log.
@@ -14,11 +15,18 @@ use mailgate_types::moment::iso8601;
 pub(super) struct LogsShown {
     /// The newest first.
     pub(super) logs: Vec<LogItem>,
-    /// All messages that the filter lets through.
-    #[schema(minimum = 0)]
-    pub(super) total: i64,
-    /// Whether there are older ones than these.
+    /// All messages that the filter lets through; null in a search.
+    #[schema(required, minimum = 0)]
+    pub(super) total: Option<i64>,
+    /// Whether there are older ones than these; in a search that came only to `searched_until`, whether there may be.
     pub(super) has_more: bool,
+    /// What to give as `cursor` for the older ones; null where there are none.
+    #[schema(required)]
+    pub(super) next_cursor: Option<String>,
+    /// ISO 8601, UTC: a search has looked at all messages from now back to this moment, and its time was over; the
+    /// rest follows by `next_cursor`. Null if the page is whole.
+    #[schema(required, format = DateTime)]
+    pub(super) searched_until: Option<String>,
 }
 
 /// A message in the log.
@@ -71,6 +79,9 @@ pub(super) struct LogDetailShown {
     bcc_addresses: Vec<String>,
     /// Whether it has attachments.
     has_attachments: bool,
+    /// What was attached to it, as `POST /send` or `X-Mailgate-Metadata-…` headers have given it.
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    metadata: Metadata,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
     /// The webhook deliveries of its events, one per attempt; at most 100.
@@ -152,6 +163,7 @@ impl LogDetailShown {
             cc_addresses: detail.details.cc_addresses,
             bcc_addresses: detail.details.bcc_addresses,
             has_attachments: detail.details.has_attachments,
+            metadata: detail.details.metadata,
             attempts,
             webhook_deliveries: (detail.webhook_deliveries.into_iter())
                 .map(|delivery| LogDelivery {

@@ -261,6 +261,7 @@ impl SubmissionBackend {
                 ),
                 RawMessageError::Malformed
                 | RawMessageError::IdempotencyKey
+                | RawMessageError::Metadata(_)
                 | RawMessageError::SendAtTwice
                 | RawMessageError::SendAt(_)
                 | RawMessageError::MessageId => (

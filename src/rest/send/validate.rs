@@ -15,6 +15,7 @@ use crate::compose::{
     MediaType,
 };
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::metadata::{InvalidMetadata, MOST, Metadata};
 use mailgate_types::named_address::NamedAddress;
 use mailgate_types::plugin::Plugin;
 
@@ -37,6 +38,7 @@ pub(super) struct ValidRequest {
     pub(super) from: Option<EmailAddress>,
     pub(super) user_id: Option<String>,
     pub(super) plugin: Option<Plugin>,
+    pub(super) metadata: Metadata,
 }
 
 type Errors = Vec<FieldError>;
@@ -73,6 +75,7 @@ pub(super) fn validate(
     let (text, html) = bodies(request.body, request.html, &mut errors);
     let headers = headers(request.headers, &mut errors);
     let attachments = attachments(request.attachments, &mut errors);
+    let metadata = metadata(request.metadata, &mut errors);
     let user_id = user_id(request.user_id, app.multiuser, &mut errors);
     let plugin = plugin(request.plugin, &mut errors);
     match (to, subject) {
@@ -95,6 +98,7 @@ pub(super) fn validate(
                 from,
                 user_id,
                 plugin,
+                metadata,
             })
         }
         _ => Err(Problem::fields(errors)),
@@ -202,6 +206,28 @@ fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
         }
     }
     headers
+}
+
+fn metadata(given: Field<Texts>, errors: &mut Errors) -> Metadata {
+    let texts = given.optional("metadata", errors).unwrap_or_default();
+    let mut metadata = Metadata::default();
+    if texts.length > MOST {
+        errors.push(FieldError::new(
+            "metadata",
+            InvalidMetadata::TooMany.to_string(),
+        ));
+        return metadata;
+    }
+    for (key, value) in texts.kept {
+        let shown: String = key.chars().take(SHOWN_NAME).collect();
+        let field = format!("metadata.{shown}");
+        if let Some(value) = value.element(field.clone(), errors)
+            && let Err(error) = metadata.insert(&key, &value)
+        {
+            errors.push(FieldError::new(field, error.to_string()));
+        }
+    }
+    metadata
 }
 
 fn attachments(given: Field<List<AttachmentRequest>>, errors: &mut Errors) -> Vec<Attachment> {

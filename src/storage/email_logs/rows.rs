@@ -6,6 +6,7 @@ use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
 /// A message in the log.
@@ -50,6 +51,8 @@ pub struct Details {
     pub bcc_addresses: Vec<String>,
     /// Whether files are attached.
     pub has_attachments: bool,
+    /// What its app has attached to it.
+    pub metadata: Metadata,
 }
 
 /// A row as stored.
@@ -125,7 +128,7 @@ pub async fn details(
     let row = sqlx::query!(
         "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
                 cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
-                size_bytes, has_attachments, sent_at
+                size_bytes, has_attachments, sent_at, metadata
          FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
          WHERE log.id = $1",
         id.0,
@@ -153,6 +156,7 @@ pub async fn details(
             cc_addresses: row.cc_addresses,
             bcc_addresses: row.bcc_addresses,
             has_attachments: row.has_attachments,
+            metadata: Metadata::from_stored(row.metadata),
         })
     })
     .transpose()

@@ -1,10 +1,12 @@
 //! Claims messages for a running process, and lists those that it owns.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
 /// A spool row that a worker has claimed.
@@ -43,6 +45,8 @@ pub struct Claimed {
     pub due_at: Option<DateTime<Utc>>,
     /// The caller's idempotency key.
     pub key: Option<String>,
+    /// As the log shows it.
+    pub metadata: Metadata,
 }
 
 /// A claimed row as stored.
@@ -63,6 +67,7 @@ struct ClaimedRow {
     size_bytes: i64,
     next_attempt_at: Option<DateTime<Utc>>,
     idempotency_key: Option<String>,
+    metadata: Option<Value>,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -89,6 +94,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             size_bytes: row.size_bytes,
             due_at: row.next_attempt_at,
             key: row.idempotency_key,
+            metadata: Metadata::from_stored(row.metadata),
         })
     }
 }
@@ -119,7 +125,7 @@ pub async fn claim_due(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
+                   size_bytes, next_attempt_at, idempotency_key, metadata",
         now,
         gateway.0,
         limit,
@@ -153,7 +159,7 @@ pub async fn claim_of_ended(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
+                   size_bytes, next_attempt_at, idempotency_key, metadata",
         gateway.0,
         &ended,
         limit,
@@ -186,7 +192,7 @@ pub async fn claim_lapsed(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
+                   size_bytes, next_attempt_at, idempotency_key, metadata",
         gateway.0,
         limit,
     )
@@ -206,7 +212,7 @@ pub async fn in_hand_beside(
         ClaimedRow,
         "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
                 smtputf8, attempts, message_id, outcome_unknown, opened_at, size_bytes,
-                next_attempt_at, idempotency_key
+                next_attempt_at, idempotency_key, metadata
          FROM spool
          WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",
         gateway.0,

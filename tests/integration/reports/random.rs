@@ -13,6 +13,7 @@ use mailgate::workers;
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -209,6 +210,7 @@ impl World {
             message_id: None,
             size_bytes: 1,
             has_attachments: false,
+            metadata: Metadata::default(),
             recipients: vec!["bob@example.com".to_owned()],
             smtputf8: false,
             opened_at: at,
