@@ -7,9 +7,10 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use mailgate_types::ids::lowest_uuid_at;
 
 /// The tables with daily partitions: by the `UUIDv7` of a log row, and by that of a webhook message.
-const TABLES: [&str; 4] = [
+const TABLES: [&str; 5] = [
     "email_logs",
     "email_attempts",
+    "email_recipients",
     "webhook_messages",
     "webhook_deliveries",
 ];
@@ -159,6 +160,8 @@ pub enum Right {
     Make,
     /// Drops partitions.
     Drop,
+    /// Builds indexes on partitions.
+    Index,
 }
 
 impl Right {
@@ -166,6 +169,7 @@ impl Right {
         match self {
             Self::Make => "mailgate partitions make",
             Self::Drop => "mailgate partitions drop",
+            Self::Index => "mailgate partitions index",
         }
     }
 }
