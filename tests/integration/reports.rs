@@ -3,6 +3,7 @@
 mod logs;
 mod random;
 mod retention;
+mod searching;
 mod statistics;
 
 use mailgate_types::plugin::Plugin;
