@@ -111,7 +111,11 @@ impl PageRange {
             for (index, piece) in counted.iter().enumerate().skip(first) {
                 last = index;
                 let is_older = piece.to <= moment;
-                rows += if is_older { filter.count(&piece.counts) } else { 0 };
+                rows += if is_older {
+                    filter.count(&piece.counts)
+                } else {
+                    0
+                };
                 if rows >= limit {
                     break;
                 }

@@ -210,8 +210,8 @@ impl Walk {
             return Ok(Vec::new());
         }
         let wanted = i64::try_from(wanted).unwrap_or(i64::MAX);
-        let is_last_try = self.window.is_some_and(|window| window <= SMALLEST_WINDOW)
-            && self.rows <= FEWEST_ROWS;
+        let is_last_try =
+            self.window.is_some_and(|window| window <= SMALLEST_WINDOW) && self.rows <= FEWEST_ROWS;
         let statement = if is_last_try { LAST_TRY } else { STATEMENT };
         let began = Instant::now();
         let stepped = self.try_step(wanted, statement).await;

@@ -42,7 +42,9 @@ fn preference(accepted: &str, wanted: &str, subtype: &str) -> Option<Preference>
         let exactness = match (kind, sub) {
             ("*", "*") => 1,
             (kind, "*") if kind.eq_ignore_ascii_case(wanted) => 2,
-            (kind, sub) if kind.eq_ignore_ascii_case(wanted) && sub.eq_ignore_ascii_case(subtype) => {
+            (kind, sub)
+                if kind.eq_ignore_ascii_case(wanted) && sub.eq_ignore_ascii_case(subtype) =>
+            {
                 3
             }
             _ => return None,
@@ -55,7 +57,11 @@ fn preference(accepted: &str, wanted: &str, subtype: &str) -> Option<Preference>
 
 /// A weight between 0 and 1 with three digits at most.
 fn thousandths(text: &str) -> Option<u16> {
-    let weight: f32 = text.trim().parse().ok().filter(|weight| (0.0..=1.0).contains(weight))?;
+    let weight: f32 = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|weight| (0.0..=1.0).contains(weight))?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -99,7 +105,10 @@ mod tests {
             ("text/csv;q=0, */*", Some(Format::Json)),
             ("text/csv;q=0", Some(Format::Json)),
             ("text/csv;q=much", Some(Format::Json)),
-            ("text/html,application/xhtml+xml,*/*;q=0.8", Some(Format::Json)),
+            (
+                "text/html,application/xhtml+xml,*/*;q=0.8",
+                Some(Format::Json),
+            ),
             ("text/html", Some(Format::Json)),
             ("application/json;q=0", None),
             ("*/*;q=0", None),

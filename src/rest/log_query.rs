@@ -70,7 +70,11 @@ pub(super) struct LogQuery {
     #[param(format = "idn-email", max_length = 254, example = "bob@example.com")]
     to_address: Option<String>,
     /// A search: with this Message-ID, with or without angle brackets.
-    #[param(min_length = 1, max_length = 1000, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[param(
+        min_length = 1,
+        max_length = 1000,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+    )]
     message_id: Option<String>,
     /// A search: this message alone.
     #[param(
@@ -79,7 +83,11 @@ pub(super) struct LogQuery {
     )]
     log_id: Option<String>,
     /// A search: sent from a mailbox of this end user: your own ID for the user, or the `user_key`.
-    #[param(min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[param(
+        min_length = 1,
+        max_length = 255,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+    )]
     user_id: Option<String>,
     /// A search: sent from this mailbox.
     #[param(
@@ -88,7 +96,11 @@ pub(super) struct LogQuery {
     )]
     credential_id: Option<String>,
     /// A search: with this in the subject, in upper or lower case.
-    #[param(min_length = 1, max_length = 200, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    #[param(
+        min_length = 1,
+        max_length = 200,
+        pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"
+    )]
     subject: Option<String>,
 }
 
@@ -132,9 +144,7 @@ fn message_id(text: &str) -> Result<String, Wrong> {
 }
 
 fn text(text: &str, longest: usize, wrong: Wrong) -> Result<String, Wrong> {
-    is_text(text, longest)
-        .then(|| text.to_owned())
-        .ok_or(wrong)
+    is_text(text, longest).then(|| text.to_owned()).ok_or(wrong)
 }
 
 impl LogQuery {
@@ -246,7 +256,11 @@ impl LogQuery {
 }
 
 /// The cursor of a position.
-pub(super) fn cursor(keys: &SealKeys, cursors: &str, position: Position) -> Result<String, Problem> {
+pub(super) fn cursor(
+    keys: &SealKeys,
+    cursors: &str,
+    position: Position,
+) -> Result<String, Problem> {
     sealed_text::seal(keys, cursors, &position).map_err(|error| Problem::internal(&error))
 }
 
@@ -344,29 +358,54 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_its_own_rows_alone() {
-        let (keys, ada, bob) = (keys(), SubscriberId::at(Utc::now()), SubscriberId::at(Utc::now()));
+        let (keys, ada, bob) = (
+            keys(),
+            SubscriberId::at(Utc::now()),
+            SubscriberId::at(Utc::now()),
+        );
         let query = |cursor: Option<&str>, subject: Option<&str>| LogQuery {
             cursor: cursor.map(ToOwned::to_owned),
             subject: subject.map(ToOwned::to_owned),
             ..LogQuery::default()
         };
         let wanted = query(None, Some("x")).validate(ada, &keys).unwrap();
-        let position: Position =
-            serde_json::from_str(r#"{"older_than":"019aa7f2-6a4e-7c11-8000-0123456789ab","skip":2}"#)
-                .unwrap();
+        let position: Position = serde_json::from_str(
+            r#"{"older_than":"019aa7f2-6a4e-7c11-8000-0123456789ab","skip":2}"#,
+        )
+        .unwrap();
         let cursor = cursor(&keys, &wanted.cursors, position).unwrap();
         let again = query(Some(&cursor), Some("x")).validate(ada, &keys);
         assert_eq!(again.unwrap().start, Start::At(position));
-        assert!(query(Some(&cursor), Some("x")).validate(bob, &keys).is_err());
-        assert!(query(Some(&cursor), Some("y")).validate(ada, &keys).is_err());
+        assert!(
+            query(Some(&cursor), Some("x"))
+                .validate(bob, &keys)
+                .is_err()
+        );
+        assert!(
+            query(Some(&cursor), Some("y"))
+                .validate(ada, &keys)
+                .is_err()
+        );
         assert!(query(Some(&cursor), None).validate(ada, &keys).is_err());
         for place in 0..cursor.len() {
             let mut tampered = cursor.clone().into_bytes();
             tampered[place] = if tampered[place] == b'A' { b'B' } else { b'A' };
             let tampered = String::from_utf8(tampered).unwrap();
-            assert!(query(Some(&tampered), Some("x")).validate(ada, &keys).is_err());
+            assert!(
+                query(Some(&tampered), Some("x"))
+                    .validate(ada, &keys)
+                    .is_err()
+            );
         }
-        assert!(query(Some(&cursor), Some("x")).validate_for_export(ada, &keys).is_err());
-        assert!(query(None, Some("x")).validate_for_export(ada, &keys).is_ok());
+        assert!(
+            query(Some(&cursor), Some("x"))
+                .validate_for_export(ada, &keys)
+                .is_err()
+        );
+        assert!(
+            query(None, Some("x"))
+                .validate_for_export(ada, &keys)
+                .is_ok()
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The log and the statistics as subscribers read them.
 
+mod exports;
 mod logs;
 mod random;
 mod retention;

@@ -39,7 +39,16 @@ const SUBJECTS: [&str; 5] = [
     "a_b [c] \\d",
     "",
 ];
-const PARTS: [&str; 8] = ["order", "ORDER 100%", "gr\u{dc}", "_B [", "\\D", ".", "\u{e9}", "zzz"];
+const PARTS: [&str; 8] = [
+    "order",
+    "ORDER 100%",
+    "gr\u{dc}",
+    "_B [",
+    "\\D",
+    ".",
+    "\u{e9}",
+    "zzz",
+];
 
 #[derive(Debug, Clone)]
 struct Sample {
@@ -93,7 +102,11 @@ impl World {
         let is_hot = self.random.random_bool(0.4);
         let to = if is_hot { vec![0] } else { self.some(3) };
         // One with a comma in quotes is told apart from others only where it stands alone.
-        let to = if to.len() > 1 { to.into_iter().filter(|it| *it != 2).collect() } else { to };
+        let to = if to.len() > 1 {
+            to.into_iter().filter(|it| *it != 2).collect()
+        } else {
+            to
+        };
         Sample {
             id: LogId::at(at),
             app,
@@ -142,7 +155,8 @@ impl World {
         }
         transaction.commit().await.unwrap();
         self.samples.extend(samples.iter().cloned());
-        self.samples.sort_by_key(|sample| std::cmp::Reverse(sample.id));
+        self.samples
+            .sort_by_key(|sample| std::cmp::Reverse(sample.id));
     }
 
     fn filter(&mut self) -> Filter {
@@ -188,7 +202,9 @@ impl World {
         let (from, before) = (rarely(0.2), rarely(0.2));
         let app = app.then(|| self.random.random_range(0..self.apps.len()));
         let back = |random: &mut StdRng| {
-            TimeDelta::milliseconds(random.random_range(0..i64::try_from(DAYS).unwrap() * 86_400_000))
+            TimeDelta::milliseconds(
+                random.random_range(0..i64::try_from(DAYS).unwrap() * 86_400_000),
+            )
         };
         Filter {
             app: app.map(|app| AppReference::parse(&self.apps[app].to_string()).unwrap()),
@@ -225,9 +241,8 @@ impl World {
                 })
                 && search.log.is_none_or(|it| it == sample.id)
                 && search.credential.is_none_or(|it| it == mailbox.id)
-                && (search.user.as_ref()).is_none_or(|it| {
-                    *it == mailbox.user.to_string() || it == mailbox.user_id
-                })
+                && (search.user.as_ref())
+                    .is_none_or(|it| *it == mailbox.user.to_string() || it == mailbox.user_id)
                 && (search.subject.as_ref())
                     .is_none_or(|it| lower(sample.subject).contains(&lower(it)))
         };
@@ -258,7 +273,10 @@ impl World {
                 assert_eq!(page.total, None, "{place}");
                 assert_eq!(page.has_more, page.next.is_some(), "{place}");
                 let is_whole = page.searched_until.is_none();
-                assert!(page.logs.len() == limit || !is_whole || !page.has_more, "{place}");
+                assert!(
+                    page.logs.len() == limit || !is_whole || !page.has_more,
+                    "{place}"
+                );
                 found.extend(page.logs.iter().map(|log| log.id));
                 let Some(next) = page.next else { break };
                 start = Start::At(next);
@@ -295,7 +313,8 @@ async fn world() -> World {
         partitions::create(&mut connection, day).await.unwrap();
     }
     let accounts = &gateway.daemon.accounts;
-    let second = accounts.create_own_app(gateway.subscriber, &AppFields::named("Two"), OPERATOR);
+    let fields = AppFields::named("Two");
+    let second = accounts.create_own_app(gateway.subscriber, &fields, OPERATOR);
     let (_, others) = create_app(&gateway.daemon, "Other").await;
     let apps = vec![gateway.app.id, second.await.unwrap().id, others.id];
     let mut mailboxes = Vec::new();
@@ -330,7 +349,8 @@ async fn world() -> World {
             });
         }
     }
-    let clock: SharedClock = std::sync::Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
+    let clock: SharedClock =
+        std::sync::Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
     let mut world = World {
         reports: Reports::new(gateway.daemon.pool.clone(), clock),
         gateway,
@@ -342,7 +362,9 @@ async fn world() -> World {
     };
     let samples: Vec<Sample> = (0..MESSAGES)
         .map(|_| {
-            let back = world.random.random_range(0..i64::try_from(DAYS).unwrap() * 86_400_000);
+            let back = world
+                .random
+                .random_range(0..i64::try_from(DAYS).unwrap() * 86_400_000);
             world.sample(now - TimeDelta::milliseconds(back))
         })
         .collect();
