@@ -9,6 +9,7 @@ mod audit;
 mod calendar;
 mod counters;
 mod email_stats;
+mod export;
 mod filter;
 mod log_detail;
 mod logs;
@@ -18,17 +19,22 @@ mod refusals;
 mod scheduled;
 mod stats;
 mod tally;
+mod turns;
+mod walk;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use uuid::Uuid;
 
 use crate::storage::email_counters::Counts;
 use crate::storage::email_logs::Window;
 use crate::storage::pool;
 use crate::storage::{apps, deleted_apps};
 use mailgate_types::clock::SharedClock;
-use mailgate_types::ids::{AppId, Owner, SubscriberId};
+use mailgate_types::ids::{AppId, LogId, Owner, SubscriberId, moment_of};
 use mailgate_types::log_status::LogStatus;
+
+use turns::Turns;
 
 pub use crate::storage::audit_entries::StoredEntry;
 pub use crate::storage::email_attempts::LoggedAttempt;
@@ -38,19 +44,28 @@ pub use crate::storage::spool::waiting::Scheduled;
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
-pub use filter::Filter;
+pub use export::{Export, ExportError, ScheduledExport};
+pub use filter::{Filter, Search};
 pub use log_detail::{FoundMessage, LogDetail};
-pub use logs::LogPage;
+pub use logs::{LogPage, Position, Start};
 pub use refusals::{LAST, RefusalReport, Refusals};
 pub use scheduled::ScheduledPage;
 pub use stats::{PluginStats, Stats};
+pub use turns::NoTurn;
 
 /// The reports.
 #[derive(Debug, Clone)]
 pub struct Reports {
     pool: PgPool,
     clock: SharedClock,
+    /// Turns at long searches, and at exports.
+    searches: Turns,
+    exports: Turns,
 }
+
+/// Long searches of a process at the same time, and exports.
+const SEARCHES: usize = 4;
+const EXPORTS: usize = 4;
 
 /// An app reference given by a caller: a UUID or a slug.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +113,22 @@ impl Scope {
             deleted: &self.deleted,
             from,
             to,
+            older_than: None,
+        }
+    }
+
+    /// The rows before an id, back to a moment.
+    fn behind(&self, id: Uuid, from: DateTime<Utc>) -> Window<'_> {
+        Window {
+            older_than: Some(LogId(id)),
+            ..self.window(from, moment_of(id) + TimeDelta::milliseconds(1))
+        }
+    }
+
+    fn app(&self) -> Option<AppId> {
+        match self.owner {
+            Owner::App(app) => Some(app),
+            Owner::Subscriber(_) => None,
         }
     }
 }
@@ -106,7 +137,12 @@ impl Reports {
     /// Creates the reports over a database.
     #[must_use]
     pub fn new(pool: PgPool, clock: SharedClock) -> Self {
-        Self { pool, clock }
+        Self {
+            pool,
+            clock,
+            searches: Turns::new(SEARCHES),
+            exports: Turns::new(EXPORTS),
+        }
     }
 
     /// Opens one snapshot for a whole report.

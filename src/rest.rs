@@ -1,5 +1,6 @@
 //! Floor 3: the REST interface. Router, problem responses, one file per resource.
 
+mod accept;
 mod app_fields;
 mod app_views;
 mod apps;
@@ -29,6 +30,7 @@ mod health;
 mod host;
 mod json_body;
 mod log_actions;
+mod log_csv;
 mod log_query;
 mod log_views;
 mod logs;

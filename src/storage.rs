@@ -15,6 +15,7 @@ pub mod error_class;
 pub mod gateways;
 pub mod idempotency_keys;
 pub mod journal;
+pub mod log_indexes;
 pub mod log_retention;
 pub mod mailbox_pace;
 pub mod mailboxes;

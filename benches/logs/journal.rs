@@ -8,6 +8,7 @@ use mailgate::storage::spool::{Attempt, Closing, Opening};
 use mailgate::storage::{gateways, journal};
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use sqlx::PgPool;
 
@@ -204,6 +205,7 @@ async fn commit(
                 message_id: Some(format!("<{number}.{now}@mail.example.com>")),
                 size_bytes: 5_120,
                 has_attachments: false,
+                metadata: Metadata::default(),
                 recipients: vec!["bob@example.com".to_owned()],
                 smtputf8: false,
                 opened_at: now,

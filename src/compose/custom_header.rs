@@ -1,5 +1,5 @@
 //! Headers that the caller adds. Headers in which the gateway, the provider or a relay describes a message are
-//! excluded, so that they can't be forged.
+//! excluded, so that they can't be forged, and those by which SMTP clients tell the gateway what a field tells here.
 
 use super::header;
 

@@ -182,4 +182,8 @@ pub(super) fn look_after(
         "the log's partitions",
         workers::keep_partitions(pool.clone(), clock, retention_days, stop.clone()),
     );
+    shutdown.spawn_vital(
+        "the log's indexes",
+        workers::build_log_indexes(pool.clone(), stop.clone()),
+    );
 }

@@ -305,6 +305,7 @@ impl Mailboxes {
                         from_address: received.from.clone(),
                         to_address: original.from_address.clone(),
                         subject: received.subject.clone(),
+                        metadata: original.metadata.clone(),
                     };
                     Some((key, Emission { app, event, log }))
                 })

@@ -4,6 +4,9 @@ use chrono::{DateTime, Utc};
 
 use super::AppReference;
 use crate::storage::email_counters::Counts;
+use crate::storage::email_logs::Kind;
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::{CredentialId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
 
@@ -20,9 +23,46 @@ pub struct Filter {
     pub from: Option<DateTime<Utc>>,
     /// Before this moment.
     pub before: Option<DateTime<Utc>>,
+    /// What else to search for; nothing of it is counted.
+    pub search: Search,
+}
+
+/// What rows are searched for by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Search {
+    /// An address in To, Cc or Bcc.
+    pub recipient: Option<EmailAddress>,
+    /// A Message-ID, with or without angle brackets.
+    pub message_id: Option<String>,
+    /// The message itself.
+    pub log: Option<LogId>,
+    /// The end user whose mailbox has sent it: the user's key, or else the app's own name for the user.
+    pub user: Option<String>,
+    /// The mailbox that it was sent from.
+    pub credential: Option<CredentialId>,
+    /// A part of the subject, in upper or lower case.
+    pub subject: Option<String>,
+}
+
+impl Search {
+    /// Nothing is searched for: rows are found by what is counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Filter {
+    /// The kinds of rows that it lets through.
+    pub(super) fn kinds(&self) -> Vec<Kind> {
+        Plugin::ALL
+            .into_iter()
+            .filter(|plugin| self.plugin.is_none_or(|it| it == *plugin))
+            .flat_map(|plugin| LogStatus::ALL.map(|status| (plugin, status)))
+            .filter(|(_, status)| self.status.is_none_or(|it| it == *status))
+            .collect()
+    }
+
     pub(super) fn count(&self, counts: &Counts) -> i64 {
         counts.sum(self.plugin, self.status)
     }

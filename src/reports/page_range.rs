@@ -1,13 +1,13 @@
 //! Locates a page of the log: by the counters to the hour, then narrowed down by counting.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
 
 use super::filter::Filter;
 use super::tally::{Counted, Tally};
 use crate::storage::email_counters::{Counts, Unit};
 use crate::storage::email_logs::Kind;
-use mailgate_types::log_status::LogStatus;
-use mailgate_types::plugin::Plugin;
+use mailgate_types::ids::moment_of;
 
 /// Rows that may be sorted and skipped without narrowing further, and the largest number of narrowing steps.
 const NEAR: i64 = 200;
@@ -72,11 +72,7 @@ impl PageRange {
         for piece in &counted[first..=last] {
             counts.add_all(&piece.counts);
         }
-        let kinds = Plugin::ALL
-            .into_iter()
-            .filter(|plugin| filter.plugin.is_none_or(|it| it == *plugin))
-            .flat_map(|plugin| LogStatus::ALL.map(|status| (plugin, status)))
-            .filter(|(_, status)| filter.status.is_none_or(|it| it == *status))
+        let kinds = (filter.kinds().into_iter())
             .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
             .collect();
         let range = Self {
@@ -88,6 +84,62 @@ impl PageRange {
         let piece = counted[first];
         let rows = filter.count(&piece.counts);
         range.narrowed(tally, &piece, rows).await.map(Some)
+    }
+
+    /// Locates the page behind a row by counters alone, to the day in which it may end. `None` past the last row.
+    pub(super) async fn behind(
+        tally: &mut Tally<'_>,
+        mut counted: Vec<Counted>,
+        filter: &Filter,
+        limit: i64,
+        row: Uuid,
+    ) -> Result<Option<Self>, sqlx::Error> {
+        let moment = moment_of(row);
+        // Of the hour that the row lies in, it isn't known which rows are older.
+        let first = loop {
+            let Some(index) = counted.iter().position(|piece| piece.from <= moment) else {
+                return Ok(None);
+            };
+            let has_row = counted[index].to > moment;
+            match tally.split(&counted[index]).await? {
+                Some(smaller) if has_row => drop(counted.splice(index..=index, smaller)),
+                _ => break index,
+            }
+        };
+        let last = loop {
+            let (mut last, mut rows) = (first, 0);
+            for (index, piece) in counted.iter().enumerate().skip(first) {
+                last = index;
+                let is_older = piece.to <= moment;
+                rows += if is_older {
+                    filter.count(&piece.counts)
+                } else {
+                    0
+                };
+                if rows >= limit {
+                    break;
+                }
+            }
+            if counted[last].unit != Some(Unit::Month) {
+                break last;
+            }
+            if let Some(smaller) = tally.split(&counted[last]).await? {
+                counted.splice(last..=last, smaller);
+            }
+        };
+        let mut counts = Counts::default();
+        for piece in &counted[first..=last] {
+            counts.add_all(&piece.counts);
+        }
+        let kinds = (filter.kinds().into_iter())
+            .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
+            .collect();
+        Ok(Some(Self {
+            from: counted[last].from,
+            to: counted[first].to,
+            skip: 0,
+            kinds,
+        }))
     }
 
     /// Moves the end of the range close to its page: counting rows costs a fraction of sorting and skipping them.

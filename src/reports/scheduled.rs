@@ -1,53 +1,78 @@
-//! Messages that are to leave later. They are not in the log yet, and no total of it counts them.
+//! Messages that are to leave later, the next one first. They are not in the log yet, and no total of it counts them.
+
+use std::time::Duration;
 
 use super::filter::Filter;
-use super::{Reports, Scope, scope};
+use super::logs::{Position, Start};
+use super::walk::matching;
+use super::{Reports, scope};
+use crate::storage::pool;
 use crate::storage::spool::waiting::{self, Scheduled, ScheduledFilter};
-use mailgate_types::ids::{Owner, SubscriberId};
+use mailgate_types::ids::SubscriberId;
+
+/// How long the database may be at one page. The quota of what waits bounds what it reads.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// A page of scheduled messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ScheduledPage {
     /// The page's messages, the next to leave first.
     pub messages: Vec<Scheduled>,
-    /// The number of messages that match the filter.
-    pub total: i64,
-    /// Whether there are later ones than those of this page.
-    pub has_more: bool,
+    /// The number of messages that match the filter; `None` for a search.
+    pub total: Option<i64>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Position>,
 }
 
 impl Reports {
-    /// A page of the subscriber's scheduled messages: up to `limit`, without the first `offset`. The filter's times are
-    /// those at which they leave; its status is ignored.
+    /// A page of the subscriber's scheduled messages, up to `limit`. The filter's times are those at which they leave;
+    /// its status is ignored.
     pub async fn scheduled(
         &self,
         subscriber: SubscriberId,
         filter: &Filter,
-        limit: i64,
-        offset: i64,
+        limit: usize,
+        start: Start,
     ) -> Result<ScheduledPage, sqlx::Error> {
-        let mut snapshot = self.snapshot().await?;
-        let Some(Scope { owner, .. }) =
-            scope(&mut snapshot, subscriber, filter.app.as_ref()).await?
-        else {
-            return Ok(ScheduledPage::default());
+        let is_counted = filter.search.is_empty();
+        let nothing = ScheduledPage {
+            total: is_counted.then_some(0),
+            ..ScheduledPage::default()
+        };
+        let mut snapshot = pool::snapshot_within(&self.pool, LONGEST).await?;
+        let Some(scope) = scope(&mut snapshot, subscriber, filter.app.as_ref()).await? else {
+            return Ok(nothing);
+        };
+        let matching = matching(&mut snapshot, subscriber, &scope, filter).await?;
+        let Some(matching) = matching else {
+            return Ok(nothing);
+        };
+        let (after, offset) = match start {
+            Start::Offset(offset) => (None, offset),
+            Start::At(position) => (Some(position.row()), 0),
         };
         let filter = ScheduledFilter {
             subscriber,
-            app: match owner {
-                Owner::App(app) => Some(app),
-                Owner::Subscriber(_) => None,
-            },
-            plugin: filter.plugin,
+            matching,
+            id: filter.search.log,
+            after,
             from: filter.from,
             before: filter.before,
         };
-        let total = waiting::count_scheduled(&mut snapshot, filter).await?;
-        let messages = waiting::list_scheduled(&mut snapshot, filter, limit, offset).await?;
+        let total = if is_counted {
+            Some(waiting::count_scheduled(&mut snapshot, &filter).await?)
+        } else {
+            None
+        };
+        // One more than is shown, to find out whether there are later ones.
+        let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+        let mut messages = waiting::list_scheduled(&mut snapshot, &filter, wanted, offset).await?;
         snapshot.commit().await?;
-        let shown = i64::try_from(messages.len()).unwrap_or(i64::MAX);
+        let has_more = messages.len() > limit;
+        messages.truncate(limit);
+        let last = messages.last().filter(|_| has_more);
         Ok(ScheduledPage {
-            has_more: offset.saturating_add(shown) < total && shown > 0,
+            next: last.map(|message| Position::behind(message.id)),
             messages,
             total,
         })

@@ -4,6 +4,7 @@ use axum::extract::Query;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use chrono::Datelike;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 use super::app_fields::{ChangeAppRequest, CreateAppRequest};
 use super::log_query::LogQuery;
@@ -13,9 +14,15 @@ use super::send;
 use super::stats::EmailStatsQuery;
 use super::webhook_deliveries::Page;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
+use crate::reports::Start;
 use crate::sending::idempotency::read_key;
 use mailgate_types::fuzzing::{Input, is_printable};
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::seal::SealKeys;
 use mailgate_types::trusted_peers::TrustedPeers;
+
+/// Seals cursors.
+const SEAL_KEY: &str = "k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 
 /// Bodies that make or change apps and webhooks.
 pub(crate) fn rest_bodies(data: &[u8]) {
@@ -80,9 +87,16 @@ pub(crate) fn queries(data: &[u8]) {
         return;
     };
     if let Some(query) = read::<LogQuery>(&uri)
-        && let Ok(wanted) = query.validate()
+        && let Ok(keys) = SealKeys::parse([SEAL_KEY])
+        && let Ok(wanted) = query.validate(SubscriberId(Uuid::nil()), &keys)
     {
-        assert!((1..=100).contains(&wanted.limit) && wanted.offset >= 0);
+        assert!((1..=100).contains(&wanted.limit));
+        // Nobody but the gateway makes cursors.
+        assert!(matches!(wanted.start, Start::Offset(offset) if offset >= 0));
+        let search = wanted.filter.search;
+        for text in [search.message_id, search.user, search.subject] {
+            assert!(text.is_none_or(|text| is_printable(&text) && (1..=998).contains(&text.len())));
+        }
         let moments = [wanted.filter.from, wanted.filter.before];
         for moment in moments.into_iter().flatten() {
             assert!((-1..=10_000).contains(&moment.year()), "{moment}");

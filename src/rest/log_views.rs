@@ -7,6 +7,7 @@ use super::enums::{LogPlugin, SCHEDULED, ShownStatus, written_out};
 use crate::reports::{FoundMessage, LogDetail, LogRow, LoggedAttempt, Scheduled};
 use mailgate_types::event_name::EventName;
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::moment::iso8601;
 
 /// A page of the log.
@@ -14,11 +15,18 @@ use mailgate_types::moment::iso8601;
 pub(super) struct LogsShown {
     /// The newest first; with `status=scheduled`, the next to leave first.
     pub(super) logs: Vec<LogItem>,
-    /// All messages that the filter lets through.
-    #[schema(minimum = 0)]
-    pub(super) total: i64,
-    /// Whether there are further ones behind these.
+    /// All messages that the filter lets through; null in a search.
+    #[schema(required, minimum = 0)]
+    pub(super) total: Option<i64>,
+    /// Whether there are further ones behind these; in a search that came only to `searched_until`, whether there may be.
     pub(super) has_more: bool,
+    /// What to give as `cursor` for those behind these; null where there are none.
+    #[schema(required)]
+    pub(super) next_cursor: Option<String>,
+    /// ISO 8601, UTC: a search has looked at all messages from now back to this moment, and its time was over; the
+    /// rest follows by `next_cursor`. Null if the page is whole.
+    #[schema(required, format = DateTime)]
+    pub(super) searched_until: Option<String>,
 }
 
 /// A message in the log.
@@ -26,42 +34,42 @@ pub(super) struct LogsShown {
 pub(super) struct LogItem {
     /// `log_…`
     #[schema(example = "log_01h2xcejqtf2nbrexx3vqjhp41")]
-    id: String,
+    pub(super) id: String,
     /// The app's UUID.
     #[schema(format = "uuid")]
-    app_id: String,
+    pub(super) app_id: String,
     /// The app's name, as it is now.
-    app_name: String,
+    pub(super) app_name: String,
     /// `cred_…`: the mailbox that it went out from.
-    oauth_credential_id: String,
+    pub(super) oauth_credential_id: String,
     /// The sender: the mailbox's address, or one of its aliases.
-    from_address: String,
+    pub(super) from_address: String,
     /// The recipient; if the To header names several, all of them, separated by commas; without a To header, the
     /// envelope's first recipient.
-    to_address: String,
+    pub(super) to_address: String,
     /// Its subject.
-    subject: String,
+    pub(super) subject: String,
     /// The mailbox's plugin.
     #[schema(schema_with = written_out::<LogPlugin>)]
-    plugin: &'static str,
+    pub(super) plugin: &'static str,
     /// What has become of it.
     #[schema(schema_with = written_out::<ShownStatus>)]
-    status: &'static str,
+    pub(super) status: &'static str,
     /// Why it failed; `Cancelled` if you cancelled it.
     #[schema(required)]
-    error_message: Option<String>,
+    pub(super) error_message: Option<String>,
     /// The Message-ID at the provider.
     #[schema(required)]
-    message_id: Option<String>,
+    pub(super) message_id: Option<String>,
     /// The message's size.
-    size_bytes: i64,
+    pub(super) size_bytes: i64,
     /// ISO 8601, UTC: the moment of its first attempt. If it was scheduled, the time that it was scheduled for, which
     /// may lie ahead, even of a message that was cancelled.
     #[schema(format = DateTime)]
-    sent_at: String,
+    pub(super) sent_at: String,
     /// ISO 8601, UTC: when it is to leave; null unless its status is `scheduled`.
     #[schema(required, format = DateTime)]
-    send_at: Option<String>,
+    pub(super) send_at: Option<String>,
 }
 
 /// All that there is of a message.
@@ -75,6 +83,9 @@ pub(super) struct LogDetailShown {
     bcc_addresses: Vec<String>,
     /// Whether it has attachments.
     has_attachments: bool,
+    /// What was attached to it, as `POST /send` or `X-Mailgate-Metadata-…` headers have given it.
+    #[schema(value_type = std::collections::BTreeMap<String, String>)]
+    metadata: Metadata,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
     /// The webhook deliveries of its events, one per attempt; at most 100.
@@ -170,6 +181,7 @@ impl LogDetailShown {
             cc_addresses: message.cc_addresses.clone(),
             bcc_addresses: message.bcc_addresses.clone(),
             has_attachments: message.has_attachments,
+            metadata: message.metadata.clone(),
             log: LogItem::scheduled(message),
             attempts: Vec::new(),
             webhook_deliveries: Vec::new(),
@@ -195,6 +207,7 @@ impl LogDetailShown {
             cc_addresses: detail.details.cc_addresses,
             bcc_addresses: detail.details.bcc_addresses,
             has_attachments: detail.details.has_attachments,
+            metadata: detail.details.metadata,
             attempts,
             webhook_deliveries: (detail.webhook_deliveries.into_iter())
                 .map(|delivery| LogDelivery {

@@ -27,6 +27,7 @@ use crate::sending::{Refusal, Request, SendError};
 use answer::{QueuedResponse, SentResponse, answer};
 use mailgate_types::budget::NoRoom;
 use mailgate_types::ids::AppId;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::moment::iso8601;
 use mailgate_types::refusal::{Door, RefusalReason};
 use mailgate_types::send_at::{SendAt, SendAtError};
@@ -97,7 +98,7 @@ pub(super) async fn send(
             before.pushable_key == now.pushable_key && before.multiuser == now.multiuser
         },
         wanted: wanted.clone(),
-        draft: Draft::of_fields(read.fields, state.limits.message_bytes),
+        draft: Draft::of_fields(read.fields, read.metadata, state.limits.message_bytes),
         key: read.key,
         send_at: read.send_at,
         share: read.share,
@@ -138,6 +139,7 @@ fn note(state: &AppState, app: AppId, problem: &Problem, named: &Named) {
 struct Read {
     fields: Fields,
     wanted: Wanted,
+    metadata: Metadata,
     key: Option<IdempotencyKey>,
     send_at: Option<SendAt>,
     share: Share,
@@ -167,6 +169,7 @@ async fn read(
     Ok(Read {
         fields: request.fields,
         send_at: request.send_at,
+        metadata: request.metadata,
         wanted: Wanted {
             app: app.caller.app().id,
             user: request.user_id,

@@ -29,6 +29,8 @@ enum Kind {
     Count,
     /// Always true.
     True,
+    /// What the app has attached; not there if that is nothing.
+    Metadata,
     /// What the schema of this name holds.
     Named(&'static str),
 }
@@ -51,6 +53,11 @@ const TO: Field = (
 const SUBJECT: Field = ("subject", Kind::Text, "Its subject.");
 const PLUGIN: Field = ("plugin", Kind::Named("Plugin"), "The mailbox's plugin.");
 const ERROR: Field = ("error", Kind::Text, "What went wrong, for people.");
+const METADATA: Field = (
+    "metadata",
+    Kind::Metadata,
+    "What was attached to the message; left out if that is nothing.",
+);
 const CREDENTIAL_ID: Field = ("credential_id", Kind::Id("cred"), "The mailbox.");
 const EMAIL: Field = ("email", Kind::Text, "The mailbox's address.");
 const APP_ID: Field = ("app_id", Kind::Uuid, "The app's UUID.");
@@ -67,6 +74,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 TO,
                 SUBJECT,
                 PLUGIN,
+                METADATA,
                 (
                     "message_id",
                     Kind::TextOrNull,
@@ -82,6 +90,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 TO,
                 SUBJECT,
                 PLUGIN,
+                METADATA,
                 ERROR,
                 (
                     "retry_count",
@@ -99,6 +108,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 TO,
                 SUBJECT,
                 PLUGIN,
+                METADATA,
                 ERROR,
                 ("final", Kind::True, "Always true: no attempt follows."),
             ],
@@ -114,6 +124,7 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 ("from_address", Kind::Text, "Who replied."),
                 ("to_address", Kind::Text, "The mailbox that got the reply."),
                 ("subject", Kind::Text, "The reply's subject."),
+                METADATA,
             ],
         ),
         EventName::UserConnected => ("A mailbox was connected.", &[CREDENTIAL_ID, EMAIL, PLUGIN]),
@@ -226,8 +237,11 @@ fn envelope(name: EventName, fields: &[Field]) -> RefOr<Schema> {
     let data = fields.iter().fold(
         ObjectBuilder::new().description(Some("What happened.")),
         |data, (field, kind, description)| {
-            data.property(*field, kind.property(description))
-                .required(*field)
+            let data = data.property(*field, kind.property(description));
+            match kind {
+                Kind::Metadata => data,
+                _ => data.required(*field),
+            }
         },
     );
     let mut event = text(None);
@@ -285,6 +299,9 @@ impl Kind {
             Self::Count => ObjectBuilder::new()
                 .schema_type(Type::Integer)
                 .minimum(Some(1.0))
+                .build(),
+            Self::Metadata => ObjectBuilder::new()
+                .additional_properties(Some(Schema::Object(text(None))))
                 .build(),
             Self::True => ObjectBuilder::new()
                 .schema_type(Type::Boolean)

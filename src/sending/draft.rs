@@ -6,6 +6,7 @@ use super::prepared::Prepared;
 use super::raw_message::RawMessage;
 use crate::compose::Fields;
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::metadata::Metadata;
 
 /// Messages of this size and above are composed off the threads that serve connections.
 const LARGE: usize = 256 * 1024;
@@ -17,6 +18,8 @@ const CHEAP: usize = 16 * 1024;
 #[derive(Debug)]
 pub struct Draft {
     content: Source,
+    /// What the app has attached to fields; that of a raw message stands in its headers.
+    metadata: Metadata,
     /// The last message made, and its sender.
     made: Option<(String, Prepared)>,
 }
@@ -52,12 +55,13 @@ pub enum PrepareError {
 impl Draft {
     /// A draft of fields; the message may have `limit` bytes.
     #[must_use]
-    pub fn of_fields(fields: Fields, limit: usize) -> Self {
+    pub fn of_fields(fields: Fields, metadata: Metadata, limit: usize) -> Self {
         Self {
             content: Source::Fields {
                 fields: Some(fields),
                 limit,
             },
+            metadata,
             made: None,
         }
     }
@@ -67,6 +71,7 @@ impl Draft {
     pub fn of_raw(raw: RawMessage) -> Self {
         Self {
             content: Source::Raw(raw),
+            metadata: Metadata::default(),
             made: None,
         }
     }
@@ -93,7 +98,7 @@ impl Draft {
             return Ok(prepared.clone());
         }
         let is_cheap = self.is_cheap();
-        let prepared = match &mut self.content {
+        let mut prepared = match &mut self.content {
             Source::Raw(raw) => return Ok(raw.prepared(address)),
             Source::Fields { fields, limit } => {
                 let from = EmailAddress::parse(address).map_err(|_| PrepareError::Address)?;
@@ -102,6 +107,7 @@ impl Draft {
                 compose_within(used, from, *limit, at).await?
             }
         };
+        prepared.summary.metadata = self.metadata.clone();
         if !is_cheap {
             self.made = Some((address.to_owned(), prepared.clone()));
         }

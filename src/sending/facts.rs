@@ -8,6 +8,7 @@ use crate::storage::spool::{Attempt, Claimed, Closing, Deferral};
 use mailgate_types::event::{EmailEvent, Emission, Event};
 use mailgate_types::ids::{AppId, CredentialId, LogId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
 
@@ -26,6 +27,8 @@ pub(super) struct Facts {
     pub(super) subject: String,
     /// The Message-ID header.
     pub(super) message_id: Option<String>,
+    /// What the app has attached to it.
+    pub(super) metadata: Metadata,
 }
 
 impl Facts {
@@ -40,6 +43,7 @@ impl Facts {
             to_address: claimed.to_address.clone(),
             subject: claimed.subject.clone(),
             message_id: claimed.message_id.clone(),
+            metadata: claimed.metadata.clone(),
         }
     }
 
@@ -108,6 +112,7 @@ impl Facts {
             to_address: self.to_address.clone(),
             subject: self.subject.clone(),
             plugin: self.plugin,
+            metadata: self.metadata.clone(),
         }
     }
 }

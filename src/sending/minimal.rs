@@ -5,6 +5,7 @@ use super::ending::Ending;
 use super::facts::Facts;
 use crate::storage::spool::{Closing, Deferral, Opening};
 use mailgate_types::event::{EmailEvent, Emission, Event};
+use mailgate_types::metadata::Metadata;
 
 /// Replaces the provider's reply.
 const UNSTORABLE: &str = "The provider's words could not be stored";
@@ -17,6 +18,7 @@ pub(super) fn opening(opening: &Opening) -> Opening {
         bcc_addresses: Vec::new(),
         subject: String::new(),
         message_id: None,
+        metadata: Metadata::default(),
         ..opening.clone()
     }
 }
@@ -44,6 +46,7 @@ pub(super) fn facts(facts: &Facts) -> Facts {
         to_address: String::new(),
         subject: String::new(),
         message_id: None,
+        metadata: Metadata::default(),
         ..facts.clone()
     }
 }
@@ -80,6 +83,7 @@ fn named(email: &EmailEvent) -> EmailEvent {
     EmailEvent {
         to_address: String::new(),
         subject: String::new(),
+        metadata: Metadata::default(),
         ..email.clone()
     }
 }

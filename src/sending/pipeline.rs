@@ -60,6 +60,7 @@ impl Sending {
             to_address: summary.to_address.clone(),
             subject: summary.subject.clone(),
             message_id: message_id.clone(),
+            metadata: summary.metadata.clone(),
         };
         let opening = Opening {
             id,
@@ -74,6 +75,7 @@ impl Sending {
             message_id: message_id.clone(),
             size_bytes: i64::try_from(message.size()).unwrap_or(i64::MAX),
             has_attachments: summary.has_attachments,
+            metadata: summary.metadata,
             recipients: recipients.addresses.clone(),
             smtputf8: recipients.smtputf8,
             opened_at: at,

@@ -7,6 +7,7 @@ use crate::providers::mail::transport::Recipients;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
+use mailgate_types::metadata::Metadata;
 
 /// What the log shows of a message.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,8 @@ pub struct Summary {
     pub subject: String,
     /// Whether files are attached.
     pub has_attachments: bool,
+    /// What the app has attached for itself.
+    pub metadata: Metadata,
 }
 
 /// A message that is ready to send.
@@ -65,6 +68,7 @@ impl Prepared {
                 bcc_addresses: composed.bcc,
                 subject: composed.subject,
                 has_attachments: composed.has_attachments,
+                metadata: Metadata::default(),
             },
         }
     }

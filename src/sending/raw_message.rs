@@ -16,7 +16,7 @@ use mail_parser::{Header, HeaderName, MessageParser};
 
 use self::fields::{Field, NoField, fields};
 use self::private_headers::{
-    IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, sole_value, without_private,
+    IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, metadata, sole_value, without_private,
 };
 use self::sender::sole_address;
 use super::idempotency::{IdempotencyKey, read_key};
@@ -27,6 +27,7 @@ use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
+use mailgate_types::metadata::InvalidMetadata;
 use mailgate_types::one_line::one_line;
 use mailgate_types::send_at::{SendAt, SendAtError};
 
@@ -74,6 +75,9 @@ pub enum RawMessageError {
     /// The X-Mailgate-Send-At header is not valid.
     #[error("X-Mailgate-Send-At {0}")]
     SendAt(SendAtError),
+    /// The X-Mailgate-Metadata-… headers are not valid.
+    #[error("X-Mailgate-Metadata-… {0}")]
+    Metadata(InvalidMetadata),
     /// The Message-ID is longer than a line may be.
     #[error(
         "the Message-ID is longer than {} octets (RFC 5322 §2.1.1)",
@@ -107,6 +111,7 @@ impl RawMessage {
         }
         let idempotency_key = idempotency_key(headers, recipients, &content, &others)?;
         let send_at = send_at(headers, &content, at)?;
+        let metadata = metadata(headers, &content).map_err(RawMessageError::Metadata)?;
         let to = addresses(headers, &HeaderName::To);
         let cc = addresses(headers, &HeaderName::Cc);
         let named: HashSet<String> = to
@@ -149,6 +154,7 @@ impl RawMessage {
                 .take(SUBJECT_LENGTH)
                 .collect(),
             has_attachments: has_attachments(headers, &content, &others),
+            metadata,
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
         if !fields.iter().any(|field| field.is_named("date")) {

@@ -262,6 +262,7 @@ impl SubmissionBackend {
                 ),
                 RawMessageError::Malformed
                 | RawMessageError::IdempotencyKey
+                | RawMessageError::Metadata(_)
                 | RawMessageError::SendAtTwice
                 | RawMessageError::SendAt(_)
                 | RawMessageError::MessageId => (

@@ -1,8 +1,11 @@
 //! The table `email_logs`.
 
+pub mod candidates;
+mod matching;
 mod rows;
 mod search;
 
+pub use matching::{Matching, matching, scan};
 pub use rows::{Details, LogRow, details, list};
 pub use search::{Kind, Window, count, find};
 

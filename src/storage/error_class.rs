@@ -14,6 +14,15 @@ pub fn is_refusal(error: &sqlx::Error) -> bool {
     !lacks_partition && matches!(code.get(..2), Some("22" | "23" | "54"))
 }
 
+/// Whether a statement was ended because it took too long (SQLSTATE `57014`).
+#[must_use]
+pub fn is_timeout(error: &sqlx::Error) -> bool {
+    let sqlx::Error::Database(error) = error else {
+        return false;
+    };
+    error.code().as_deref() == Some("57014")
+}
+
 /// Whether the error is unrelated to the input: a deadlock, lack of resources, a lock, a requested shutdown (SQLSTATE
 /// classes 40, 53, 55, 57 and 58).
 #[must_use]

@@ -19,10 +19,10 @@ impl Tables {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Log, Self::Webhooks];
 
-    const fn names(self) -> [&'static str; 2] {
+    const fn names(self) -> &'static [&'static str] {
         match self {
-            Self::Log => ["email_logs", "email_attempts"],
-            Self::Webhooks => ["webhook_messages", "webhook_deliveries"],
+            Self::Log => &["email_logs", "email_attempts", "email_recipients"],
+            Self::Webhooks => &["webhook_messages", "webhook_deliveries"],
         }
     }
 }
@@ -96,7 +96,7 @@ pub async fn drop_before(
     oldest: NaiveDate,
 ) -> Result<usize, sqlx::Error> {
     let mut dropped = 0;
-    for table in Tables::ALL.into_iter().flat_map(Tables::names) {
+    for &table in Tables::ALL.into_iter().flat_map(Tables::names) {
         dropped += drop_of(connection, table, oldest).await?;
     }
     Ok(dropped)
@@ -155,7 +155,7 @@ pub async fn missing(
 ) -> Result<Vec<NaiveDate>, sqlx::Error> {
     let names: Vec<String> = days
         .iter()
-        .flat_map(|day| tables.names().map(|table| name(table, *day)))
+        .flat_map(|day| tables.names().iter().map(|table| name(table, *day)))
         .collect();
     let missing = sqlx::query_scalar!(
         r#"SELECT wanted.name AS "name!" FROM unnest($1::text[]) AS wanted (name)
@@ -181,6 +181,8 @@ pub enum Right {
     Make,
     /// Drops partitions.
     Drop,
+    /// Builds indexes on partitions.
+    Index,
 }
 
 impl Right {
@@ -188,6 +190,7 @@ impl Right {
         match self {
             Self::Make => "mailgate partitions make",
             Self::Drop => "mailgate partitions drop",
+            Self::Index => "mailgate partitions index",
         }
     }
 }

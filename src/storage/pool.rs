@@ -258,6 +258,16 @@ pub async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, s
     pool.begin_with(SNAPSHOT).await
 }
 
+/// As [`snapshot`], for statements that may have this long and no longer.
+pub async fn snapshot_within(
+    pool: &PgPool,
+    statement: Duration,
+) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    let milliseconds = statement.as_millis().max(1);
+    let begin = format!("{SNAPSHOT}; SET LOCAL statement_timeout = {milliseconds}");
+    pool.begin_with(AssertSqlSafe(begin)).await
+}
+
 /// A plan made while a table is empty must still be good once it has filled up: it must use indexes.
 const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                             SET enable_hashjoin = off; SET enable_mergejoin = off";

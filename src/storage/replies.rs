@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{CredentialId, LogId};
+use mailgate_types::metadata::Metadata;
 
 /// A logged message that may have been answered.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct Answered {
     pub log: LogId,
     /// The sender's address.
     pub from_address: String,
+    /// What its app has attached to it.
+    pub metadata: Metadata,
 }
 
 /// The messages of a mailbox that have these Message-IDs.
@@ -23,7 +26,8 @@ pub async fn answered(
     message_ids: &[String],
 ) -> Result<Vec<Answered>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT message_id AS "message_id!", id, from_address FROM email_logs
+        r#"SELECT message_id AS "message_id!", id, from_address, metadata
+           FROM email_logs
            WHERE credential_id = $1 AND message_id = ANY($2)"#,
         credential.0,
         message_ids,
@@ -36,6 +40,7 @@ pub async fn answered(
             message_id: row.message_id,
             log: LogId(row.id),
             from_address: row.from_address,
+            metadata: Metadata::from_stored(row.metadata),
         })
         .collect())
 }

@@ -15,6 +15,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId, SubscriberId};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
@@ -49,6 +50,8 @@ pub struct Opening {
     pub size_bytes: i64,
     /// As the log shows it.
     pub has_attachments: bool,
+    /// As the log shows it.
+    pub metadata: Metadata,
     /// The envelope.
     pub recipients: Vec<String>,
     /// The envelope needs SMTPUTF8.
@@ -224,7 +227,7 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     sqlx::query!(
         "UPDATE spool SET to_address = '', cc_addresses = '{}', bcc_addresses = '{}', subject = '',
-                          message_id = NULL
+                          message_id = NULL, metadata = NULL
          WHERE id = ANY($1)",
         &ids,
     )

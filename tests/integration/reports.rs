@@ -1,8 +1,10 @@
 //! The log and the statistics as subscribers read them.
 
+mod exports;
 mod logs;
 mod random;
 mod retention;
+mod searching;
 mod statistics;
 
 use mailgate_types::plugin::Plugin;

@@ -12,6 +12,7 @@ use mailgate::storage::webhook_messages;
 use mailgate::webhooks::secret_context;
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId, EndpointId, LogId, WebhookConfigId};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 use sqlx::FromRow;
@@ -97,6 +98,7 @@ fn replied(app: AppId, log: LogId) -> Emission {
         from_address: "bob@example.org".to_owned(),
         to_address: "ada@example.com".to_owned(),
         subject: "Re: Ünicode 📨 \u{2028}".to_owned(),
+        metadata: Metadata::default(),
     };
     Emission {
         app,

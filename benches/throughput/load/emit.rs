@@ -8,6 +8,7 @@ use chrono::Utc;
 use mailgate::storage::webhook_messages;
 use mailgate_types::event::{EmailEvent, Emission, Event};
 use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use serde::{Deserialize, Serialize};
 use sqlx::{Connection, PgConnection};
@@ -44,6 +45,7 @@ pub fn event() -> Event {
             to_address: "charles.babbage@bench.example".to_owned(),
             subject: "How fast is it, and what does it cost?".to_owned(),
             plugin: Plugin::A,
+            metadata: Metadata::default(),
         },
         message_id: Some("<0197a3c1-8f1e-7f00-8000-5a6b7c8d9e0f@bench.example>".to_owned()),
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::event_name::EventName;
 use super::ids::{AppId, CredentialId, LogId};
+use super::metadata::Metadata;
 use super::moment::iso8601;
 use super::plugin::Plugin;
 
@@ -52,6 +53,9 @@ pub enum Event {
         to_address: String,
         /// The reply's subject.
         subject: String,
+        /// What the app has attached to the message replied to.
+        #[serde(skip_serializing_if = "Metadata::is_empty")]
+        metadata: Metadata,
     },
     /// A mailbox was connected.
     UserConnected(MailboxEvent),
@@ -123,6 +127,9 @@ pub struct EmailEvent {
     /// `plugin_a` or `plugin_b`.
     #[serde(serialize_with = "shown")]
     pub plugin: Plugin,
+    /// What the app has attached to it. Only there if there is something.
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    pub metadata: Metadata,
 }
 
 /// The mailbox of an event.
@@ -284,17 +291,24 @@ mod tests {
             to_address: "bob@example.org".to_owned(),
             subject: "Hi".to_owned(),
             plugin: Plugin::A,
+            metadata: Metadata::default(),
         };
+        let mut metadata = Metadata::default();
+        let inserted = metadata.insert("Order", "4711");
+        assert_eq!(inserted, Ok(()));
         [
             (
                 Event::EmailSent {
-                    email: email.clone(),
+                    email: EmailEvent {
+                        metadata,
+                        ..email.clone()
+                    },
                     message_id: Some("<m@example.com>".to_owned()),
                 },
                 "email.sent",
                 json!({"log_id": log.to_string(), "from_address": "ada@example.com",
                        "to_address": "bob@example.org", "subject": "Hi", "plugin": "plugin_a",
-                       "message_id": "<m@example.com>"}),
+                       "metadata": {"Order": "4711"}, "message_id": "<m@example.com>"}),
             ),
             (
                 Event::EmailFailedTemp {
@@ -373,6 +387,7 @@ mod tests {
                     from_address: "bob@example.org".to_owned(),
                     to_address: "ada@example.com".to_owned(),
                     subject: "Re: Hi".to_owned(),
+                    metadata: Metadata::default(),
                 },
                 "email.reply",
                 json!({"message_id": "<m@example.com>", "from_address": "bob@example.org",

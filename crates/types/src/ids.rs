@@ -33,6 +33,13 @@ pub fn lowest_uuid_at(at: DateTime<Utc>) -> Uuid {
     Uuid::from_u128(milliseconds << 80)
 }
 
+/// The time in an id, to the millisecond, also in one that [`lowest_uuid_at`] made.
+#[must_use]
+pub fn moment_of(id: Uuid) -> DateTime<Utc> {
+    let milliseconds = i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX);
+    DateTime::from_timestamp_millis(milliseconds).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
 /// The version of an app's state that sends depend on: its key, its subscription's status, and who sends as whom. It
 /// changes with every change of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -267,6 +274,9 @@ mod tests {
             .moment()
             .map(|moment| moment.timestamp_millis());
         assert_eq!(told, Some(now.timestamp_millis()));
+        let told = moment_of(uuid_at(now)).timestamp_millis();
+        assert_eq!(told, now.timestamp_millis());
+        assert_eq!(moment_of(Uuid::max()).timestamp_millis(), (1 << 48) - 1);
         assert!(uuid_at(now) < lowest_uuid_at(now + chrono::TimeDelta::milliseconds(1)));
     }
 

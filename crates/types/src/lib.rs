@@ -17,6 +17,7 @@ pub mod limiter;
 pub mod log_status;
 pub mod message;
 pub mod message_id;
+pub mod metadata;
 pub mod moment;
 pub mod named_address;
 pub mod neighbourhood;

@@ -14,6 +14,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, T
 
 use super::super::field::{Field, Kind, List, Texts};
 use crate::compose::MOST_HEADERS;
+use mailgate_types::metadata::{KEY_LENGTH, MOST, VALUE_LENGTH};
 use mailgate_types::plugin::Plugin;
 
 /// A message to send.
@@ -73,6 +74,9 @@ pub(super) struct SendRequest {
     #[schema(value_type = Option<String>, max_length = 255, pattern = r"^[^\x00]*$")]
     #[serde(default)]
     pub(super) user_id: Field<String>,
+    #[schema(schema_with = metadata, required = false)]
+    #[serde(default)]
+    pub(super) metadata: Field<Texts>,
     /// Forces one kind of mailbox.
     #[schema(value_type = Option<Plugin>)]
     #[serde(default)]
@@ -199,6 +203,28 @@ fn headers() -> Schema {
         .property_names(Some(Schema::from(name)))
         .additional_properties(Some(Schema::from(value)))
         .max_properties(Some(MOST_HEADERS))
+        .into()
+}
+
+fn metadata() -> Schema {
+    let name = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(KEY_LENGTH))
+        .pattern(Some("^[A-Za-z0-9_.-]*$"));
+    let value = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .max_length(Some(VALUE_LENGTH))
+        .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"));
+    ObjectBuilder::new()
+        .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
+        .description(Some(
+            "Strings of your own, which the log and the message's events show again, and no recipient sees. Keys \
+             that differ only in upper and lower case are the same, and may not both be given.",
+        ))
+        .property_names(Some(Schema::from(name)))
+        .additional_properties(Some(Schema::from(value)))
+        .max_properties(Some(MOST))
         .into()
 }
 

@@ -16,6 +16,7 @@ use crate::compose::{
     MediaType,
 };
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::metadata::{InvalidMetadata, MOST, Metadata};
 use mailgate_types::named_address::NamedAddress;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::send_at::SendAt;
@@ -40,6 +41,7 @@ pub(super) struct ValidRequest {
     pub(super) user_id: Option<String>,
     pub(super) plugin: Option<Plugin>,
     pub(super) send_at: Option<SendAt>,
+    pub(super) metadata: Metadata,
 }
 
 type Errors = Vec<FieldError>;
@@ -77,6 +79,7 @@ pub(super) fn validate(
     let (text, html) = bodies(request.body, request.html, &mut errors);
     let headers = headers(request.headers, &mut errors);
     let attachments = attachments(request.attachments, &mut errors);
+    let metadata = metadata(request.metadata, &mut errors);
     let user_id = user_id(request.user_id, app.multiuser, &mut errors);
     let plugin = plugin(request.plugin, &mut errors);
     let send_at = send_at(request.send_at, now, &mut errors);
@@ -101,6 +104,7 @@ pub(super) fn validate(
                 user_id,
                 plugin,
                 send_at,
+                metadata,
             })
         }
         _ => Err(Problem::fields(errors)),
@@ -208,6 +212,28 @@ fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
         }
     }
     headers
+}
+
+fn metadata(given: Field<Texts>, errors: &mut Errors) -> Metadata {
+    let texts = given.optional("metadata", errors).unwrap_or_default();
+    let mut metadata = Metadata::default();
+    if texts.length > MOST {
+        errors.push(FieldError::new(
+            "metadata",
+            InvalidMetadata::TooMany.to_string(),
+        ));
+        return metadata;
+    }
+    for (key, value) in texts.kept {
+        let shown: String = key.chars().take(SHOWN_NAME).collect();
+        let field = format!("metadata.{shown}");
+        if let Some(value) = value.element(field.clone(), errors)
+            && let Err(error) = metadata.insert(&key, &value)
+        {
+            errors.push(FieldError::new(field, error.to_string()));
+        }
+    }
+    metadata
 }
 
 fn attachments(given: Field<List<AttachmentRequest>>, errors: &mut Errors) -> Vec<Attachment> {

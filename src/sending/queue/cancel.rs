@@ -61,5 +61,6 @@ fn facts(message: &Locked) -> Facts {
         to_address: message.to_address.clone(),
         subject: message.subject.clone(),
         message_id: message.message_id.clone(),
+        metadata: message.metadata.clone(),
     }
 }

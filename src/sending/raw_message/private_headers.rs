@@ -2,7 +2,9 @@
 //! `X-Mailgate-…`. They are read, and removed before the message leaves.
 
 use bytes::Bytes;
-use mail_parser::{Header, HeaderName};
+use mail_parser::{Header, HeaderName, MessageParser};
+
+use mailgate_types::metadata::{InvalidMetadata, Metadata};
 
 /// The name of a header that mail-parser has no variant for.
 const fn other(name: &'static str) -> HeaderName<'static> {
@@ -15,7 +17,10 @@ pub(super) const IDEMPOTENCY_KEY: HeaderName<'static> = other("Idempotency-Key")
 /// The time at which the message is to leave.
 pub(super) const SEND_AT: HeaderName<'static> = other("X-Mailgate-Send-At");
 
-/// The headers that are removed.
+/// What the names of headers begin with whose texts the app attaches to the message for itself; a key follows.
+const METADATA: &str = "X-Mailgate-Metadata-";
+
+/// The headers that are removed, beside those with [`METADATA`].
 pub(super) const PRIVATE: [HeaderName<'static>; 4] = [
     HeaderName::Bcc,
     HeaderName::ResentBcc,
@@ -66,5 +71,38 @@ pub(super) fn without_private(headers: &[Header<'_>], content: &Bytes) -> Vec<By
 }
 
 fn is_private(header: &Header<'_>) -> bool {
-    PRIVATE.iter().any(|name| is_named(header, name))
+    PRIVATE.iter().any(|name| is_named(header, name)) || metadata_key(header).is_some()
+}
+
+/// The key of a header that holds a text for the app itself, as it is spelled.
+pub(super) fn metadata_key<'a>(header: &'a Header<'_>) -> Option<&'a str> {
+    let name = header.name().trim_end();
+    let (prefix, key) = name.split_at_checked(METADATA.len())?;
+    prefix.eq_ignore_ascii_case(METADATA).then_some(key)
+}
+
+/// What the app attaches to the message for itself. Encoded words (RFC 2047) are decoded, folded lines joined.
+pub(super) fn metadata(
+    headers: &[Header<'_>],
+    content: &[u8],
+) -> Result<Metadata, InvalidMetadata> {
+    let mut metadata = Metadata::default();
+    for header in headers {
+        let Some(key) = metadata_key(header) else {
+            continue;
+        };
+        let value = content.get(header.offset_start as usize..header.offset_end as usize);
+        let value = value.and_then(|value| std::str::from_utf8(value).ok());
+        let value = value.ok_or(InvalidMetadata::Control)?;
+        metadata.insert(key, &decoded(value))?;
+    }
+    Ok(metadata)
+}
+
+/// The text of a header that holds any text.
+fn decoded(value: &str) -> String {
+    let header = format!("Subject:{}\r\n\r\n", value.trim_end());
+    let parsed = MessageParser::new().parse_headers(header.as_bytes());
+    let text = parsed.as_ref().and_then(|parsed| parsed.subject());
+    text.unwrap_or_default().trim().to_owned()
 }

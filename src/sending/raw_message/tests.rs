@@ -251,3 +251,56 @@ fn a_time_to_leave_is_read_and_taken_off() {
         assert_eq!(refused, Err(error), "{headers}");
     }
 }
+
+#[test]
+fn metadata_is_read_and_taken_off() {
+    let content = "From: a@example.com\r\nX-Mailgate-Metadata-Order.ID: 4711\r\n\
+                   x-mailgate-METADATA-name :\r\n =?utf-8?q?Gr=C3=BC?= =?utf-8?b?w59l?=\r\n\tan alle\r\n\
+                   X-Mailgate-Metadata-empty:\r\nSubject: x\r\n\r\nX-Mailgate-Metadata-body: x\r\n";
+    let read = read(content, &["x@example.org"]).unwrap();
+    let metadata = &read.prepared.summary.metadata;
+    let expected = "{\"Order.ID\":\"4711\",\"empty\":\"\",\"name\":\"Grüße an alle\"}";
+    assert_eq!(metadata.to_json().as_deref(), Some(expected));
+    let sent = sent(&read);
+    let rest = "From: a@example.com\r\nSubject: x\r\n\r\nX-Mailgate-Metadata-body: x\r\n";
+    assert!(sent.ends_with(rest), "{sent}");
+    assert!(!sent.contains("4711"), "{sent}");
+}
+
+#[test]
+fn metadata_out_of_bounds_is_refused() {
+    let many: String = (0..21)
+        .map(|number| format!("X-Mailgate-Metadata-K{number}: x\r\n"))
+        .collect();
+    for (headers, error) in [
+        (many, InvalidMetadata::TooMany),
+        (
+            "X-Mailgate-Metadata-: x\r\n".to_owned(),
+            InvalidMetadata::Key,
+        ),
+        (
+            "X-Mailgate-Metadata-a/b: x\r\n".to_owned(),
+            InvalidMetadata::Key,
+        ),
+        (
+            format!("X-Mailgate-Metadata-{}: x\r\n", "k".repeat(41)),
+            InvalidMetadata::Key,
+        ),
+        (
+            "X-Mailgate-Metadata-a: x\r\nx-mailgate-metadata-A: y\r\n".to_owned(),
+            InvalidMetadata::Twice,
+        ),
+        (
+            format!("X-Mailgate-Metadata-a: {}\r\n", "x".repeat(501)),
+            InvalidMetadata::TooLong,
+        ),
+        (
+            "X-Mailgate-Metadata-a: =?utf-8?q?a=07b?=\r\n".to_owned(),
+            InvalidMetadata::Control,
+        ),
+    ] {
+        let content = format!("From: a@example.com\r\n{headers}\r\nx\r\n");
+        let refused = read(&content, &["x@example.org"]).map(|_| ());
+        assert_eq!(refused, Err(RawMessageError::Metadata(error)), "{headers}");
+    }
+}

@@ -6,6 +6,7 @@ use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
 /// A message in the log.
@@ -50,22 +51,25 @@ pub struct Details {
     pub bcc_addresses: Vec<String>,
     /// Whether files are attached.
     pub has_attachments: bool,
+    /// What its app has attached to it.
+    pub metadata: Metadata,
 }
 
-struct Row {
-    id: Uuid,
-    app_id: Uuid,
-    app_name: String,
-    credential_id: Uuid,
-    from_address: String,
-    to_address: String,
-    subject: String,
-    plugin: String,
-    status: String,
-    error_message: Option<String>,
-    message_id: Option<String>,
-    size_bytes: i64,
-    sent_at: DateTime<Utc>,
+/// A row as stored.
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) app_id: Uuid,
+    pub(super) app_name: String,
+    pub(super) credential_id: Uuid,
+    pub(super) from_address: String,
+    pub(super) to_address: String,
+    pub(super) subject: String,
+    pub(super) plugin: String,
+    pub(super) status: String,
+    pub(super) error_message: Option<String>,
+    pub(super) message_id: Option<String>,
+    pub(super) size_bytes: i64,
+    pub(super) sent_at: DateTime<Utc>,
 }
 
 impl TryFrom<Row> for LogRow {
@@ -124,7 +128,7 @@ pub async fn details(
     let row = sqlx::query!(
         "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
                 cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
-                size_bytes, has_attachments, sent_at
+                size_bytes, has_attachments, sent_at, metadata
          FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
          WHERE log.id = $1",
         id.0,
@@ -152,6 +156,7 @@ pub async fn details(
             cc_addresses: row.cc_addresses,
             bcc_addresses: row.bcc_addresses,
             has_attachments: row.has_attachments,
+            metadata: Metadata::from_stored(row.metadata),
         })
     })
     .transpose()

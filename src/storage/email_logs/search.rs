@@ -22,19 +22,23 @@ pub struct Window<'a> {
     pub from: DateTime<Utc>,
     /// The end, exclusive.
     pub to: DateTime<Utc>,
+    /// Only rows older than this one.
+    pub older_than: Option<LogId>,
 }
 
 impl Window<'_> {
-    fn ids(&self) -> (Uuid, Uuid) {
-        (lowest_uuid_at(self.from), lowest_uuid_at(self.to))
+    pub(super) fn ids(&self) -> (Uuid, Uuid) {
+        let to = lowest_uuid_at(self.to);
+        let to = self.older_than.map_or(to, |row| to.min(row.0));
+        (lowest_uuid_at(self.from), to)
     }
 
-    fn deleted(&self) -> Vec<Uuid> {
+    pub(super) fn deleted(&self) -> Vec<Uuid> {
         self.deleted.iter().map(|app| app.0).collect()
     }
 }
 
-fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
+pub(super) fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
     kinds
         .iter()
         .map(|(plugin, status)| (plugin.as_str(), status.as_str()))

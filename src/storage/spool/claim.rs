@@ -1,10 +1,12 @@
 //! Claims messages for a running process, and lists those that it owns.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
 /// A spool row that a worker has claimed.
@@ -45,6 +47,8 @@ pub struct Claimed {
     pub key: Option<String>,
     /// A scheduled message's: of the send key that it was taken under.
     pub send_key_hash: Option<Vec<u8>>,
+    /// As the log shows it.
+    pub metadata: Metadata,
 }
 
 /// A claimed row as stored.
@@ -66,6 +70,7 @@ struct ClaimedRow {
     next_attempt_at: Option<DateTime<Utc>>,
     idempotency_key: Option<String>,
     send_key_hash: Option<Vec<u8>>,
+    metadata: Option<Value>,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -93,6 +98,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             due_at: row.next_attempt_at,
             key: row.idempotency_key,
             send_key_hash: row.send_key_hash,
+            metadata: Metadata::from_stored(row.metadata),
         })
     }
 }
@@ -123,7 +129,7 @@ pub async fn claim_due(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key, send_key_hash",
+                   size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         now,
         gateway.0,
         limit,
@@ -157,7 +163,7 @@ pub async fn claim_of_ended(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key, send_key_hash",
+                   size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         gateway.0,
         &ended,
         limit,
@@ -190,7 +196,7 @@ pub async fn claim_lapsed(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key, send_key_hash",
+                   size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         gateway.0,
         limit,
     )
@@ -210,7 +216,7 @@ pub async fn in_hand_beside(
         ClaimedRow,
         "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
                 smtputf8, attempts, message_id, outcome_unknown, opened_at, size_bytes,
-                next_attempt_at, idempotency_key, send_key_hash
+                next_attempt_at, idempotency_key, send_key_hash, metadata
          FROM spool
          WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",
         gateway.0,

@@ -13,6 +13,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
 /// A message in the spool that its caller has locked.
@@ -34,6 +35,8 @@ pub struct Locked {
     pub subject: String,
     /// The Message-ID header.
     pub message_id: Option<String>,
+    /// What its app has attached to it.
+    pub metadata: Metadata,
     /// Whether it waits, and no process has it in hand.
     pub is_deferred: bool,
     /// Whether the log has it.
@@ -63,7 +66,7 @@ pub async fn owner(
 pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Locked>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, message_id,
-                  state = 'deferred' AS "is_deferred!", is_logged,
+                  metadata, state = 'deferred' AS "is_deferred!", is_logged,
                   send_at IS NOT NULL AS "was_scheduled!", outcome_unknown
            FROM spool WHERE id = $1 FOR UPDATE"#,
         id.0,
@@ -80,6 +83,7 @@ pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Loc
             to_address: row.to_address,
             subject: row.subject,
             message_id: row.message_id,
+            metadata: Metadata::from_stored(row.metadata),
             is_deferred: row.is_deferred,
             is_logged: row.is_logged,
             was_scheduled: row.was_scheduled,

@@ -25,7 +25,8 @@ async fn a_message_with_all_its_fields() {
     let reader = Reader::owner(&gateway).await;
     assert_eq!(
         reader.get("/logs").await,
-        json!({ "logs": [], "total": 0, "has_more": false })
+        json!({ "logs": [], "total": 0, "has_more": false, "next_cursor": null,
+                "searched_until": null })
     );
     let fields = json!({
         "to": "bob@example.com", "cc": ["carol@example.com"], "bcc": ["dan@example.com"],
@@ -163,7 +164,11 @@ async fn filters_and_pages() {
     }
     for app in [uuid::Uuid::new_v4().to_string(), "nobodys".to_owned()] {
         let page = reader.get(&format!("/logs?app_id={app}")).await;
-        assert_eq!(page, json!({ "logs": [], "total": 0, "has_more": false }));
+        assert_eq!(
+            page,
+            json!({ "logs": [], "total": 0, "has_more": false, "next_cursor": null,
+                "searched_until": null })
+        );
     }
     // By the moment of one, by the day of one, and with an offset whose plus came as a space.
     let of = |id: &String| -> DateTime<Utc> {

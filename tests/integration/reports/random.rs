@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use mailgate::accounts::AppFields;
-use mailgate::reports::{AppReference, Filter, Period, Reports};
+use mailgate::reports::{AppReference, Filter, Period, Reports, Start};
 use mailgate::storage::spool::{self, Attempt, Closing, Deferral, Opening};
 use mailgate::storage::{email_counters, journal, partitions};
 use mailgate::workers;
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -210,6 +211,7 @@ impl World {
             message_id: None,
             size_bytes: 1,
             has_attachments: false,
+            metadata: Metadata::default(),
             recipients: vec!["bob@example.com".to_owned()],
             smtputf8: false,
             opened_at: at,
@@ -245,22 +247,47 @@ impl World {
                 plugin: asked.plugin,
                 from: asked.from.map(|back| self.at(back)),
                 before: asked.before.map(|back| self.at(back)),
+                ..Filter::default()
             };
+            let limit = usize::try_from(asked.limit).unwrap();
             let page = self
                 .reports
-                .logs(self.subscriber(), &filter, asked.limit, asked.offset)
+                .logs(
+                    self.subscriber(),
+                    &filter,
+                    limit,
+                    Start::Offset(asked.offset),
+                )
                 .await
                 .unwrap();
             let expected = self.counted(&filter, &asked).await;
             let place = format!("{stage}: {asked:?}");
             let total = i64::try_from(expected.len()).unwrap();
-            assert_eq!(page.total, total, "{place}");
+            assert_eq!(page.total, Some(total), "{place}");
             let ids: Vec<LogId> = page.logs.iter().map(|log| log.id).collect();
             let skip = usize::try_from(asked.offset).unwrap();
-            let limit = usize::try_from(asked.limit).unwrap();
-            let wanted: Vec<LogId> = expected.into_iter().skip(skip).take(limit).collect();
+            let wanted: Vec<LogId> = expected.iter().skip(skip).take(limit).copied().collect();
             assert_eq!(ids, wanted, "{place}");
             assert_eq!(page.has_more, asked.offset + asked.limit < total, "{place}");
+            assert_eq!(page.has_more, page.next.is_some(), "{place}");
+            let mut next = page.next;
+            let mut found = skip + ids.len();
+            // Some pages further.
+            for _ in 0..4 {
+                let Some(at) = next else { break };
+                let page = self
+                    .reports
+                    .logs(self.subscriber(), &filter, limit, Start::At(at));
+                let page = page.await.unwrap();
+                let ids: Vec<LogId> = page.logs.iter().map(|log| log.id).collect();
+                let wanted = &expected[found..expected.len().min(found + limit)];
+                assert_eq!(ids, wanted, "behind {found}: {place}");
+                found += ids.len();
+                assert_eq!(page.total, Some(total), "{place}");
+                assert_eq!(page.next.is_some(), found < expected.len(), "{place}");
+                assert_eq!(page.has_more, page.next.is_some(), "{place}");
+                next = page.next;
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use mailgate::storage::webhook_messages;
 use mailgate_types::clock::Clock;
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::event_name::EventName;
+use mailgate_types::metadata::Metadata;
 use serde_json::{Value, json};
 
 use super::{arrived, builder, create, events, hook, is_signed, next_attempt, renew, settled};
@@ -250,6 +251,7 @@ async fn all_nine_are_as_described() {
         from_address: "bob@example.com".to_owned(),
         to_address: "ada@sandbox.example".to_owned(),
         subject: "Re: Hello".to_owned(),
+        metadata: Metadata::default(),
     };
     let mut connection = gateway.database().await;
     let reply = Emission::of(gateway.app.id, reply);

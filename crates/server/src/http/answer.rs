@@ -63,6 +63,8 @@ impl hyper::body::Body for TrackedBody {
                 Some(Ok(frame)) => frame,
                 end => return Poll::Ready(end),
             };
+            // Also by an empty one, with which a body says that the next piece takes a while.
+            self.request.moved();
             match frame.into_data() {
                 Ok(data) => self.rest = data,
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),

@@ -1,10 +1,13 @@
 //! Scheduled messages, which the log doesn't have yet.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use crate::storage::email_logs::Matching;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId, lowest_uuid_at};
+use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
 /// A message that is to leave later.
@@ -38,17 +41,21 @@ pub struct Scheduled {
     pub has_attachments: bool,
     /// When it is to leave.
     pub send_at: DateTime<Utc>,
+    /// What its sender attached to it.
+    pub metadata: Metadata,
 }
 
 /// Which scheduled messages, all of one subscriber.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ScheduledFilter {
     /// The subscriber.
     pub subscriber: SubscriberId,
-    /// Of one app.
-    pub app: Option<AppId>,
-    /// Of one provider.
-    pub plugin: Option<Plugin>,
+    /// What they are like; their status doesn't matter.
+    pub matching: Matching,
+    /// Only this one.
+    pub id: Option<LogId>,
+    /// Only those that leave later than this one.
+    pub after: Option<LogId>,
     /// That leave from this moment on, in whole milliseconds.
     pub from: Option<DateTime<Utc>>,
     /// That leave before this moment.
@@ -58,11 +65,25 @@ pub struct ScheduledFilter {
 impl ScheduledFilter {
     /// The range of ids, which hold the times.
     fn ids(&self) -> (Uuid, Uuid) {
-        (
-            self.from.map_or(Uuid::nil(), lowest_uuid_at),
-            self.before.map_or(Uuid::max(), lowest_uuid_at),
-        )
+        let from = self.from.map_or(Uuid::nil(), lowest_uuid_at);
+        let before = self.before.map_or(Uuid::max(), lowest_uuid_at);
+        match self.id {
+            None => (from, before),
+            Some(LogId(id)) if from <= id && id < before => (id, next(id)),
+            Some(_) => (Uuid::max(), Uuid::nil()),
+        }
     }
+
+    /// From where on they are listed.
+    fn start(&self) -> Uuid {
+        let from = self.ids().0;
+        self.after.map_or(from, |after| from.max(next(after.0)))
+    }
+}
+
+/// The id behind this one.
+fn next(id: Uuid) -> Uuid {
+    Uuid::from_u128(id.as_u128().saturating_add(1))
 }
 
 struct Row {
@@ -80,6 +101,7 @@ struct Row {
     size_bytes: i64,
     has_attachments: bool,
     opened_at: DateTime<Utc>,
+    metadata: Option<Value>,
 }
 
 impl TryFrom<Row> for Scheduled {
@@ -101,14 +123,16 @@ impl TryFrom<Row> for Scheduled {
             size_bytes: row.size_bytes,
             has_attachments: row.has_attachments,
             send_at: row.opened_at,
+            metadata: Metadata::from_stored(row.metadata),
         })
     }
 }
 
-/// How many scheduled messages there are. They are counted in the index, app by app: the quota bounds them.
+/// How many scheduled messages there are, as far as app, provider and time say. They are counted in the index, app by
+/// app: the quota bounds them.
 pub async fn count_scheduled(
     connection: &mut PgConnection,
-    filter: ScheduledFilter,
+    filter: &ScheduledFilter,
 ) -> Result<i64, sqlx::Error> {
     let (from, before) = filter.ids();
     sqlx::query_scalar!(
@@ -120,8 +144,8 @@ pub async fn count_scheduled(
            ) AS counted
            WHERE subscriber_id = $1 AND ($2::uuid IS NULL OR apps.id = $2)"#,
         filter.subscriber.0,
-        filter.app.map(|app| app.0),
-        filter.plugin.map(Plugin::as_str),
+        filter.matching.app.map(|app| app.0),
+        filter.matching.plugin.map(Plugin::as_str),
         from,
         before,
     )
@@ -132,11 +156,13 @@ pub async fn count_scheduled(
 /// Up to `limit` scheduled messages without the first `offset`, the next to leave first.
 pub async fn list_scheduled(
     connection: &mut PgConnection,
-    filter: ScheduledFilter,
+    filter: &ScheduledFilter,
     limit: i64,
     offset: i64,
 ) -> Result<Vec<Scheduled>, sqlx::Error> {
-    let (from, before) = filter.ids();
+    let (_, before) = filter.ids();
+    let (from, matching) = (filter.start(), &filter.matching);
+    let users = matching.users();
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT message.id AS "id!", apps.id AS app_id, apps.name AS app_name,
@@ -144,13 +170,23 @@ pub async fn list_scheduled(
                   to_address AS "to_address!", cc_addresses AS "cc_addresses!",
                   bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!",
                   message_id, size_bytes AS "size_bytes!", has_attachments AS "has_attachments!",
-                  opened_at AS "opened_at!"
+                  opened_at AS "opened_at!", metadata
            FROM (
                SELECT found.id
                FROM apps CROSS JOIN LATERAL (
                    SELECT id FROM spool
                    WHERE spool.app_id = apps.id AND send_at IS NOT NULL AND NOT is_logged
                      AND spool.id >= $4 AND spool.id < $5 AND ($3::text IS NULL OR plugin = $3)
+                     AND ($8::text IS NULL
+                          OR $8 IN (SELECT address
+                                    FROM log_recipients(to_address, cc_addresses, bcc_addresses)
+                                             AS named (address)))
+                     AND ($9::text[] IS NULL OR message_id = ANY($9))
+                     AND ($10::uuid IS NULL OR credential_id = $10)
+                     AND ($11::uuid[] IS NULL
+                          OR (SELECT user_key FROM mailboxes
+                              WHERE mailboxes.id = credential_id) = ANY($11))
+                     AND ($12::text IS NULL OR subject COLLATE "C" ~ $12)
                    ORDER BY id LIMIT $6::bigint + $7::bigint
                ) AS found
                WHERE subscriber_id = $1 AND ($2::uuid IS NULL OR apps.id = $2)
@@ -160,12 +196,17 @@ pub async fn list_scheduled(
                 JOIN apps ON apps.id = message.app_id
            ORDER BY message.id"#,
         filter.subscriber.0,
-        filter.app.map(|app| app.0),
-        filter.plugin.map(Plugin::as_str),
+        matching.app.map(|app| app.0),
+        matching.plugin.map(Plugin::as_str),
         from,
         before,
         offset,
         limit,
+        matching.recipient.as_deref(),
+        matching.message_ids.as_deref(),
+        matching.credential.map(|credential| credential.0),
+        users.as_deref(),
+        matching.subject.as_deref(),
     )
     .fetch_all(connection)
     .await?;
@@ -182,7 +223,7 @@ pub async fn find_scheduled(
         Row,
         "SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
                 cc_addresses, bcc_addresses, subject, plugin, message_id, size_bytes,
-                has_attachments, opened_at
+                has_attachments, opened_at, metadata
          FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
          WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged",
         id.0,

@@ -1,0 +1,116 @@
+//! All rows that match a filter, in pieces of bounded size, in the order of pages. Between two pieces nothing of the
+//! database is held, however slowly they are taken.
+
+use super::filter::Filter;
+use super::logs::Start;
+use super::turns::{NoTurn, Turn};
+use super::walk::Walk;
+use super::{LogRow, Reports, Scheduled};
+use mailgate_types::ids::SubscriberId;
+
+/// Rows of a piece, at least and at most; texts in bytes that a piece should have.
+const FEWEST: usize = 50;
+const MOST: usize = 1_000;
+const BYTES: usize = 256 * 1024;
+
+/// Why there is no export.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// There is no turn.
+    #[error("no export now: {0}")]
+    NoTurn(#[from] NoTurn),
+    /// The database's error.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+/// An export of the log under way.
+pub struct Export {
+    /// `None`: nothing can match.
+    walk: Option<Walk>,
+    /// Rows of the next piece.
+    rows: usize,
+    _turn: Turn,
+}
+
+/// An export of scheduled messages under way.
+pub struct ScheduledExport {
+    reports: Reports,
+    subscriber: SubscriberId,
+    filter: Filter,
+    /// Where the next piece begins; `None` at the end.
+    start: Option<Start>,
+    _turn: Turn,
+}
+
+impl Reports {
+    /// Begins an export: one at a time for each subscriber, and a few in all.
+    pub async fn export(
+        &self,
+        subscriber: SubscriberId,
+        filter: &Filter,
+    ) -> Result<Export, ExportError> {
+        let turn = self.exports.take(subscriber)?;
+        Ok(Export {
+            walk: self.walk(subscriber, filter, None).await?,
+            rows: MOST / 4,
+            _turn: turn,
+        })
+    }
+
+    /// Begins an export of scheduled messages: they share their turns with those of the log.
+    pub fn export_scheduled(
+        &self,
+        subscriber: SubscriberId,
+        filter: Filter,
+    ) -> Result<ScheduledExport, ExportError> {
+        Ok(ScheduledExport {
+            reports: self.clone(),
+            subscriber,
+            filter,
+            start: Some(Start::Offset(0)),
+            _turn: self.exports.take(subscriber)?,
+        })
+    }
+}
+
+impl ScheduledExport {
+    /// The next piece, which may have no messages; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<Scheduled>>, sqlx::Error> {
+        let Some(start) = self.start else {
+            return Ok(None);
+        };
+        let page = (self.reports).scheduled(self.subscriber, &self.filter, MOST / 4, start);
+        let page = page.await?;
+        self.start = page.next.map(Start::At);
+        Ok(Some(page.messages))
+    }
+}
+
+impl Export {
+    /// The next piece, which may have no rows; `None` at the end.
+    pub async fn next(&mut self) -> Result<Option<Vec<LogRow>>, sqlx::Error> {
+        let Some(walk) = self.walk.as_mut().filter(|walk| !walk.is_done()) else {
+            return Ok(None);
+        };
+        let rows = walk.step(self.rows).await?;
+        let bytes: usize = rows.iter().map(length).sum();
+        if let Some(each) = bytes.checked_div(rows.len()) {
+            // At most twice as many as the last time, since the next ones may be longer.
+            let fitting = BYTES / each.max(1);
+            self.rows = fitting.clamp(FEWEST, (self.rows * 2).min(MOST));
+        }
+        Ok(Some(rows))
+    }
+}
+
+/// The bytes of a row's texts.
+fn length(row: &LogRow) -> usize {
+    let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    row.to_address.len()
+        + row.from_address.len()
+        + row.subject.len()
+        + row.app_name.len()
+        + optional(&row.error_message)
+        + optional(&row.message_id)
+}
