@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, Days, TimeDelta, Utc};
 use mailgate::storage::partitions::midnight;
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
@@ -20,6 +20,24 @@ const FAILED_PERM: u32 = 5_000;
 const FAILED_TEMP: u32 = 10_000;
 const PLUGIN_B: u32 = 20;
 const FIRST_APP: u32 = 5;
+
+/// One in so many rows goes to the same address, and one in so many to a further one too.
+const HOT: u32 = 10;
+const FURTHER: u32 = 50;
+
+/// Mailboxes that have sent the rows.
+const MAILBOXES: u32 = 10_000;
+
+/// The address that a tenth of all goes to, and the one that gets copies.
+pub const HOT_ADDRESS: &str = "hot@customers.example";
+pub const COPIED_ADDRESS: &str = "copies@customers.example";
+
+/// One of the mailboxes.
+pub fn mailbox(number: u32) -> CredentialId {
+    CredentialId(Uuid::from_u128(
+        u128::from(number) << 64 | 0x7000_8000_0000_0000_0000,
+    ))
+}
 
 /// Rows that are handed over together.
 const PIECE: usize = 5_000;
@@ -113,9 +131,20 @@ fn line(
         ("sent", "\\N")
     };
     let number = random.random::<u32>();
+    let to = if random.random_range(0..HOT) == 0 {
+        HOT_ADDRESS.to_owned()
+    } else {
+        format!("user{number}@customers.example")
+    };
+    let cc = if random.random_range(0..FURTHER) == 0 {
+        format!("{{{COPIED_ADDRESS}}}")
+    } else {
+        "{}".to_owned()
+    };
+    let mailbox = mailbox(random.random_range(0..MAILBOXES)).0;
     writeln!(
         text,
-        "{id}\t{app}\t{app}\tada@example.com\tuser{number}@customers.example\t{{}}\t{{}}\tYour order {number} has left\t{plugin}\t{status}\t{error}\t<{id}@mail.example.com>\t5120\tf\t{at}\t{subscriber}",
+        "{id}\t{app}\t{mailbox}\tada@example.com\t{to}\t{cc}\t{{}}\tYour order {number} has left\t{plugin}\t{status}\t{error}\t<{id}@mail.example.com>\t5120\tf\t{at}\t{subscriber}",
         app = app.0,
         subscriber = subscriber.0,
         at = at.to_rfc3339(),

@@ -9,6 +9,7 @@ mod journal;
 mod log;
 mod measure;
 mod place;
+mod searches;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -79,6 +80,7 @@ async fn run_to_the_end(words: &[String]) -> Outcome<()> {
         let many = server.log("many", rows).await?;
         if wanted("reports") {
             measure::run(&few, &many).await?;
+            searches::run(&few, &many).await?;
         }
         server.stop().await?;
     }

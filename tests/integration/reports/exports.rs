@@ -329,7 +329,7 @@ async fn metadata_is_in_the_log_and_in_the_events() {
         (json!("x"), "metadata"),
         (json!({ "a b": "x" }), "metadata.a b"),
         (json!({ "a": 1 }), "metadata.a"),
-        (json!({ "a": "x", "A": "y" }), "metadata.A"),
+        (json!({ "a": "x", "A": "y" }), "metadata.a"),
         (json!({ "a": "x".repeat(501) }), "metadata.a"),
         (json!({ "a": "x\ny" }), "metadata.a"),
     ] {

@@ -146,7 +146,10 @@ async fn filters_and_pages() {
     let page = reader.get("/logs?limit=2&offset=2").await;
     assert_eq!(page["has_more"], true);
     let page = reader.get("/logs?offset=4294967295").await;
-    assert_eq!(page, json!({ "logs": [], "total": 5, "has_more": false }));
+    assert_eq!(
+        page,
+        json!({ "logs": [], "total": 5, "has_more": false, "next_cursor": null, "searched_until": null })
+    );
     assert_eq!(reader.ids("/logs?plugin=plugin_b_alt").await, ids[3..4]);
     assert_eq!(
         reader.get("/logs?plugin=plugin_b_alt").await["logs"][0]["plugin"],

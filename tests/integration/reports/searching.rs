@@ -81,6 +81,8 @@ struct World {
     samples: Vec<Sample>,
     random: StdRng,
     now: DateTime<Utc>,
+    /// Rows that have come since.
+    arrived: i64,
 }
 
 impl World {
@@ -281,7 +283,9 @@ impl World {
                 let Some(next) = page.next else { break };
                 start = Start::At(next);
                 if arriving {
-                    let at = self.now + TimeDelta::milliseconds(self.random.random_range(1..5_000));
+                    // Newer than all that came before.
+                    self.arrived += 1;
+                    let at = self.now + TimeDelta::milliseconds(self.arrived);
                     let sample = self.sample(at);
                     self.log(&[sample]).await;
                 }
@@ -359,6 +363,7 @@ async fn world() -> World {
         samples: Vec::new(),
         random: StdRng::seed_from_u64(seed),
         now,
+        arrived: 0,
     };
     let samples: Vec<Sample> = (0..MESSAGES)
         .map(|_| {
