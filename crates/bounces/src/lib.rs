@@ -6,6 +6,7 @@
 //! that is kept of it is bounded.
 
 mod bounce;
+mod candidate;
 mod delivery_status;
 mod diagnostic;
 mod fields;
@@ -18,6 +19,7 @@ mod status_code;
 mod text;
 
 pub use bounce::{Bounce, BouncedRecipient, RECIPIENTS};
+pub use candidate::{HEADERS, is_candidate};
 pub use diagnostic::DIAGNOSTIC;
 pub use original::{LOG_ID_HEADER, LOG_IDS, MESSAGE_IDS};
 pub use report::read;
