@@ -99,10 +99,14 @@ pub(crate) fn is_from_daemon(header: &[u8]) -> bool {
     let local = address
         .rsplit_once('@')
         .map_or(&*address, |(local, _)| local);
-    let plain: String = local.chars().filter(char::is_ascii_alphanumeric).collect();
-    DAEMONS.contains(&plain.as_str())
-        || plain.starts_with(EXCHANGE)
-        || DAEMON_NAMES.iter().any(|daemon| name.contains(daemon))
+    daemon(local) || DAEMON_NAMES.iter().any(|daemon| name.contains(daemon))
+}
+
+/// Whether this is the local part of a mail server's own address.
+pub(crate) fn daemon(local: &str) -> bool {
+    let letters = local.chars().filter(char::is_ascii_alphanumeric);
+    let plain = letters.collect::<String>().to_ascii_lowercase();
+    DAEMONS.contains(&plain.as_str()) || plain.starts_with(EXCHANGE)
 }
 
 /// Whether it asks for no answer: nothing may answer it (RFC 5321 §4.5.5), or nobody wrote it (RFC 3834 §5).
@@ -119,13 +123,15 @@ pub(crate) fn is_automatic(header: &[u8]) -> bool {
 }
 
 fn has_subject(header: &[u8]) -> bool {
-    let parsed = MessageParser::new().parse_headers(header);
-    let subject = parsed
-        .as_ref()
-        .and_then(|parsed| parsed.subject())
-        .unwrap_or_default()
-        .to_lowercase();
+    let subject = subject(header).to_lowercase();
     SUBJECTS.iter().any(|words| subject.contains(words))
+}
+
+/// The subject, decoded.
+pub(crate) fn subject(header: &[u8]) -> String {
+    let parsed = MessageParser::new().parse_headers(header);
+    let subject = parsed.as_ref().and_then(mail_parser::Message::subject);
+    subject.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -150,6 +150,11 @@ pub(crate) fn read(content: &[u8]) -> DeliveryStatus {
 }
 
 impl DeliveryStatus {
+    /// A text that is one, though it isn't marked as such: it tells what became of recipients.
+    pub(crate) fn is_report(&self) -> bool {
+        !self.recipients.is_empty()
+    }
+
     fn take(&mut self, group: Group) {
         self.has_groups |= group.has_recipient() && group.has_outcome();
         self.recipients.extend(group.outcome());

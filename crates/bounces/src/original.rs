@@ -16,6 +16,17 @@ pub const LOG_IDS: usize = 10;
 /// The header that Mailgate's own messages bear, in lower case: the log id.
 pub const LOG_ID_HEADER: &str = "x-mailgate-id";
 
+/// Headers of a returned message that have its Message-ID, or the one that it had before the provider gave it another.
+const RETURNED: [&str; 4] = [
+    "message-id",
+    "x-gmail-original-message-id",
+    "x-google-original-message-id",
+    "x-microsoft-original-message-id",
+];
+
+/// Headers of a notification that have it; the last one is Coremail's.
+const ANSWERED: [&str; 3] = ["in-reply-to", "references", "x-cm-original-message-id"];
+
 /// The messages that a bounce may be about.
 #[derive(Debug, Default)]
 pub(crate) struct Originals {
@@ -26,11 +37,7 @@ pub(crate) struct Originals {
 impl Originals {
     /// Considers the header of a returned message.
     pub(crate) fn returned(&mut self, header: &[u8]) {
-        for name in [
-            "message-id",
-            "x-microsoft-original-message-id",
-            "x-google-original-message-id",
-        ] {
+        for name in RETURNED {
             for value in values(header, name).take(1) {
                 self.named(&value, 1);
             }
@@ -46,7 +53,7 @@ impl Originals {
 
     /// Considers what the notification says that it answers.
     pub(crate) fn answered(&mut self, header: &[u8]) {
-        for name in ["in-reply-to", "references"] {
+        for name in ANSWERED {
             for value in values(header, name).take(1) {
                 self.named(&value, MESSAGE_IDS);
             }
