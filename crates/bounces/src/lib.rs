@@ -10,6 +10,10 @@ mod candidate;
 mod delivery_status;
 mod diagnostic;
 mod fields;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+#[cfg(test)]
+mod hostile;
 mod inline;
 mod lines;
 mod mime;
