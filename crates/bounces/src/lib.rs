@@ -28,5 +28,5 @@ mod text;
 pub use bounce::{Bounce, BouncedRecipient, RECIPIENTS};
 pub use candidate::{HEADERS, is_candidate};
 pub use diagnostic::DIAGNOSTIC;
-pub use original::{LOG_ID_HEADER, LOG_IDS, MESSAGE_IDS};
+pub use original::{LOG_IDS, MESSAGE_IDS};
 pub use report::read;

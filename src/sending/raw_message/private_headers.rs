@@ -4,6 +4,8 @@
 use bytes::Bytes;
 use mail_parser::{Header, HeaderName};
 
+use mailgate_types::ids::LOG_ID_HEADER;
+
 /// The name of a header that mail-parser has no variant for.
 const fn other(name: &'static str) -> HeaderName<'static> {
     HeaderName::Other(std::borrow::Cow::Borrowed(name))
@@ -15,12 +17,16 @@ pub(super) const IDEMPOTENCY_KEY: HeaderName<'static> = other("Idempotency-Key")
 /// The time at which the message is to leave.
 pub(super) const SEND_AT: HeaderName<'static> = other("X-Mailgate-Send-At");
 
+/// The log id, which the message gets from the gateway alone.
+const LOG_ID: HeaderName<'static> = other(LOG_ID_HEADER);
+
 /// The headers that are removed.
-pub(super) const PRIVATE: [HeaderName<'static>; 4] = [
+pub(super) const PRIVATE: [HeaderName<'static>; 5] = [
     HeaderName::Bcc,
     HeaderName::ResentBcc,
     IDEMPOTENCY_KEY,
     SEND_AT,
+    LOG_ID,
 ];
 
 /// Compares names case-insensitively, without the white space that may follow them (RFC 5322 §4.5).
