@@ -1,40 +1,71 @@
-//! Finds the mailbox for sent messages.
+//! Finds the mailboxes for special uses (RFC 6154): sent messages, and junk.
 
 use super::response::Listed;
 
-/// RFC 6154 §2, in lower case.
-const SENT: &str = "\\sent";
+/// A special use.
+#[derive(Debug)]
+pub(super) struct SpecialUse {
+    /// RFC 6154 §2, in lower case.
+    attribute: &'static str,
+    /// Common names, for servers that mark none, the likeliest first.
+    names: &'static [&'static str],
+}
+
+/// Sent messages.
+pub(super) const SENT: SpecialUse = SpecialUse {
+    attribute: "\\sent",
+    names: &[
+        "[Gmail]/Sent Mail",
+        "Sent",
+        "Sent Items",
+        "Sent Messages",
+        "INBOX.Sent",
+        "INBOX/Sent",
+    ],
+};
+
+/// Messages taken for spam.
+pub(super) const JUNK: SpecialUse = SpecialUse {
+    attribute: "\\junk",
+    names: &[
+        "[Gmail]/Spam",
+        "Junk",
+        "Spam",
+        "Junk Email",
+        "Junk E-mail",
+        "Bulk Mail",
+        "INBOX.Junk",
+        "INBOX.Spam",
+        "INBOX/Junk",
+        "INBOX/Spam",
+    ],
+};
 
 /// Attributes of mailboxes that can't be opened (RFC 9051 §7.3.1).
 const CLOSED: [&str; 2] = ["\\noselect", "\\nonexistent"];
 
-/// Common names, for servers that mark none, the likeliest first.
-const NAMES: [&str; 6] = [
-    "[Gmail]/Sent Mail",
-    "Sent",
-    "Sent Items",
-    "Sent Messages",
-    "INBOX.Sent",
-    "INBOX/Sent",
-];
-
 /// The best candidate so far.
-#[derive(Debug, Default)]
-pub(super) struct SentMailbox {
+#[derive(Debug)]
+pub(super) struct Finder {
+    wanted: &'static SpecialUse,
     best: Option<(usize, Vec<u8>)>,
 }
 
-impl SentMailbox {
+impl Finder {
+    pub(super) fn of(wanted: &'static SpecialUse) -> Self {
+        Self { wanted, best: None }
+    }
+
     /// Considers one more mailbox.
     pub(super) fn consider(&mut self, listed: Listed) {
         let has = |attribute: &str| listed.attributes.iter().any(|it| it == attribute);
         if CLOSED.into_iter().any(has) {
             return;
         }
-        let rank = if has(SENT) {
+        let rank = if has(self.wanted.attribute) {
             Some(0)
         } else {
-            NAMES
+            (self.wanted.names)
                 .iter()
                 .position(|name| listed.name.eq_ignore_ascii_case(name.as_bytes()))
                 .map(|position| position + 1)
@@ -54,6 +85,22 @@ impl SentMailbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn junk_goes_by_many_names() {
+        for (attributes, name) in [
+            ("\\junk", "Unwanted"),
+            ("", "junk email"),
+            ("", "INBOX.Spam"),
+        ] {
+            let mut finder = Finder::of(&JUNK);
+            finder.consider(Listed {
+                attributes: vec![attributes.to_owned()],
+                name: name.as_bytes().to_vec(),
+            });
+            assert_eq!(finder.name().as_deref(), Some(name.as_bytes()));
+        }
+    }
 
     #[test]
     fn a_mark_outweighs_a_name() {
@@ -76,7 +123,7 @@ mod tests {
                 Some("INBOX.Sent"),
             ),
         ] {
-            let mut sent = SentMailbox::default();
+            let mut sent = Finder::of(&SENT);
             for (attributes, name) in mailboxes {
                 sent.consider(Listed {
                     attributes: attributes.split(' ').map(str::to_owned).collect(),
