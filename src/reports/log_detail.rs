@@ -1,7 +1,7 @@
-//! One message of the log, with its attempts and webhook deliveries.
+//! One message of the log, with its attempts, bounces and webhook deliveries.
 
-use super::{Details, LoggedAttempt, LoggedDelivery, Reports};
-use crate::storage::{email_attempts, email_logs, log_retention, webhook_deliveries};
+use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, Reports};
+use crate::storage::{bounces, email_attempts, email_logs, log_retention, webhook_deliveries};
 use mailgate_types::ids::{LogId, SubscriberId};
 
 /// Everything known about a message.
@@ -11,6 +11,8 @@ pub struct LogDetail {
     pub details: Details,
     /// Its attempts, in order. Empty for a message that was sent at the first one: the log entry says all about that.
     pub attempts: Vec<LoggedAttempt>,
+    /// Its bounces, in the order in which they were read.
+    pub bounces: Vec<LoggedBounce>,
     /// The webhook deliveries of events about it.
     pub webhook_deliveries: Vec<LoggedDelivery>,
 }
@@ -31,11 +33,13 @@ impl Reports {
             return Ok(None);
         };
         let attempts = email_attempts::of_log(&mut snapshot, id).await?;
+        let bounces = bounces::of_log(&mut snapshot, id).await?;
         let webhook_deliveries = webhook_deliveries::of_log(&mut snapshot, id).await?;
         snapshot.commit().await?;
         Ok(Some(LogDetail {
             details,
             attempts,
+            bounces,
             webhook_deliveries,
         }))
     }

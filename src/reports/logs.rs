@@ -7,6 +7,7 @@ use super::filter::Filter;
 use super::page_range::PageRange;
 use super::tally::Tally;
 use super::{LogRow, Reports, scope};
+use crate::storage::bounced_messages;
 use crate::storage::email_counters::Unit;
 use crate::storage::email_logs;
 use crate::storage::log_retention;
@@ -39,7 +40,7 @@ impl Reports {
         let kept_since = log_retention::kept_since(&mut snapshot).await?;
         let (from, to) = self.stretch(filter, kept_since);
         let mut tally = Tally::open(&mut snapshot, scope).await?;
-        let counted = tally.stretch(from, to).await?;
+        let counted = tally.stretch(from, to, filter.bounced.is_some()).await?;
         let total = counted.iter().map(|it| filter.count(&it.counts)).sum();
         let range = PageRange::locate(&mut tally, counted, filter, limit, offset).await?;
         let logs = match range {
@@ -47,7 +48,16 @@ impl Reports {
                 let window = tally.scope.window(range.from, range.to);
                 let (kinds, skip) = (&range.kinds, range.skip);
                 let connection = &mut *tally.connection;
-                let ids = email_logs::find(connection, window, kinds, skip, limit).await?;
+                let ids = match range.bounced {
+                    None => email_logs::find(connection, window, kinds, skip, limit).await?,
+                    Some(true) => {
+                        bounced_messages::find(connection, window, kinds, skip, limit).await?
+                    }
+                    Some(false) => {
+                        bounced_messages::find_others(connection, window, kinds, skip, limit)
+                            .await?
+                    }
+                };
                 email_logs::list(connection, subscriber, &ids).await?
             }
             None => Vec::new(),

@@ -23,6 +23,8 @@ pub(super) struct PageRange {
     pub(super) skip: i64,
     /// The kinds of rows to search.
     pub(super) kinds: Vec<Kind>,
+    /// Only those that have bounced, or only the others.
+    pub(super) bounced: Option<bool>,
 }
 
 /// The piece that contains the row with `nth` newer ones, and the number of rows in the pieces before it.
@@ -77,13 +79,22 @@ impl PageRange {
             .filter(|plugin| filter.plugin.is_none_or(|it| it == *plugin))
             .flat_map(|plugin| LogStatus::ALL.map(|status| (plugin, status)))
             .filter(|(_, status)| filter.status.is_none_or(|it| it == *status))
-            .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
+            .filter(|(plugin, status)| {
+                let of_kind = Filter {
+                    plugin: Some(*plugin),
+                    status: Some(*status),
+                    bounced: filter.bounced,
+                    ..Filter::default()
+                };
+                of_kind.count(&counts) > 0
+            })
             .collect();
         let range = Self {
             from: counted[last].from,
             to: counted[first].to,
             skip: offset - before,
             kinds,
+            bounced: filter.bounced,
         };
         let piece = counted[first];
         let rows = filter.count(&piece.counts);
@@ -112,9 +123,9 @@ impl PageRange {
             }
             let at = newer.0 - TimeDelta::milliseconds(back);
             let counted = if aim * 2 <= between {
-                newer.1 + tally.count(at, newer.0, &self.kinds).await?
+                newer.1 + tally.count(at, newer.0, &self.kinds, self.bounced).await?
             } else {
-                older.1 - tally.count(older.0, at, &self.kinds).await?
+                older.1 - tally.count(older.0, at, &self.kinds, self.bounced).await?
             };
             if counted <= self.skip {
                 newer = (at, counted);

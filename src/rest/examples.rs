@@ -143,6 +143,7 @@ fn named(name: &str) -> Option<Value> {
         "email" | "from" | "from_address" | "login_hint" => json!("ada@example.com"),
         "error" => json!("The provider asks to try again later."),
         "error_message" | "cc" | "bcc" | "next_cursor" | "target" | "trial_end" => Value::Null,
+        "bounce_type" => json!("permanent"),
         "bcc_addresses" | "cc_addresses" | "former_users" => json!([]),
         "cancel_at_period_end"
         | "has_attachments"

@@ -34,6 +34,9 @@ pub(super) struct LogQuery {
     /// Of one plugin.
     #[param(value_type = Option<LogPlugin>, inline)]
     plugin: Option<String>,
+    /// Only messages that were sent and have bounced for good for a recipient (true), or only the others (false).
+    #[param(value_type = Option<bool>)]
+    bounced: Option<String>,
     /// From this moment on: ISO 8601, with an offset or else in UTC; without a time, from the beginning
     /// of that day (UTC).
     #[param(
@@ -64,7 +67,11 @@ impl LogQuery {
         let mut errors = Vec::new();
         let limit = whole_number("limit", self.limit, 1..=LARGEST, &mut errors);
         let offset = whole_number("offset", self.offset, 0..=u32::MAX, &mut errors);
+        let bounced = take(&mut errors, "bounced", self.bounced, |text| {
+            text.parse::<bool>().map_err(|_| "must be true or false")
+        });
         let filter = Filter {
+            bounced,
             app: take(&mut errors, "app_id", self.app_id, AppReference::parse),
             status: take(&mut errors, "status", self.status, str::parse::<LogStatus>),
             plugin: take(&mut errors, "plugin", self.plugin, Plugin::from_log_name),
@@ -95,6 +102,7 @@ mod tests {
             app_id: wrong("Demo"),
             status: wrong("open"),
             plugin: wrong("plugin_b"),
+            bounced: wrong("yes"),
             from_date: wrong("x"),
             to_date: wrong(""),
         };
@@ -106,6 +114,7 @@ mod tests {
             "app_id",
             "status",
             "plugin",
+            "bounced",
             "from_date",
             "to_date",
         ] {

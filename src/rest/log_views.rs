@@ -4,7 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::enums::{LogPlugin, written_out};
-use crate::reports::{LogDetail, LogRow, LoggedAttempt};
+use crate::reports::{LogDetail, LogRow, LoggedAttempt, LoggedBounce};
+use mailgate_types::bounce_type::BounceType;
 use mailgate_types::event_name::EventName;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::moment::iso8601;
@@ -58,6 +59,8 @@ pub(super) struct LogItem {
     /// ISO 8601, UTC: the moment of its first attempt.
     #[schema(format = DateTime)]
     sent_at: String,
+    /// Whether it was sent and has bounced for good for at least one recipient. Its `status` stays `sent`.
+    bounced: bool,
 }
 
 /// All that there is of a message.
@@ -73,6 +76,9 @@ pub(super) struct LogDetailShown {
     has_attachments: bool,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
+    /// What was reported back about its recipients, in order: one for each recipient and notification; at most 100 of
+    /// each type.
+    bounces: Vec<BounceShown>,
     /// The webhook deliveries of its events, one per attempt; at most 100.
     webhook_deliveries: Vec<LogDelivery>,
 }
@@ -112,6 +118,25 @@ pub(super) struct AttemptShown {
     error_message: Option<String>,
 }
 
+/// A recipient that a message didn't reach, or for whom it is delayed.
+#[derive(Serialize, ToSchema)]
+pub(super) struct BounceShown {
+    /// The recipient, as the notification names it: after forwarding, it may be one that you didn't send to.
+    to_address: String,
+    /// Whether it is final.
+    #[schema(value_type = BounceType)]
+    bounce_type: String,
+    /// The status code of RFC 3463, like `5.1.1`; null if the notification has none.
+    #[schema(required)]
+    status: Option<String>,
+    /// The server's words; null if the notification has none.
+    #[schema(required)]
+    diagnostic: Option<String>,
+    /// ISO 8601, UTC: when the gateway read the notification.
+    #[schema(format = DateTime)]
+    bounced_at: String,
+}
+
 impl LogItem {
     pub(super) fn new(row: LogRow) -> Self {
         Self {
@@ -128,6 +153,7 @@ impl LogItem {
             message_id: row.message_id,
             size_bytes: row.size_bytes,
             sent_at: iso8601(row.sent_at),
+            bounced: row.bounced,
         }
     }
 }
@@ -153,6 +179,7 @@ impl LogDetailShown {
             bcc_addresses: detail.details.bcc_addresses,
             has_attachments: detail.details.has_attachments,
             attempts,
+            bounces: detail.bounces.into_iter().map(BounceShown::new).collect(),
             webhook_deliveries: (detail.webhook_deliveries.into_iter())
                 .map(|delivery| LogDelivery {
                     id: delivery.id.to_string(),
@@ -161,6 +188,18 @@ impl LogDetailShown {
                     delivered_at: iso8601(delivery.delivered_at),
                 })
                 .collect(),
+        }
+    }
+}
+
+impl BounceShown {
+    fn new(bounce: LoggedBounce) -> Self {
+        Self {
+            to_address: bounce.recipient,
+            bounce_type: bounce.bounce_type,
+            status: bounce.status,
+            diagnostic: bounce.diagnostic,
+            bounced_at: iso8601(bounce.bounced_at),
         }
     }
 }

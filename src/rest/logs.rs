@@ -48,7 +48,7 @@ pub(super) async fn list(
     }))
 }
 
-/// One message with its attempts and webhook deliveries.
+/// One message with its attempts, bounces and webhook deliveries.
 #[utoipa::path(
     get,
     path = "/logs/{log_id}",

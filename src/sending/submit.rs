@@ -1,5 +1,5 @@
-//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening →
-//! submission → end.
+//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → suppressed recipients →
+//! opening → submission → end.
 //!
 //! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
 //! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
@@ -52,6 +52,9 @@ pub enum Refusal {
     /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
+    /// These recipients have bounced, and the app refuses messages to such.
+    #[error("recipients have bounced")]
+    Suppressed(Vec<String>),
     /// No message can be made from the draft.
     #[error(transparent)]
     Unpreparable(#[from] PrepareError),
@@ -128,6 +131,18 @@ impl Sending {
                 continue;
             }
             let prepared = draft.prepare(&chosen.address, self.clock.now()).await?;
+            if caller.app().suppress_bounced {
+                let recipients = &prepared.recipients.addresses;
+                let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
+                if !suppressed.is_empty() {
+                    // A message that was taken before has its answer, whatever its recipients did since.
+                    let known = match &key {
+                        Some(key) => self.answer_to(wanted.app, key).await?,
+                        None => None,
+                    };
+                    return known.ok_or(Refusal::Suppressed(suppressed));
+                }
+            }
             let taken = self.take(wanted.app, &chosen, prepared, key.as_ref());
             match taken.await? {
                 Taken::Here(outcome) => {

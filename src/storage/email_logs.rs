@@ -4,6 +4,7 @@ mod rows;
 mod search;
 
 pub use rows::{Details, LogRow, details, list};
+pub(super) use search::columns;
 pub use search::{Kind, Window, count, find};
 
 use sqlx::PgConnection;

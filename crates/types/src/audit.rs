@@ -121,6 +121,8 @@ pub enum AuditAction {
     UserConnected,
     /// A mailbox was disconnected.
     UserDisconnected,
+    /// Recipients that had bounced may be written to again.
+    SuppressionsDeleted,
     /// A checkout page for entering a payment method was requested.
     CheckoutStarted,
     /// The payment provider's customer portal was requested.
@@ -140,7 +142,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -156,6 +158,7 @@ impl AuditAction {
         Self::WebhookDeleted,
         Self::UserConnected,
         Self::UserDisconnected,
+        Self::SuppressionsDeleted,
         Self::CheckoutStarted,
         Self::PortalOpened,
         Self::SubscriptionCanceled,
@@ -182,6 +185,7 @@ impl AuditAction {
             Self::WebhookDeleted => "webhook.deleted",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
+            Self::SuppressionsDeleted => "suppressions.deleted",
             Self::CheckoutStarted => "checkout.started",
             Self::PortalOpened => "portal.opened",
             Self::SubscriptionCanceled => "subscription.canceled",

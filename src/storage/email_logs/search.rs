@@ -25,16 +25,17 @@ pub struct Window<'a> {
 }
 
 impl Window<'_> {
-    fn ids(&self) -> (Uuid, Uuid) {
+    pub(in crate::storage) fn ids(&self) -> (Uuid, Uuid) {
         (lowest_uuid_at(self.from), lowest_uuid_at(self.to))
     }
 
-    fn deleted(&self) -> Vec<Uuid> {
+    pub(in crate::storage) fn deleted(&self) -> Vec<Uuid> {
         self.deleted.iter().map(|app| app.0).collect()
     }
 }
 
-fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
+/// The kinds as two columns.
+pub(in crate::storage) fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
     kinds
         .iter()
         .map(|(plugin, status)| (plugin.as_str(), status.as_str()))
