@@ -13,6 +13,7 @@ mod sessions;
 mod show;
 mod slow_down;
 mod subscribers;
+mod suppressions;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use mailgate_types::subscription::SubscriptionStatus;
 pub use self::apps::ChangeError;
 pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::subscribers::{Subscriber, SubscriberChange};
+pub use crate::storage::suppressions::Suppression;
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
@@ -40,6 +42,7 @@ pub use sessions::AppSession;
 use sessions::Sessions;
 pub use show::{AppCredentials, ShowError};
 use slow_down::Failures;
+pub use suppressions::{KEPT as SUPPRESSED_FOR, SuppressionPage};
 
 /// The largest number of apps kept in memory: some 300 bytes each.
 const KNOWN: usize = 20_000;

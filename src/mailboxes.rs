@@ -2,12 +2,14 @@
 
 mod addresses;
 mod authorize;
+mod bounces;
 mod complete;
 mod connect;
 mod connect_session;
 mod delete_app;
 mod disconnect;
 mod idle;
+mod inbox;
 mod read;
 mod replies;
 mod revoke;
@@ -39,9 +41,9 @@ pub use authorize::{BeginError, ConnectLink, LinkOrigin};
 pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};
+pub use inbox::PLACES as REPLY_PLACES;
+use inbox::Senders;
 pub use read::MailboxReadError;
-pub use replies::PLACES as REPLY_PLACES;
-use replies::Senders;
 use token::Flights;
 pub use token::TokenError;
 

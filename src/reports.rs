@@ -37,6 +37,7 @@ use mailgate_types::log_status::LogStatus;
 use turns::Turns;
 
 pub use crate::storage::audit_entries::StoredEntry;
+pub use crate::storage::bounces::LoggedBounce;
 pub use crate::storage::email_attempts::LoggedAttempt;
 pub use crate::storage::email_counters::Counts as MessageCounts;
 pub use crate::storage::email_logs::{Details, LogRow};

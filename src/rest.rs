@@ -51,6 +51,7 @@ mod shared;
 mod state;
 mod stats;
 mod subscribers;
+mod suppressions;
 mod visits;
 mod webhook_deliveries;
 mod webhook_document;

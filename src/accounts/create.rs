@@ -78,6 +78,8 @@ pub struct AppFields {
     pub multilink: bool,
     /// Whether mailboxes can only be connected through connect sessions; `None` uses the value of `multiuser`.
     pub require_connect_session: Option<bool>,
+    /// Whether messages to recipients that have bounced are refused.
+    pub suppress_bounced: bool,
     /// Receives every event.
     pub webhook_url: String,
     /// Where end users go after connecting.
@@ -228,6 +230,7 @@ impl Accounts {
                     multiuser: fields.multiuser,
                     multilink: fields.multilink,
                     require_connect_session: fields.requires_connect_session(),
+                    suppress_bounced: fields.suppress_bounced,
                     webhook_url: &fields.webhook_url,
                     callback_url: &fields.callback_url,
                     created_at: now,

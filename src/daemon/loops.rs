@@ -171,6 +171,10 @@ pub(super) fn look_after(
         workers::forget_lapsed_links(mailboxes.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
+        "the removal of expired suppressions",
+        workers::forget_suppressions(accounts.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
         "the end of sessions",
         workers::end_sessions(pool.clone(), accounts.clone(), stop.clone()),
     );

@@ -9,7 +9,9 @@ use super::Mailboxes;
 use crate::accounts::audit::Trail;
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
-use crate::storage::{apps, billing_jobs, deleted_apps, email_counters, spool, webhook_messages};
+use crate::storage::{
+    apps, billing_jobs, bounced_messages, deleted_apps, email_counters, spool, webhook_messages,
+};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
 use mailgate_types::ids::{AppId, Owner};
@@ -61,7 +63,9 @@ impl Mailboxes {
         let mut connection = self.pool.acquire().await?;
         for app in deleted_apps::list(&mut connection).await? {
             while !stop.is_cancelled() {
-                if deleted_apps::remove_logs(&mut connection, app, BATCH).await? > 0 {
+                if deleted_apps::remove_logs(&mut connection, app, BATCH).await? > 0
+                    || bounced_messages::remove_of(&mut connection, app, BATCH).await? > 0
+                {
                     continue;
                 }
                 match deleted_apps::remove_webhooks(&mut connection, app, BATCH).await? {

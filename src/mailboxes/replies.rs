@@ -1,336 +1,87 @@
-//! Reply tracking: mailboxes that have sent recently are checked for new mail, and each reply to a logged message is
-//! reported to its app, once.
+//! Reply tracking: each reply to a logged message is reported to its app, once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
+use sqlx::PgConnection;
 
-use super::{MailboxReadError, Mailboxes};
-use crate::providers::mail::reader::{MailReader, ReadError};
+use super::Mailboxes;
 use crate::providers::mail::received::Received;
-use crate::providers::mail::transport::MailboxAccess;
-use crate::storage::error_class::is_refusal;
 use crate::storage::mailboxes::Mailbox;
-use crate::storage::mailboxes::due::{self, ReplyLook};
-use crate::storage::outage::{Outage, trouble};
 use crate::storage::replies::{self, Answered};
 use crate::storage::webhook_messages;
 use mailgate_types::event::{Emission, Event};
-use mailgate_types::ids::{AppId, CredentialId};
-use mailgate_types::plugin::Plugin;
-
-/// Mailboxes that one process checks at the same time.
-pub const PLACES: usize = 16;
-
-/// Maximum pages read in one check; the rest waits for the next one.
-const ROUNDS: usize = 5;
-
-/// Time limit for one check. Another replica takes over after twice this time.
-const LONGEST: Duration = Duration::from_mins(5);
-
-/// A mailbox's sends are noted at most once in this time.
-const NOTED: TimeDelta = TimeDelta::hours(1);
-
-/// A mailbox that may not be read although its grant says so is skipped for this long.
-const FORBIDDEN: TimeDelta = TimeDelta::days(1);
-
-/// Longest stored provider cursor, in bytes; those of Microsoft Graph have a thousand or so.
-const CURSOR_LENGTH: usize = 16 * 1024;
+use mailgate_types::ids::AppId;
 
 /// Replies deleted in one batch.
 const FORGOTTEN: i64 = 1_000;
 
-/// The mailboxes that have sent, and which of these are not yet in the database.
-#[derive(Debug, Default)]
-pub(super) struct Senders {
-    noted: Mutex<Noted>,
-}
+/// Replies that were reported.
+pub(super) struct ToldReplies(usize);
 
-#[derive(Debug, Default)]
-struct Noted {
-    at: HashMap<CredentialId, DateTime<Utc>>,
-    waiting: HashSet<CredentialId>,
-}
-
-impl Senders {
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where the next check begins.
-enum NextLook<'a> {
-    /// Unchanged.
-    Stays,
-    /// At this cursor; `None`: by time, as in the first check.
-    Moves(Option<&'a str>),
-}
-
-/// Why a check failed.
-#[derive(Debug, thiserror::Error)]
-enum LookError {
-    #[error(transparent)]
-    Ask(#[from] MailboxReadError),
-    #[error("the database can't be asked: {0}")]
-    Database(#[from] sqlx::Error),
-    #[error("it took longer than {} s", LONGEST.as_secs())]
-    TimedOut,
-}
-
-impl Outage for LookError {
-    fn is_outage(&self) -> bool {
-        match self {
-            Self::Ask(error) => error.is_outage(),
-            Self::Database(error) => error.is_outage(),
-            Self::TimedOut => false,
+impl ToldReplies {
+    /// Counts them, once they are committed.
+    pub(super) fn count(self, mailbox: &Mailbox) {
+        if self.0 > 0 {
+            tracing::info!(credential_id = %mailbox.id, replies = self.0, "replies were found");
         }
+        metrics::counter!("mailgate_replies_total", "plugin" => mailbox.plugin.as_str())
+            .increment(u64::try_from(self.0).unwrap_or(u64::MAX));
     }
+}
+
+/// Emits the events of those of these messages that are replies, and stores the keys that deduplicate them, within the
+/// caller's transaction.
+pub(super) async fn tell(
+    connection: &mut PgConnection,
+    app: AppId,
+    mailbox: &Mailbox,
+    aliases: &[String],
+    messages: &[Received],
+    now: DateTime<Utc>,
+) -> Result<ToldReplies, sqlx::Error> {
+    let answers = answers(mailbox, aliases, messages);
+    let named: Vec<String> = answers
+        .iter()
+        .flat_map(|received| received.answers.iter().cloned())
+        .collect();
+    if named.is_empty() {
+        return Ok(ToldReplies(0));
+    }
+    let answered: HashMap<String, Answered> = replies::answered(connection, mailbox.id, &named)
+        .await?
+        .into_iter()
+        .map(|answered| (answered.message_id.clone(), answered))
+        .collect();
+    let found: HashMap<String, Emission> = answers
+        .into_iter()
+        .filter_map(|received| {
+            let original = received.answers.iter().find_map(|id| answered.get(id))?;
+            let log = Some(original.log);
+            let key = key_of(received);
+            let event = Event::EmailReply {
+                message_id: original.message_id.clone(),
+                from_address: received.from.clone(),
+                to_address: original.from_address.clone(),
+                subject: received.subject.clone(),
+                metadata: original.metadata.clone(),
+            };
+            Some((key, Emission { app, event, log }))
+        })
+        .collect();
+    let keys: Vec<String> = found.keys().cloned().collect();
+    let fresh = replies::insert(connection, mailbox.id, &keys, now).await?;
+    let emissions: Vec<Emission> = fresh
+        .iter()
+        .filter_map(|key| found.get(key).cloned())
+        .collect();
+    webhook_messages::emit(connection, &emissions, now).await?;
+    Ok(ToldReplies(emissions.len()))
 }
 
 impl Mailboxes {
-    /// Whether replies to a mailbox's messages are tracked: its provider can be read, and the granted scopes allow it.
-    #[must_use]
-    pub fn tracks_replies(&self, plugin: Plugin, scopes: &[String]) -> bool {
-        self.reader(plugin, scopes).is_some()
-    }
-
-    /// Whether the Message-ID under which a mailbox's messages are sent is known.
-    #[must_use]
-    pub fn tells_message_id(&self, plugin: Plugin, scopes: &[String]) -> bool {
-        self.providers
-            .get(plugin)
-            .is_some_and(|provider| provider.transport.tells_message_id(scopes))
-    }
-
-    /// The reader of a mailbox, if its user has granted access.
-    #[must_use]
-    pub fn reader(&self, plugin: Plugin, scopes: &[String]) -> Option<&dyn MailReader> {
-        self.providers
-            .get(plugin)?
-            .reader
-            .as_deref()
-            .filter(|reader| reader.may_read(scopes))
-    }
-
-    /// Notes that a message was sent from a mailbox, so that replies are tracked from now on.
-    pub fn note_sent(&self, mailbox: &Mailbox) {
-        if !self.tracks_replies(mailbox.plugin, &mailbox.scopes) {
-            return;
-        }
-        let now = self.clock.now();
-        let mut noted = self.senders.noted();
-        if noted.at.get(&mailbox.id).is_none_or(|at| *at + NOTED < now) {
-            noted.at.insert(mailbox.id, now);
-            noted.waiting.insert(mailbox.id);
-        }
-    }
-
-    /// Stores which mailboxes have sent.
-    ///
-    /// # Errors
-    ///
-    /// If the database fails; they are stored the next time then.
-    pub async fn store_senders(&self) -> Result<(), sqlx::Error> {
-        let now = self.clock.now();
-        let waiting: Vec<CredentialId> = {
-            let mut noted = self.senders.noted();
-            noted.at.retain(|_, at| *at + NOTED >= now);
-            noted.waiting.drain().collect()
-        };
-        if waiting.is_empty() {
-            return Ok(());
-        }
-        let written = async {
-            let mut connection = self.pool.acquire().await?;
-            due::note_sent(&mut connection, &waiting, now).await
-        };
-        let written = written.await;
-        if written.is_err() {
-            self.senders.noted().waiting.extend(waiting);
-        }
-        written
-    }
-
-    /// Claims mailboxes that are due for a check.
-    pub async fn claim_reply_looks(&self, places: usize) -> Result<Vec<ReplyLook>, sqlx::Error> {
-        let now = self.clock.now();
-        let lease = TimeDelta::from_std(LONGEST * 2).unwrap_or(TimeDelta::minutes(10));
-        let limit = i64::try_from(places).unwrap_or(i64::MAX);
-        let mut connection = self.pool.acquire().await?;
-        due::claim_reply_looks(&mut connection, now, now + lease, limit).await
-    }
-
-    /// Checks a claimed mailbox, reports the replies found, and schedules the next check.
-    pub async fn look_for_replies(&self, look: ReplyLook) {
-        let id = look.mailbox.id;
-        let now = self.clock.now();
-        let since = now - self.settings.replies_window;
-        let last_sent_at = look.last_sent_at;
-        let lately = last_sent_at.is_some_and(|at| at > since);
-        let reader = self.reader(look.mailbox.plugin, &look.mailbox.scopes);
-        let next = match reader.filter(|_| lately) {
-            None => None,
-            Some(reader) => {
-                let looked = tokio::time::timeout(LONGEST, self.look(reader, look, since))
-                    .await
-                    .unwrap_or(Err(LookError::TimedOut));
-                if let Err(error) = &looked {
-                    metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
-                    trouble!(warn, error, credential_id = %id, "the check for replies failed");
-                }
-                Some(self.clock.now() + self.wait_after(looked.as_ref().err()))
-            }
-        };
-        let put_off = async {
-            let mut connection = self.pool.acquire().await?;
-            due::put_off_reply_look(&mut connection, id, next, last_sent_at).await
-        };
-        if let Err(error) = put_off.await {
-            // The mailbox becomes due again when the lease expires.
-            trouble!(warn, error, credential_id = %id, "the next check for replies can't be scheduled");
-        }
-    }
-
-    fn wait_after(&self, error: Option<&LookError>) -> TimeDelta {
-        let usual = self.settings.replies_every;
-        let wait = match error {
-            None => usual,
-            Some(LookError::Ask(MailboxReadError::Read(ReadError::Forbidden(_)))) => {
-                return FORBIDDEN;
-            }
-            Some(LookError::Ask(MailboxReadError::Read(ReadError::Unavailable {
-                retry_after,
-                ..
-            }))) => (usual * 5).max(retry_after.unwrap_or_default()),
-            Some(_) => usual * 5,
-        };
-        TimeDelta::from_std(wait).unwrap_or(FORBIDDEN)
-    }
-
-    async fn look(
-        &self,
-        reader: &dyn MailReader,
-        look: ReplyLook,
-        since: DateTime<Utc>,
-    ) -> Result<(), LookError> {
-        let ReplyLook {
-            app,
-            mailbox,
-            aliases,
-            mut cursor,
-            ..
-        } = look;
-        for _ in 0..ROUNDS {
-            let from = cursor.as_deref();
-            let question = |account: MailboxAccess| async move {
-                reader.new_mail(&account, from, since).await
-            };
-            let new = self.ask_reader(&mailbox, question).await?;
-            let more = new.more;
-            cursor = storable(new.cursor);
-            if cursor.is_none() {
-                tracing::warn!(credential_id = %mailbox.id, "the position in a mailbox can't be stored; the next check starts over");
-            }
-            let answers = answers(&mailbox, &aliases, new.messages);
-            self.tell_replies(app, &mailbox, answers, cursor.as_deref())
-                .await?;
-            if !more || cursor.is_none() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Emits the events of replies and stores the cursor of the next check. A reply that the database permanently
-    /// refuses is skipped, since it would block the mailbox forever.
-    async fn tell_replies(
-        &self,
-        app: AppId,
-        mailbox: &Mailbox,
-        answers: Vec<Received>,
-        cursor: Option<&str>,
-    ) -> Result<(), sqlx::Error> {
-        let told = self
-            .try_tell(app, mailbox, &answers, NextLook::Moves(cursor))
-            .await;
-        if !told.as_ref().is_err_and(is_refusal) {
-            return told;
-        }
-        for one in answers.chunks(1) {
-            match self.try_tell(app, mailbox, one, NextLook::Stays).await {
-                Err(error) if is_refusal(&error) => {
-                    tracing::warn!(credential_id = %mailbox.id, %error, "a reply that can't be stored is left out");
-                }
-                told => told?,
-            }
-        }
-        self.try_tell(app, mailbox, &[], NextLook::Moves(cursor))
-            .await
-    }
-
-    /// Stores the events, the keys that deduplicate them, and the cursor of the next check, in one transaction.
-    async fn try_tell(
-        &self,
-        app: AppId,
-        mailbox: &Mailbox,
-        answers: &[Received],
-        place: NextLook<'_>,
-    ) -> Result<(), sqlx::Error> {
-        let named: Vec<String> = answers
-            .iter()
-            .flat_map(|received| received.answers.iter().cloned())
-            .collect();
-        let now = self.clock.now();
-        let mut found_replies = 0;
-        let mut transaction = self.pool.begin().await?;
-        if !named.is_empty() {
-            let answered: HashMap<String, Answered> =
-                replies::answered(&mut transaction, mailbox.id, &named)
-                    .await?
-                    .into_iter()
-                    .map(|answered| (answered.message_id.clone(), answered))
-                    .collect();
-            let found: HashMap<String, Emission> = answers
-                .iter()
-                .filter_map(|received| {
-                    let original = received.answers.iter().find_map(|id| answered.get(id))?;
-                    let log = Some(original.log);
-                    let key = key_of(received);
-                    let event = Event::EmailReply {
-                        message_id: original.message_id.clone(),
-                        from_address: received.from.clone(),
-                        to_address: original.from_address.clone(),
-                        subject: received.subject.clone(),
-                        metadata: original.metadata.clone(),
-                    };
-                    Some((key, Emission { app, event, log }))
-                })
-                .collect();
-            let keys: Vec<String> = found.keys().cloned().collect();
-            let fresh = replies::insert(&mut transaction, mailbox.id, &keys, now).await?;
-            let emissions: Vec<Emission> = fresh
-                .iter()
-                .filter_map(|key| found.get(key).cloned())
-                .collect();
-            webhook_messages::emit(&mut transaction, &emissions, now).await?;
-            found_replies = u64::try_from(emissions.len()).unwrap_or(u64::MAX);
-            if !emissions.is_empty() {
-                tracing::info!(credential_id = %mailbox.id, replies = emissions.len(), "replies were found");
-            }
-        }
-        if let NextLook::Moves(cursor) = place {
-            due::store_reply_cursor(&mut transaction, mailbox.id, cursor).await?;
-        }
-        transaction.commit().await?;
-        metrics::counter!("mailgate_replies_total", "plugin" => mailbox.plugin.as_str())
-            .increment(found_replies);
-        Ok(())
-    }
-
     /// Deletes replies that no check can find again.
     pub async fn forget_replies(&self) -> Result<(), sqlx::Error> {
         let before = self.clock.now() - self.settings.replies_window * 2 - TimeDelta::days(2);
@@ -341,22 +92,23 @@ impl Mailboxes {
 }
 
 /// The messages that are replies, and were written by others.
-fn answers(mailbox: &Mailbox, aliases: &[String], messages: Vec<Received>) -> Vec<Received> {
-    let mut messages = messages;
+fn answers<'a>(
+    mailbox: &Mailbox,
+    aliases: &[String],
+    messages: &'a [Received],
+) -> Vec<&'a Received> {
     let is_own = |from: &str| {
         let mut own = std::iter::once(&mailbox.email).chain(aliases);
         own.any(|own| from.eq_ignore_ascii_case(own))
     };
+    let mut messages: Vec<&Received> = messages.iter().collect();
     messages.retain(|received| {
-        !received.automatic && !received.answers.is_empty() && !is_own(&received.from)
+        !received.automatic
+            && received.bounce.is_none()
+            && !received.answers.is_empty()
+            && !is_own(&received.from)
     });
     messages
-}
-
-/// A provider's cursor, unless it is too long to store.
-fn storable(cursor: String) -> Option<String> {
-    let fits = cursor.len() <= CURSOR_LENGTH && !cursor.contains(char::is_control);
-    fits.then_some(cursor)
 }
 
 /// The deduplication key of a reply: its Message-ID, or a digest of its sender, subject and references.

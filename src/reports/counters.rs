@@ -16,8 +16,10 @@ impl Reports {
             if !email_counters::try_lock(&mut transaction).await? {
                 return Ok(all);
             }
-            let added = email_counters::fold(&mut transaction, BATCH).await?;
+            let messages = email_counters::fold(&mut transaction, BATCH).await?;
+            let bounced = email_counters::fold_bounced(&mut transaction, BATCH).await?;
             transaction.commit().await?;
+            let added = messages.max(bounced);
             all += added;
             if added < BATCH {
                 return Ok(all);

@@ -50,6 +50,8 @@ pub struct Summary {
     pub best: NaiveDate,
     /// The fraction of them that was sent: from 0 to 1.
     pub success_rate: f64,
+    /// Those that have bounced for good.
+    pub bounced: i64,
 }
 
 impl Reports {
@@ -128,6 +130,7 @@ fn summary(data: &[PeriodCounts]) -> Option<Summary> {
         average: (total + months / 2) / months,
         best: best.start,
         success_rate: success_rate(&all),
+        bounced: all.bounced(None),
     })
 }
 
@@ -156,6 +159,7 @@ mod tests {
             let mut counts = Counts::default();
             counts.add(Plugin::B, LogStatus::Sent, sent);
             counts.add(Plugin::A, LogStatus::FailedPerm, 1);
+            counts.add_bounced(Plugin::B, 2);
             PeriodCounts {
                 start: start.parse().unwrap_or_default(),
                 counts,
@@ -168,7 +172,8 @@ mod tests {
         ];
         let summary = summary(&data);
         let summary = summary.as_ref();
-        assert_eq!(summary.map(|it| (it.total, it.average)), Some((22, 2)));
+        let figures = summary.map(|it| (it.total, it.average, it.bounced));
+        assert_eq!(figures, Some((22, 2, 6)));
         let best = summary.map(|it| it.best.to_string());
         assert_eq!(best.as_deref(), Some("2026-03-01"));
         assert!(summary.is_some_and(|it| (it.success_rate - 19.0 / 22.0).abs() < 1e-12));

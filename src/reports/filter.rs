@@ -19,6 +19,8 @@ pub struct Filter {
     pub status: Option<LogStatus>,
     /// Of one provider.
     pub plugin: Option<Plugin>,
+    /// Only those that have bounced for good, or only the others.
+    pub bounced: Option<bool>,
     /// From this moment on.
     pub from: Option<DateTime<Utc>>,
     /// Before this moment.
@@ -64,6 +66,18 @@ impl Filter {
     }
 
     pub(super) fn count(&self, counts: &Counts) -> i64 {
-        counts.sum(self.plugin, self.status)
+        let all = counts.sum(self.plugin, self.status);
+        // Only sent messages bounce.
+        let may_bounce = self.status.is_none_or(|status| status == LogStatus::Sent);
+        let bounced = if may_bounce {
+            counts.bounced(self.plugin)
+        } else {
+            0
+        };
+        match self.bounced {
+            None => all,
+            Some(true) => bounced,
+            Some(false) => all - bounced,
+        }
     }
 }

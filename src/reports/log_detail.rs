@@ -1,10 +1,10 @@
-//! One message of the log, with its attempts and webhook deliveries.
+//! One message of the log, with its attempts, bounces and webhook deliveries.
 
 use chrono::{DateTime, Utc};
 
-use super::{Details, LoggedAttempt, LoggedDelivery, Reports};
+use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, Reports};
 use crate::storage::spool::waiting::{self, Scheduled};
-use crate::storage::{email_attempts, email_logs, log_retention, webhook_deliveries};
+use crate::storage::{bounces, email_attempts, email_logs, log_retention, webhook_deliveries};
 use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::log_status::CANCELLED;
 use mailgate_types::send_at::FURTHEST;
@@ -25,6 +25,8 @@ pub struct LogDetail {
     pub details: Details,
     /// Its attempts, in order. Empty for a message that was sent at the first one: the log entry says all about that.
     pub attempts: Vec<LoggedAttempt>,
+    /// Its bounces, in the order in which they were read.
+    pub bounces: Vec<LoggedBounce>,
     /// The webhook deliveries of events about it.
     pub webhook_deliveries: Vec<LoggedDelivery>,
 }
@@ -46,12 +48,14 @@ impl Reports {
             return Ok(scheduled.map(|it| FoundMessage::Scheduled(Box::new(it))));
         };
         let attempts = email_attempts::of_log(&mut snapshot, id).await?;
+        let bounces = bounces::of_log(&mut snapshot, id).await?;
         let webhook_deliveries =
             webhook_deliveries::of_log(&mut snapshot, id, since(&details, moment)).await?;
         snapshot.commit().await?;
         Ok(Some(FoundMessage::Logged(Box::new(LogDetail {
             details,
             attempts,
+            bounces,
             webhook_deliveries,
         }))))
     }

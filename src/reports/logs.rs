@@ -12,6 +12,7 @@ use super::filter::Filter;
 use super::page_range::PageRange;
 use super::tally::Tally;
 use super::{LogRow, Reports, scope};
+use crate::storage::bounced_messages;
 use crate::storage::email_counters::Unit;
 use crate::storage::email_logs;
 use crate::storage::log_retention;
@@ -105,7 +106,7 @@ impl Reports {
         let kept_since = log_retention::kept_since(&mut snapshot).await?;
         let (from, to) = self.stretch(filter, kept_since);
         let mut tally = Tally::open(&mut snapshot, scope).await?;
-        let counted = tally.stretch(from, to).await?;
+        let counted = tally.stretch(from, to, filter.bounced.is_some()).await?;
         let total = counted.iter().map(|it| filter.count(&it.counts)).sum();
         // One more than is shown, to find out whether there are older ones.
         let wanted = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -125,7 +126,15 @@ impl Reports {
             window.older_than = older_than.map(LogId);
             let (kinds, skip) = (&range.kinds, range.skip);
             let connection = &mut *tally.connection;
-            let ids = email_logs::find(connection, window, kinds, skip, wanted).await?;
+            let ids = match range.bounced {
+                None => email_logs::find(connection, window, kinds, skip, wanted).await?,
+                Some(true) => {
+                    bounced_messages::find(connection, window, kinds, skip, wanted).await?
+                }
+                Some(false) => {
+                    bounced_messages::find_others(connection, window, kinds, skip, wanted).await?
+                }
+            };
             logs = email_logs::list(connection, subscriber, &ids).await?;
         }
         snapshot.commit().await?;

@@ -23,6 +23,8 @@ pub(super) struct PageRange {
     pub(super) skip: i64,
     /// The kinds of rows to search.
     pub(super) kinds: Vec<Kind>,
+    /// Only those that have bounced, or only the others.
+    pub(super) bounced: Option<bool>,
 }
 
 /// The piece that contains the row with `nth` newer ones, and the number of rows in the pieces before it.
@@ -36,6 +38,20 @@ fn piece_of(counted: &[Counted], filter: &Filter, nth: i64) -> Option<(usize, i6
         before += here;
     }
     None
+}
+
+/// The kinds of which a filter lets rows through that are counted.
+fn counted_kinds(filter: &Filter, counts: &Counts) -> Vec<Kind> {
+    let has_rows = |(plugin, status): &Kind| {
+        let of_kind = Filter {
+            plugin: Some(*plugin),
+            status: Some(*status),
+            bounced: filter.bounced,
+            ..Filter::default()
+        };
+        of_kind.count(counts) > 0
+    };
+    filter.kinds().into_iter().filter(has_rows).collect()
 }
 
 impl PageRange {
@@ -72,14 +88,13 @@ impl PageRange {
         for piece in &counted[first..=last] {
             counts.add_all(&piece.counts);
         }
-        let kinds = (filter.kinds().into_iter())
-            .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
-            .collect();
+        let kinds = counted_kinds(filter, &counts);
         let range = Self {
             from: counted[last].from,
             to: counted[first].to,
             skip: offset - before,
             kinds,
+            bounced: filter.bounced,
         };
         let piece = counted[first];
         let rows = filter.count(&piece.counts);
@@ -131,14 +146,13 @@ impl PageRange {
         for piece in &counted[first..=last] {
             counts.add_all(&piece.counts);
         }
-        let kinds = (filter.kinds().into_iter())
-            .filter(|(plugin, status)| counts.get(*plugin, *status) > 0)
-            .collect();
+        let kinds = counted_kinds(filter, &counts);
         Ok(Some(Self {
             from: counted[last].from,
             to: counted[first].to,
             skip: 0,
             kinds,
+            bounced: filter.bounced,
         }))
     }
 
@@ -164,9 +178,9 @@ impl PageRange {
             }
             let at = newer.0 - TimeDelta::milliseconds(back);
             let counted = if aim * 2 <= between {
-                newer.1 + tally.count(at, newer.0, &self.kinds).await?
+                newer.1 + tally.count(at, newer.0, &self.kinds, self.bounced).await?
             } else {
-                older.1 - tally.count(older.0, at, &self.kinds).await?
+                older.1 - tally.count(older.0, at, &self.kinds, self.bounced).await?
             };
             if counted <= self.skip {
                 newer = (at, counted);

@@ -44,7 +44,8 @@ impl Reports {
             return Ok(nothing);
         };
         let matching = matching(&mut snapshot, subscriber, &scope, filter).await?;
-        let Some(matching) = matching else {
+        // What hasn't left can't bounce.
+        let Some(matching) = matching.filter(|it| it.bounced != Some(true)) else {
             return Ok(nothing);
         };
         let (after, offset) = match start {

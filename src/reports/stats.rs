@@ -26,6 +26,12 @@ pub struct Stats {
     pub sent_today: i64,
     /// Messages sent this month.
     pub sent_this_month: i64,
+    /// Messages sent, ever, that have bounced for good.
+    pub bounced: i64,
+    /// Those of today.
+    pub bounced_today: i64,
+    /// Those of this month.
+    pub bounced_this_month: i64,
     /// The fraction of all messages, ever, that was sent: from 0 to 1.
     pub success_rate: f64,
     /// Both providers, in order.
@@ -70,13 +76,17 @@ impl Reports {
         snapshot.commit().await?;
         let all = sum(&counted, Unit::Month, DateTime::UNIX_EPOCH);
         let this_month = sum(&counted, Unit::Month, month);
+        let this_day = sum(&counted, Unit::Day, today);
         let sent = Some(LogStatus::Sent);
         Ok(Stats {
             apps,
             mailboxes: active.iter().map(|(_, count)| count).sum(),
             sent: all.sum(None, sent),
-            sent_today: sum(&counted, Unit::Day, today).sum(None, sent),
+            sent_today: this_day.sum(None, sent),
             sent_this_month: this_month.sum(None, sent),
+            bounced: all.bounced(None),
+            bounced_today: this_day.bounced(None),
+            bounced_this_month: this_month.bounced(None),
             success_rate: success_rate(&all),
             plugins: Plugin::ALL.map(|plugin| PluginStats {
                 plugin,

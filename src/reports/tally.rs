@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 
 use super::Scope;
 use super::calendar::{Piece, after, floor, pieces, smaller};
+use crate::storage::bounced_messages;
 use crate::storage::email_counters::{self, CountedFrom, Counts, Run, Unit};
 use crate::storage::email_logs::{self, Kind};
 use mailgate_types::log_status::LogStatus;
@@ -83,17 +84,19 @@ impl<'a> Tally<'a> {
         Ok(counted)
     }
 
-    /// The pieces of a time range that have messages, newest first. Parts of hours are counted in the log.
+    /// The pieces of a time range that have messages, newest first. Parts of hours are counted in the log, with those
+    /// that have bounced where they are wanted.
     pub(super) async fn stretch(
         &mut self,
         from: DateTime<Utc>,
         to: DateTime<Utc>,
+        with_bounced: bool,
     ) -> Result<Vec<Counted>, sqlx::Error> {
         let (mut runs, mut counted) = (Vec::new(), Vec::new());
         for piece in pieces(from, to) {
             match piece {
                 Piece::Whole(run) => runs.push(run),
-                Piece::Part(from, to) => counted.push(self.part(from, to).await?),
+                Piece::Part(from, to) => counted.push(self.part(from, to, with_bounced).await?),
             }
         }
         counted.extend(self.whole(&runs).await?);
@@ -105,6 +108,7 @@ impl<'a> Tally<'a> {
         &mut self,
         from: DateTime<Utc>,
         to: DateTime<Utc>,
+        with_bounced: bool,
     ) -> Result<Counted, sqlx::Error> {
         let kinds: Vec<Kind> = kinds().collect();
         let window = self.scope.window(from, to);
@@ -112,6 +116,13 @@ impl<'a> Tally<'a> {
         let mut counts = Counts::default();
         for ((plugin, status), messages) in kinds.into_iter().zip(found) {
             counts.add(plugin, status, messages);
+        }
+        if with_bounced {
+            for plugin in Plugin::ALL {
+                let kind = [(plugin, LogStatus::Sent)];
+                let bounced = bounced_messages::count(self.connection, window, &kind).await?;
+                counts.add_bounced(plugin, bounced);
+            }
         }
         Ok(Counted {
             unit: None,
@@ -121,16 +132,25 @@ impl<'a> Tally<'a> {
         })
     }
 
-    /// The number of rows of some kinds in a time range, counted in the log.
+    /// The number of rows of some kinds in a time range, counted in the log; of those that have bounced, or of the
+    /// others, where `bounced` says so.
     pub(super) async fn count(
         &mut self,
         from: DateTime<Utc>,
         to: DateTime<Utc>,
         kinds: &[Kind],
+        bounced: Option<bool>,
     ) -> Result<i64, sqlx::Error> {
         let window = self.scope.window(from, to);
+        if bounced == Some(true) {
+            return bounced_messages::count(self.connection, window, kinds).await;
+        }
         let found = email_logs::count(self.connection, window, kinds).await?;
-        Ok(found.into_iter().sum())
+        let all: i64 = found.into_iter().sum();
+        match bounced {
+            Some(false) => Ok(all - bounced_messages::count(self.connection, window, kinds).await?),
+            _ => Ok(all),
+        }
     }
 
     /// The smaller pieces of a day or a month, newest first; `None` if there are none.

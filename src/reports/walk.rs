@@ -12,7 +12,7 @@ use super::{LogRow, Reports, Scope, scope};
 use crate::storage::email_logs::candidates::{self, IdRange};
 use crate::storage::email_logs::{self, Kind, Matching};
 use crate::storage::error_class::is_timeout;
-use crate::storage::{end_users, log_retention, pool};
+use crate::storage::{bounced_messages, end_users, log_retention, pool};
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId, lowest_uuid_at, moment_of};
 
 /// How long a statement may take. One that takes longer is ended, and the step is tried with less.
@@ -164,6 +164,7 @@ pub(super) async fn matching(
         status: filter.status,
         recipient: search.recipient.as_ref().map(|it| it.lookup_key()),
         message_ids: search.message_id.as_deref().map(with_and_without_brackets),
+        bounced: filter.bounced,
         credential: search.credential,
         users,
         subject: search.subject.as_deref().map(in_any_case),
@@ -332,7 +333,14 @@ impl Walk {
         wanted: i64,
     ) -> Result<(Vec<LogId>, Uuid), sqlx::Error> {
         let window = self.scope.behind(range.to, moment_of(range.from));
-        let ids = email_logs::find(connection, window, &self.kinds, 0, wanted).await?;
+        let kinds = &self.kinds;
+        let ids = match self.matching.bounced {
+            Some(true) => bounced_messages::find(connection, window, kinds, 0, wanted).await?,
+            Some(false) => {
+                bounced_messages::find_others(connection, window, kinds, 0, wanted).await?
+            }
+            None => email_logs::find(connection, window, kinds, 0, wanted).await?,
+        };
         let behind = behind(&ids, wanted, range.from);
         Ok((ids, behind))
     }

@@ -36,6 +36,10 @@ pub(super) struct CreateAppRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,
+    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    #[schema(value_type = Option<bool>, default = false)]
+    #[serde(default)]
+    suppress_bounced: Field<bool>,
     /// Gets every event: an https address, or empty.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
@@ -70,6 +74,10 @@ pub(super) struct ChangeAppRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     require_connect_session: Field<bool>,
+    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    #[schema(value_type = Option<bool>)]
+    #[serde(default)]
+    suppress_bounced: Field<bool>,
     /// An https address, or empty to remove it.
     #[schema(value_type = Option<String>, max_length = 2048, pattern = r"^([Hh][Tt][Tt][Pp][Ss]?://\S+)?$")]
     #[serde(default)]
@@ -96,6 +104,7 @@ impl CreateAppRequest {
         let require_connect_session = self
             .require_connect_session
             .optional("require_connect_session", &mut errors);
+        let suppress_bounced = (self.suppress_bounced).optional("suppress_bounced", &mut errors);
         match name {
             Some(name) if errors.is_empty() => Ok(AppFields {
                 name,
@@ -103,6 +112,7 @@ impl CreateAppRequest {
                 multiuser: multiuser.unwrap_or(false),
                 multilink: multilink.unwrap_or(false),
                 require_connect_session,
+                suppress_bounced: suppress_bounced.unwrap_or(false),
                 webhook_url,
                 callback_url,
             }),
@@ -127,6 +137,7 @@ impl ChangeAppRequest {
         let require_connect_session = self
             .require_connect_session
             .optional("require_connect_session", &mut errors);
+        let suppress_bounced = (self.suppress_bounced).optional("suppress_bounced", &mut errors);
         if !errors.is_empty() {
             return Err(Problem::fields(errors));
         }
@@ -136,6 +147,7 @@ impl ChangeAppRequest {
             multiuser,
             multilink,
             require_connect_session,
+            suppress_bounced,
             webhook_url,
             callback_url,
         })

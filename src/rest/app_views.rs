@@ -40,6 +40,8 @@ pub(super) struct AppFieldsShown {
     pub(super) multilink: bool,
     /// Whether mailboxes are connected by connect sessions alone.
     pub(super) require_connect_session: bool,
+    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    pub(super) suppress_bounced: bool,
     /// Gets every event; empty where there is none.
     pub(super) webhook_url: String,
     /// Where end users go after connecting; empty where there is none.
@@ -145,6 +147,8 @@ pub(super) struct CreatedApp {
     pub(super) multilink: bool,
     /// Whether mailboxes are connected by connect sessions alone.
     pub(super) require_connect_session: bool,
+    /// Whether messages to recipients that have bounced for good in the last 30 days are refused.
+    pub(super) suppress_bounced: bool,
     /// Gets every event; empty where there is none.
     pub(super) webhook_url: String,
     /// Where end users go after connecting; empty where there is none.
@@ -202,6 +206,7 @@ impl AppFieldsShown {
             multiuser: app.multiuser,
             multilink: app.multilink,
             require_connect_session: app.require_connect_session,
+            suppress_bounced: app.suppress_bounced,
             webhook_url: app.webhook_url,
             callback_url: app.callback_url,
             created_at: iso8601(app.created_at),

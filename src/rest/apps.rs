@@ -111,6 +111,7 @@ pub(super) async fn create(
         multiuser: fields.multiuser,
         multilink: fields.multilink,
         require_connect_session,
+        suppress_bounced: fields.suppress_bounced,
         webhook_url: fields.webhook_url,
         callback_url: fields.callback_url,
         webhook_secret: created.webhook_secret.expose().to_owned(),

@@ -145,6 +145,7 @@ fn named(name: &str) -> Option<Value> {
         "error_message" | "cc" | "bcc" | "next_cursor" | "send_at" | "target" | "trial_end" => {
             Value::Null
         }
+        "bounce_type" => json!("permanent"),
         "bcc_addresses" | "cc_addresses" | "former_users" => json!([]),
         "cancel_at_period_end"
         | "has_attachments"

@@ -16,7 +16,7 @@ use mailgate_types::ids::SubscriberId;
 
 /// The names of the columns.
 const HEADER: &str = "id,app_id,app_name,oauth_credential_id,from_address,to_address,subject,plugin,status,\
-                      error_message,message_id,size_bytes,sent_at,send_at\r\n";
+                      error_message,message_id,size_bytes,sent_at,send_at,bounced\r\n";
 
 /// What a spreadsheet takes for the beginning of a formula, also in its full width (OWASP, CSV injection).
 const FORMULA: [char; 11] = [
@@ -63,6 +63,7 @@ fn lines(items: impl Iterator<Item = LogItem>) -> String {
             &item.size_bytes.to_string(),
             &item.sent_at,
             item.send_at.as_deref().unwrap_or_default(),
+            &item.bounced.to_string(),
         ] {
             cell(&mut lines, text);
         }

@@ -53,6 +53,9 @@ pub(super) struct LogQuery {
     /// Of one plugin.
     #[param(value_type = Option<LogPlugin>, inline)]
     plugin: Option<String>,
+    /// Only messages that were sent and have bounced for good for a recipient (true), or only the others (false).
+    #[param(value_type = Option<bool>)]
+    bounced: Option<String>,
     /// From this moment on: ISO 8601, with an offset or else in UTC; without a time, from the beginning
     /// of that day (UTC).
     #[param(
@@ -193,7 +196,11 @@ impl LogQuery {
             let position = sealed_text::open(keys, &cursors, text);
             position.ok_or(Wrong::Cursor)
         });
+        let bounced = take(&mut errors, "bounced", self.bounced, |text| {
+            text.parse::<bool>().map_err(|_| "must be true or false")
+        });
         let filter = Filter {
+            bounced,
             app: take(&mut errors, "app_id", self.app_id, AppReference::parse),
             status: take(&mut errors, "status", status, shown_status),
             plugin: take(&mut errors, "plugin", self.plugin, Plugin::from_log_name),
@@ -242,6 +249,7 @@ impl LogQuery {
             &self.app_id,
             &self.status,
             &self.plugin,
+            &self.bounced,
             &self.from_date,
             &self.to_date,
             &self.to_address,
@@ -305,6 +313,7 @@ mod tests {
             app_id: given("Demo"),
             status: given("open"),
             plugin: given("plugin_b"),
+            bounced: given("yes"),
             from_date: given("x"),
             to_date: given(""),
             to_address: given("Bob <bob@example.com>"),
@@ -321,6 +330,7 @@ mod tests {
             "app_id",
             "status",
             "plugin",
+            "bounced",
             "from_date",
             "to_date",
             "to_address",

@@ -4,7 +4,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::enums::{LogPlugin, SCHEDULED, ShownStatus, written_out};
-use crate::reports::{FoundMessage, LogDetail, LogRow, LoggedAttempt, Scheduled};
+use crate::reports::{FoundMessage, LogDetail, LogRow, LoggedAttempt, LoggedBounce, Scheduled};
+use mailgate_types::bounce_type::BounceType;
 use mailgate_types::event_name::EventName;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::metadata::Metadata;
@@ -70,6 +71,8 @@ pub(super) struct LogItem {
     /// ISO 8601, UTC: when it is to leave; null unless its status is `scheduled`.
     #[schema(required, format = DateTime)]
     pub(super) send_at: Option<String>,
+    /// Whether it was sent and has bounced for good for at least one recipient. Its `status` stays `sent`.
+    pub(super) bounced: bool,
 }
 
 /// All that there is of a message.
@@ -88,6 +91,9 @@ pub(super) struct LogDetailShown {
     metadata: Metadata,
     /// Its attempts, in order.
     attempts: Vec<AttemptShown>,
+    /// What was reported back about its recipients, in order: one for each recipient and notification; at most 100 of
+    /// each type.
+    bounces: Vec<BounceShown>,
     /// The webhook deliveries of its events, one per attempt; at most 100.
     webhook_deliveries: Vec<LogDelivery>,
 }
@@ -127,6 +133,25 @@ pub(super) struct AttemptShown {
     error_message: Option<String>,
 }
 
+/// A recipient that a message didn't reach, or for whom it is delayed.
+#[derive(Serialize, ToSchema)]
+pub(super) struct BounceShown {
+    /// The recipient, as the notification names it: after forwarding, it may be one that you didn't send to.
+    to_address: String,
+    /// Whether it is final.
+    #[schema(value_type = BounceType)]
+    bounce_type: String,
+    /// The status code of RFC 3463, like `5.1.1`; null if the notification has none.
+    #[schema(required)]
+    status: Option<String>,
+    /// The server's words; null if the notification has none.
+    #[schema(required)]
+    diagnostic: Option<String>,
+    /// ISO 8601, UTC: when the gateway read the notification.
+    #[schema(format = DateTime)]
+    bounced_at: String,
+}
+
 impl LogItem {
     pub(super) fn new(row: LogRow) -> Self {
         Self {
@@ -144,6 +169,7 @@ impl LogItem {
             size_bytes: row.size_bytes,
             sent_at: iso8601(row.sent_at),
             send_at: None,
+            bounced: row.bounced,
         }
     }
 
@@ -164,6 +190,7 @@ impl LogItem {
             size_bytes: message.size_bytes,
             sent_at: send_at.clone(),
             send_at: Some(send_at),
+            bounced: false,
         }
     }
 }
@@ -184,6 +211,7 @@ impl LogDetailShown {
             metadata: message.metadata.clone(),
             log: LogItem::scheduled(message),
             attempts: Vec::new(),
+            bounces: Vec::new(),
             webhook_deliveries: Vec::new(),
         }
     }
@@ -209,6 +237,7 @@ impl LogDetailShown {
             has_attachments: detail.details.has_attachments,
             metadata: detail.details.metadata,
             attempts,
+            bounces: detail.bounces.into_iter().map(BounceShown::new).collect(),
             webhook_deliveries: (detail.webhook_deliveries.into_iter())
                 .map(|delivery| LogDelivery {
                     id: delivery.id.to_string(),
@@ -217,6 +246,18 @@ impl LogDetailShown {
                     delivered_at: iso8601(delivery.delivered_at),
                 })
                 .collect(),
+        }
+    }
+}
+
+impl BounceShown {
+    fn new(bounce: LoggedBounce) -> Self {
+        Self {
+            to_address: bounce.recipient,
+            bounce_type: bounce.bounce_type,
+            status: bounce.status,
+            diagnostic: bounce.diagnostic,
+            bounced_at: iso8601(bounce.bounced_at),
         }
     }
 }

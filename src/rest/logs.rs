@@ -106,7 +106,7 @@ fn not_acceptable() -> Problem {
     )
 }
 
-/// One message with its attempts and webhook deliveries; also one that is scheduled.
+/// One message with its attempts, bounces and webhook deliveries; also one that is scheduled.
 #[utoipa::path(
     get,
     path = "/logs/{log_id}",

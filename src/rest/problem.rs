@@ -114,6 +114,11 @@ impl Problem {
         }
     }
 
+    /// Names the fields that it is about.
+    pub(super) fn naming(self, errors: Vec<FieldError>) -> Self {
+        Self { errors, ..self }
+    }
+
     /// 503; the database error goes to the log.
     pub(super) fn database(error: &sqlx::Error) -> Self {
         Self::unavailable().because(format!("the database can't be asked: {error}"))

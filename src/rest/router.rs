@@ -26,7 +26,8 @@ use super::webhook_document::add_webhook_events;
 use super::{
     apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, log_actions,
     logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook, queue, refusals, request,
-    send, stats, subscribers, webhook_deliveries, webhook_secret, webhook_test, webhooks,
+    send, stats, subscribers, suppressions, webhook_deliveries, webhook_secret, webhook_test,
+    webhooks,
 };
 use mailgate_server::page::Page;
 
@@ -38,6 +39,7 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(me::reset_api_secret))
         .routes(routes!(audit::list))
         .routes(routes!(refusals::list))
+        .routes(routes!(suppressions::list, suppressions::delete))
         .routes(routes!(apps::list, apps::create))
         .routes(routes!(apps::show, apps::change, apps::delete))
         .routes(routes!(apps::send_key))

@@ -3,6 +3,7 @@
 mod answer;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(in crate::rest) mod fuzzing;
+mod recipients;
 mod request;
 mod validate;
 
@@ -31,6 +32,7 @@ use mailgate_types::metadata::Metadata;
 use mailgate_types::moment::iso8601;
 use mailgate_types::refusal::{Door, RefusalReason};
 use mailgate_types::send_at::{SendAt, SendAtError};
+use recipients::Recipients;
 use request::SendRequest;
 use validate::{ValidRequest, pk_mismatch, validate};
 
@@ -64,7 +66,7 @@ const COPIES: usize = 2;
         (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
         (status = 409, description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
         (status = 413, description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
-        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
+        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `recipient_suppressed`: recipients have bounced in the last 30 days, and the app refuses messages to such (`suppress_bounced`); `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
         (status = 429, description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
         (status = 500, description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
         (status = 502, description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),
@@ -90,6 +92,7 @@ pub(super) async fn send(
         }
     };
     let to = read.fields.to.as_str().to_owned();
+    let recipients = Recipients::of(&read.fields);
     let wanted = read.wanted;
     let pushable_key = app.caller.app().pushable_key.clone();
     let request = Request {
@@ -110,6 +113,7 @@ pub(super) async fn send(
         Err(Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address)) => {
             no_mailbox(&state, &wanted).await
         }
+        Err(Refusal::Suppressed(suppressed)) => recipients.suppressed(&suppressed),
         Err(refusal) => refused(refusal),
     };
     note(&state, wanted.app, &problem, &named);
@@ -286,9 +290,10 @@ fn refused(refusal: Refusal) -> Problem {
             Problem::unavailable()
         }
         Refusal::Database(error) => Problem::database(&error),
-        // The first three are worded where more is known of the caller.
+        // These are worded where more is known of the request.
         Refusal::Key
         | Refusal::NoMailbox
+        | Refusal::Suppressed(_)
         | Refusal::Unpreparable(PrepareError::Address | PrepareError::CutOff) => internal_error(),
     }
 }

@@ -35,6 +35,15 @@ pub(super) struct StatsShown {
     /// Messages with the status `sent` of this month.
     #[schema(minimum = 0)]
     emails_sent_month: i64,
+    /// Messages, ever, that were sent and have bounced for good for a recipient.
+    #[schema(minimum = 0)]
+    total_emails_bounced: i64,
+    /// Those of today, by the message's first attempt.
+    #[schema(minimum = 0)]
+    emails_bounced_today: i64,
+    /// Those of this month, by the message's first attempt.
+    #[schema(minimum = 0)]
+    emails_bounced_month: i64,
     /// The part of all messages, ever, that are `sent`; 1 where there are none.
     #[schema(minimum = 0, maximum = 1)]
     success_rate: f64,
@@ -95,6 +104,9 @@ pub(super) struct PeriodShown {
     /// Those that were not sent.
     #[schema(minimum = 0)]
     failed_perm: i64,
+    /// Of those that are `sent`, how many have bounced for good for a recipient.
+    #[schema(minimum = 0)]
+    bounced: i64,
     /// All messages by plugin; of months only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -127,6 +139,9 @@ pub(super) struct SummaryShown {
     /// The part of all messages that are `sent`; 1 where there are none.
     #[schema(minimum = 0, maximum = 1)]
     success_rate: f64,
+    /// Those that were sent and have bounced for good for a recipient.
+    #[schema(minimum = 0)]
+    bounced_12months: i64,
 }
 
 /// Which messages.
@@ -216,6 +231,9 @@ impl StatsShown {
             total_emails_sent: stats.sent,
             emails_sent_today: stats.sent_today,
             emails_sent_month: stats.sent_this_month,
+            total_emails_bounced: stats.bounced,
+            emails_bounced_today: stats.bounced_today,
+            emails_bounced_month: stats.bounced_this_month,
             success_rate: stats.success_rate,
             plugins: PluginsShown {
                 plugin_a: PluginShown::new(first),
@@ -249,6 +267,7 @@ impl EmailStatsShown {
                 avg_per_month: summary.average,
                 best_month: date(Period::Month, summary.best),
                 success_rate: summary.success_rate,
+                bounced_12months: summary.bounced,
             }),
         }
     }
@@ -263,6 +282,7 @@ impl PeriodShown {
             sent: of(LogStatus::Sent),
             failed_temp: of(LogStatus::FailedTemp),
             failed_perm: of(LogStatus::FailedPerm),
+            bounced: data.counts.bounced(None),
             by_plugin: (period == Period::Month).then(|| ByPlugin::new(&data.counts)),
         }
     }

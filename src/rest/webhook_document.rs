@@ -13,6 +13,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use mailgate_types::bounce_type::BounceType;
 use mailgate_types::event_name::EventName;
 
 /// What a field of an event's data holds.
@@ -62,6 +63,44 @@ const CREDENTIAL_ID: Field = ("credential_id", Kind::Id("cred"), "The mailbox.")
 const EMAIL: Field = ("email", Kind::Text, "The mailbox's address.");
 const APP_ID: Field = ("app_id", Kind::Uuid, "The app's UUID.");
 const NAME: Field = ("name", Kind::Text, "The app's display name.");
+
+const BOUNCED: &[Field] = &[
+    LOG_ID,
+    (
+        "message_id",
+        Kind::TextOrNull,
+        "Its Message-ID; null if the provider doesn't report one.",
+    ),
+    FROM,
+    (
+        "to_address",
+        Kind::Text,
+        "The recipient, as the notification names it: after forwarding, it may be one that you didn't send to.",
+    ),
+    SUBJECT,
+    PLUGIN,
+    (
+        "bounce_type",
+        Kind::Named("BounceType"),
+        "Whether it is final.",
+    ),
+    (
+        "status",
+        Kind::TextOrNull,
+        "The status code of RFC 3463, like `5.1.1`; null if the notification has none.",
+    ),
+    (
+        "diagnostic",
+        Kind::TextOrNull,
+        "The server's words; null if the notification has none.",
+    ),
+    (
+        "bounced_at",
+        Kind::Moment,
+        "When the gateway read the notification.",
+    ),
+    METADATA,
+];
 
 /// When an event is sent, and the fields of its data.
 fn event(name: EventName) -> (&'static str, &'static [Field]) {
@@ -113,6 +152,11 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 ("final", Kind::True, "Always true: no attempt follows."),
             ],
         ),
+        EventName::EmailBounced => (
+            "A message that was sent didn't reach a recipient, or is delayed on the way: one event for each recipient \
+             and notification.",
+            BOUNCED,
+        ),
         EventName::EmailReply => (
             "A message that was sent got a reply.",
             &[
@@ -161,6 +205,7 @@ pub(super) fn add_webhook_events(document: &mut Description) {
     let mut section = PathsBuilder::new();
     let schemas = &mut document.components.get_or_insert_default().schemas;
     schemas.insert(EventName::name().into_owned(), EventName::schema());
+    schemas.insert(BounceType::name().into_owned(), BounceType::schema());
     for name in EventName::ALL {
         let (summary, fields) = event(name);
         let schema = schema_name(name);

@@ -1,6 +1,6 @@
 //! Reads a message that an SMTP client submitted: its sender, what its log row says, and the bytes to send. These are
-//! the client's own, except that headers meant for the gateway alone are removed, a Received header is added in front,
-//! and a Date and a Message-ID are added where the client gave none (RFC 6409 §8.2, §8.3).
+//! the client's own, except that headers meant for the gateway alone are removed, a Received header and
+//! X-Mailgate-Id are added in front, and a Date and a Message-ID are added where the client gave none (RFC 6409 §8.2, §8.3).
 
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -24,7 +24,7 @@ use super::prepared::{Prepared, Summary};
 use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
 use mailgate_types::email_address::EmailAddress;
-use mailgate_types::ids::LogId;
+use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
 use mailgate_types::metadata::InvalidMetadata;
@@ -273,12 +273,13 @@ fn addresses(headers: &[Header<'_>], name: &HeaderName<'_>) -> Vec<String> {
         .collect()
 }
 
+/// The headers in front: where the message was taken, and its log id.
 fn received(gateway: &str, id: LogId, smtputf8: bool, at: DateTime<Utc>) -> Bytes {
     // RFC 8314 §4.3 and RFC 6531 §4.3 name the protocols; submission here is always authenticated
     // and under TLS.
     let protocol = if smtputf8 { "UTF8SMTPSA" } else { "ESMTPSA" };
     Bytes::from(format!(
-        "Received: by {gateway} with {protocol} id {id};\r\n\t{}\r\n",
+        "Received: by {gateway} with {protocol} id {id};\r\n\t{}\r\n{LOG_ID_HEADER}: {id}\r\n",
         at.to_rfc2822()
     ))
 }

@@ -1,5 +1,5 @@
-//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening →
-//! submission → end; or, for a message that is to leave later, → the queue.
+//! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → suppressed recipients →
+//! opening → submission → end; or, for a message that is to leave later, → the queue.
 //!
 //! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
 //! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
@@ -57,6 +57,9 @@ pub enum Refusal {
     /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
+    /// These recipients have bounced, and the app refuses messages to such.
+    #[error("recipients have bounced")]
+    Suppressed(Vec<String>),
     /// No message can be made from the draft.
     #[error(transparent)]
     Unpreparable(#[from] PrepareError),
@@ -147,6 +150,18 @@ impl Sending {
             }
             let at = send_at.map_or_else(|| self.clock.now(), SendAt::time);
             let prepared = draft.prepare(&chosen.address, at).await?;
+            if caller.app().suppress_bounced {
+                let recipients = &prepared.recipients.addresses;
+                let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
+                if !suppressed.is_empty() {
+                    // A message that was taken before has its answer, whatever its recipients did since.
+                    let known = match &key {
+                        Some(key) => self.answer_to(wanted.app, key).await?,
+                        None => None,
+                    };
+                    return known.ok_or(Refusal::Suppressed(suppressed));
+                }
+            }
             let key_hash = send_at.map(|_| caller.send_key_hash());
             let taken = self.take(wanted.app, &chosen, prepared, key.as_ref(), key_hash);
             match taken.await? {

@@ -46,6 +46,8 @@ pub struct NewApp<'a> {
     pub multilink: bool,
     /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
+    /// Whether messages to recipients that have bounced are refused.
+    pub suppress_bounced: bool,
     /// A URL, or empty.
     pub webhook_url: &'a str,
     /// A URL, or empty.
@@ -60,8 +62,8 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
         "INSERT INTO apps
              (id, subscriber_id, slug, name, pushable_key, send_key_sealed, send_key_digest,
               webhook_secret_sealed, logo_url, multiuser, multilink, require_connect_session,
-              webhook_url, callback_url, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+              webhook_url, callback_url, created_at, suppress_bounced)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
          ON CONFLICT ON CONSTRAINT apps_slug_key DO NOTHING",
         app.id.0,
         app.subscriber_id.0,
@@ -78,6 +80,7 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
         app.webhook_url,
         app.callback_url,
         app.created_at,
+        app.suppress_bounced,
     )
     .execute(connection)
     .await?;
@@ -103,6 +106,8 @@ pub struct App {
     pub multilink: bool,
     /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
+    /// Whether messages to recipients that have bounced are refused.
+    pub suppress_bounced: bool,
     /// A URL, or empty.
     pub webhook_url: String,
     /// A URL, or empty.
@@ -122,6 +127,7 @@ struct Row {
     multiuser: bool,
     multilink: bool,
     require_connect_session: bool,
+    suppress_bounced: bool,
     webhook_url: String,
     callback_url: String,
     created_at: DateTime<Utc>,
@@ -139,6 +145,7 @@ impl From<Row> for App {
             multiuser: row.multiuser,
             multilink: row.multilink,
             require_connect_session: row.require_connect_session,
+            suppress_bounced: row.suppress_bounced,
             webhook_url: row.webhook_url,
             callback_url: row.callback_url,
             created_at: row.created_at,
@@ -157,7 +164,7 @@ pub async fn list(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
-                  require_connect_session, webhook_url, callback_url, created_at,
+                  require_connect_session, suppress_bounced, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
                    WHERE app_id = apps.id AND status = 'active') AS "users_count!"
            FROM apps WHERE subscriber_id = $1
@@ -180,7 +187,7 @@ pub async fn find_owned(
     let row = sqlx::query_as!(
         Row,
         r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
-                  require_connect_session, webhook_url, callback_url, created_at,
+                  require_connect_session, suppress_bounced, webhook_url, callback_url, created_at,
                   (SELECT count(*) FROM mailboxes
                    WHERE app_id = apps.id AND status = 'active') AS "users_count!"
            FROM apps WHERE subscriber_id = $1 AND pushable_key = $2"#,
@@ -205,6 +212,8 @@ pub struct Change {
     pub multilink: Option<bool>,
     /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: Option<bool>,
+    /// Whether messages to recipients that have bounced are refused.
+    pub suppress_bounced: Option<bool>,
     /// A URL, or empty.
     pub webhook_url: Option<String>,
     /// A URL, or empty.
@@ -240,6 +249,7 @@ pub async fn lock_fields(
         r#"SELECT name AS "name?", logo_url AS "logo_url?", multiuser AS "multiuser?",
                   multilink AS "multilink?",
                   require_connect_session AS "require_connect_session?",
+                  suppress_bounced AS "suppress_bounced?",
                   webhook_url AS "webhook_url?", callback_url AS "callback_url?"
            FROM apps WHERE id = $1 FOR UPDATE"#,
         app.0,
@@ -292,7 +302,8 @@ pub async fn update(
          SET name = coalesce($2, name), logo_url = coalesce($3, logo_url),
              multiuser = coalesce($4, multiuser), multilink = coalesce($5, multilink),
              webhook_url = coalesce($6, webhook_url), callback_url = coalesce($7, callback_url),
-             require_connect_session = coalesce($8, require_connect_session)
+             require_connect_session = coalesce($8, require_connect_session),
+             suppress_bounced = coalesce($9, suppress_bounced)
          WHERE id = $1",
         app.0,
         change.name,
@@ -302,6 +313,7 @@ pub async fn update(
         change.webhook_url,
         change.callback_url,
         change.require_connect_session,
+        change.suppress_bounced,
     )
     .execute(connection)
     .await?;

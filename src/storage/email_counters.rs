@@ -1,11 +1,11 @@
-//! The tables `email_counters` and `email_counter_changes`: messages of apps and subscribers by hour, day and month,
-//! plugin and status. [`super::journal`] counts messages that end; counts wait as changes until [`fold`] adds them
+//! The tables `email_counters`, `email_counter_changes` and `bounce_counter_changes`: messages of apps and subscribers
+//! by hour, day and month, plugin and status, and those that bounced. [`super::journal`] counts messages that end; counts wait as changes until [`fold`] adds them
 //! up, and are read with the rest meanwhile.
 
 mod fold;
 mod read;
 
-pub use fold::{fold, lock, remove, remove_old, try_lock, vacuum, withdraw_app};
+pub use fold::{fold, fold_bounced, lock, remove, remove_old, try_lock, vacuum, withdraw_app};
 pub use read::{Run, counted, pending};
 
 use chrono::{DateTime, Utc};
@@ -36,9 +36,12 @@ impl Unit {
     }
 }
 
-/// Messages by plugin and status.
+/// Messages by plugin and status, and how many of the sent ones have bounced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts([[i64; 3]; 2]);
+pub struct Counts {
+    messages: [[i64; 3]; 2],
+    bounced: [i64; 2],
+}
 
 impl Counts {
     fn place(plugin: Plugin, status: LogStatus) -> (usize, usize) {
@@ -58,13 +61,13 @@ impl Counts {
     #[must_use]
     pub fn get(&self, plugin: Plugin, status: LogStatus) -> i64 {
         let (plugin, status) = Self::place(plugin, status);
-        self.0[plugin][status]
+        self.messages[plugin][status]
     }
 
     /// Counts `by` more.
     pub fn add(&mut self, plugin: Plugin, status: LogStatus, by: i64) {
         let (plugin, status) = Self::place(plugin, status);
-        self.0[plugin][status] += by;
+        self.messages[plugin][status] += by;
     }
 
     /// Adds the counts of another.
@@ -73,7 +76,24 @@ impl Counts {
             for status in LogStatus::ALL {
                 self.add(plugin, status, other.get(plugin, status));
             }
+            self.add_bounced(plugin, other.bounced(Some(plugin)));
         }
+    }
+
+    /// Counts `by` more that have bounced; they are among the sent ones too.
+    pub fn add_bounced(&mut self, plugin: Plugin, by: i64) {
+        let (plugin, _) = Self::place(plugin, LogStatus::Sent);
+        self.bounced[plugin] += by;
+    }
+
+    /// How many have bounced, of one plugin where given.
+    #[must_use]
+    pub fn bounced(&self, plugin: Option<Plugin>) -> i64 {
+        let plugins = Plugin::ALL.into_iter();
+        plugins
+            .filter(|each| plugin.is_none_or(|plugin| plugin == *each))
+            .map(|plugin| self.bounced[Self::place(plugin, LogStatus::Sent).0])
+            .sum()
     }
 
     /// The sum over a plugin and a status, each where given.

@@ -7,6 +7,7 @@ mod search;
 
 pub use matching::{Matching, matching, scan};
 pub use rows::{Details, LogRow, details, list};
+pub(super) use search::columns;
 pub use search::{Kind, Window, count, find};
 
 use sqlx::PgConnection;

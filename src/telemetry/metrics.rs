@@ -29,6 +29,7 @@ enum Kind {
 type Label = (&'static str, &'static [&'static str]);
 
 const PLUGIN: Label = ("plugin", &["plugin_a", "plugin_b"]);
+const BOUNCE_TYPE: Label = ("bounce_type", &["permanent", "temporary"]);
 const QUEUE: Label = ("queue", &["events", "jobs", "notices"]);
 const WEBHOOK: Label = ("outcome", &["delivered", "failed", "given_up"]);
 const CERTIFICATES: Label = (
@@ -69,6 +70,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_token_refresh_failures_total", Kind::Counter, "Refreshes that a provider did not answer with tokens, by reason", &[PLUGIN, ("reason", &["invalid_client", "provider_error", "refused", "unreachable", "nonsense"])]),
     ("mailgate_provider_switched_off_total", Kind::Counter, "Messages waiting because the provider's API is not enabled for the OAuth client, which the operator has to do", &[PLUGIN]),
     ("mailgate_replies_total", Kind::Counter, "Replies found", &[PLUGIN]),
+    ("mailgate_bounces_total", Kind::Counter, "Bounces found: recipients and notifications", &[PLUGIN, BOUNCE_TYPE]),
     ("mailgate_reply_looks_failed_total", Kind::Counter, "Failed checks for replies", &[]),
     ("mailgate_address_reads_total", Kind::Counter, "Requests to providers for the addresses that a mailbox may send as, by outcome", &[("outcome", &["read", "forbidden", "failed"])]),
     ("mailgate_webhook_attempts_total", Kind::Counter, "Attempts to deliver a webhook: delivered, failed, or failed for good", &[WEBHOOK]),

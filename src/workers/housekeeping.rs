@@ -9,6 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::every;
 use super::places::Places;
+use crate::accounts::Accounts;
 use crate::mailboxes::{ADDRESS_PLACES, Mailboxes};
 use crate::reports::Reports;
 
@@ -17,6 +18,9 @@ const LINKS: Duration = Duration::from_mins(1);
 
 /// How often deleted apps are purged.
 const APPS: Duration = Duration::from_secs(5);
+
+/// How often suppressions that have expired are removed.
+const SUPPRESSIONS: Duration = Duration::from_hours(1);
 
 /// How often counters are folded: reports also read what is pending, which stays little this way.
 const COUNTERS: Duration = Duration::from_secs(1);
@@ -40,6 +44,15 @@ pub async fn forget_lapsed_links(mailboxes: Mailboxes, stop: CancellationToken) 
 pub async fn purge_deleted_apps(mailboxes: Mailboxes, stop: CancellationToken) {
     let trouble = "the logs of deleted apps can't be removed";
     every(APPS, &stop, trouble, || mailboxes.purge_deleted_apps(&stop)).await;
+}
+
+/// Removes the suppressions that have expired.
+pub async fn forget_suppressions(accounts: Accounts, stop: CancellationToken) {
+    let trouble = "expired suppressions can't be removed";
+    every(SUPPRESSIONS, &stop, trouble, || {
+        accounts.forget_suppressions()
+    })
+    .await;
 }
 
 /// Folds what the journal has counted.

@@ -1,4 +1,4 @@
-//! Background work on connected mailboxes: checking for replies and refreshing unused tokens.
+//! Background work on connected mailboxes: checking for replies and bounces, and refreshing unused tokens.
 
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,29 @@ const POLL: Duration = Duration::from_secs(1);
 /// How often to poll for unused tokens while there are none.
 const IDLE: Duration = Duration::from_mins(1);
 
+/// How often messages are marked that had bounced before they were recorded as sent.
+const MARK: Duration = Duration::from_mins(1);
+
 /// How often old replies are deleted.
 const FORGET: Duration = Duration::from_hours(1);
 
-/// Checks for replies until `stop`.
+/// Checks for replies and bounces until `stop`.
 pub async fn replies(mailboxes: Mailboxes, tracker: TaskTracker, stop: CancellationToken) {
     let places = Places::new(REPLY_PLACES, tracker, stop.clone());
     let mut forgot_at: Option<Instant> = None;
+    let mut marked_at: Option<Instant> = None;
     loop {
         if let Err(error) = mailboxes.store_senders().await {
             trouble!(error, error, "mailboxes that have sent can't be recorded");
         }
         if let Err(error) = look(&mailboxes, &places).await {
             trouble!(error, error, "mailboxes due for a check can't be read");
+        }
+        if marked_at.is_none_or(|at| at.elapsed() > MARK) {
+            if let Err(error) = mailboxes.mark_bounced().await {
+                trouble!(error, error, "messages that had bounced can't be marked");
+            }
+            marked_at = Some(Instant::now());
         }
         if forgot_at.is_none_or(|at| at.elapsed() > FORGET) {
             if let Err(error) = mailboxes.forget_replies().await {

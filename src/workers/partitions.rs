@@ -12,7 +12,8 @@ use crate::storage::outage::trouble;
 use crate::storage::partitions::{self, Right, Tables, midnight};
 use crate::storage::pool::maintenance;
 use crate::storage::{
-    audit_entries, email_counters, log_retention, webhook_counters, webhook_queue,
+    audit_entries, bounced_messages, bounces, email_counters, log_retention, webhook_counters,
+    webhook_queue,
 };
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::WebhookMessageId;
@@ -30,7 +31,7 @@ const EVERY: Duration = Duration::from_mins(15);
 /// Days of the past that statistics show, plus one for replicas whose clocks differ.
 const COUNTED: u64 = 31;
 
-/// Counters, or audit entries, removed per statement.
+/// Counters, audit entries or bounces removed per statement.
 const BATCH: i64 = 1_000;
 
 /// How often to check whether another replica has finished, and after how many checks to log it.
@@ -135,6 +136,8 @@ async fn drop_old(
         tracing::info!(days = dropped, "old log partitions were dropped");
     }
     while audit_entries::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
+    while bounced_messages::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
+    while bounces::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     forget_counters(connection, today, oldest).await
 }
 

@@ -1,30 +1,32 @@
 //! Reads bounces, RFC 3464's and those that each kind of server writes in its own way: which recipients of which
 //! message failed, or wait. Pure: bytes in, a [`Bounce`] out. What a bounce says is a stranger's word; whether the
 //! message is one of ours is decided elsewhere.
+//!
+//! A message is read in one pass over its lines; how deep its parts may be nested, how many there may be, and all
+//! that is kept of it is bounded.
 
-use mailgate_types::bounce_type::BounceType;
+mod bounce;
+mod candidate;
+mod delivery_status;
+mod diagnostic;
+mod fields;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+#[cfg(test)]
+mod hostile;
+mod inline;
+mod lines;
+mod mime;
+mod notice;
+mod original;
+mod phrases;
+mod recipient;
+mod report;
+mod status_code;
+mod text;
 
-/// What a bounce says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bounce {
-    /// Message-IDs that the original may have, angle brackets included, the most certain one first. Bounded and
-    /// deduplicated.
-    pub message_ids: Vec<String>,
-    /// The log ids (`log_…`) that the returned headers bear.
-    pub log_ids: Vec<String>,
-    /// The recipients that it is about, each once. Bounded, never empty.
-    pub recipients: Vec<BouncedRecipient>,
-}
-
-/// A recipient that failed, or waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BouncedRecipient {
-    /// The address as the message was sent to it, as far as the bounce says.
-    pub address: String,
-    /// Whether it is final.
-    pub bounce_type: BounceType,
-    /// RFC 3463, like `5.1.1`.
-    pub status: Option<String>,
-    /// The server's words: one line of bounded length, without control characters.
-    pub diagnostic: Option<String>,
-}
+pub use bounce::{Bounce, BouncedRecipient, RECIPIENTS};
+pub use candidate::{HEADERS, is_candidate};
+pub use diagnostic::DIAGNOSTIC;
+pub use original::{LOG_IDS, MESSAGE_IDS};
+pub use report::read;

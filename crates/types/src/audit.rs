@@ -121,6 +121,8 @@ pub enum AuditAction {
     UserConnected,
     /// A mailbox was disconnected.
     UserDisconnected,
+    /// Recipients that had bounced may be written to again.
+    SuppressionsDeleted,
     /// A checkout page for entering a payment method was requested.
     CheckoutStarted,
     /// The payment provider's customer portal was requested.
@@ -144,7 +146,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -160,6 +162,7 @@ impl AuditAction {
         Self::WebhookDeleted,
         Self::UserConnected,
         Self::UserDisconnected,
+        Self::SuppressionsDeleted,
         Self::CheckoutStarted,
         Self::PortalOpened,
         Self::SubscriptionCanceled,
@@ -188,6 +191,7 @@ impl AuditAction {
             Self::WebhookDeleted => "webhook.deleted",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
+            Self::SuppressionsDeleted => "suppressions.deleted",
             Self::CheckoutStarted => "checkout.started",
             Self::PortalOpened => "portal.opened",
             Self::SubscriptionCanceled => "subscription.canceled",

@@ -13,6 +13,9 @@ pub enum BounceType {
 }
 
 impl BounceType {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Permanent, Self::Temporary];
+
     /// The name in events, answers and the database.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::bounce_type::BounceType;
 use super::event_name::EventName;
 use super::ids::{AppId, CredentialId, LogId};
 use super::metadata::Metadata;
@@ -42,6 +43,34 @@ pub enum Event {
         error: String,
         /// Always true: there is no further attempt.
         r#final: bool,
+    },
+    /// A recipient's server, or one on the way, has given a message up, or says that it is delayed.
+    EmailBounced {
+        /// `log_…`
+        #[serde(serialize_with = "shown")]
+        log_id: LogId,
+        /// The Message-ID header.
+        message_id: Option<String>,
+        /// The mailbox.
+        from_address: String,
+        /// The recipient that it didn't reach.
+        to_address: String,
+        /// The message's subject.
+        subject: String,
+        /// `plugin_a` or `plugin_b`.
+        #[serde(serialize_with = "shown")]
+        plugin: Plugin,
+        /// Whether it is final.
+        bounce_type: BounceType,
+        /// RFC 3463, like `5.1.1`.
+        status: Option<String>,
+        /// The server's words.
+        diagnostic: Option<String>,
+        /// ISO 8601, UTC.
+        bounced_at: String,
+        /// What the app has attached to the message.
+        #[serde(skip_serializing_if = "Metadata::is_empty")]
+        metadata: Metadata,
     },
     /// A reply to a message that was sent.
     EmailReply {
@@ -219,6 +248,7 @@ impl Event {
             Self::EmailSent { .. } => EventName::EmailSent,
             Self::EmailFailedTemp { .. } => EventName::EmailFailedTemp,
             Self::EmailFailedPerm { .. } => EventName::EmailFailedPerm,
+            Self::EmailBounced { .. } => EventName::EmailBounced,
             Self::EmailReply { .. } => EventName::EmailReply,
             Self::UserConnected(_) => EventName::UserConnected,
             Self::UserDisconnected { .. } => EventName::UserDisconnected,
@@ -341,6 +371,7 @@ mod tests {
     fn bodies_have_the_fields_of_the_contract() {
         let at = DateTime::from_timestamp(1_700_000_000, 5_000_000).unwrap_or_default();
         let (app, credential) = (AppId(uuid_at(at)), CredentialId::at(at));
+        let log = LogId::at(at);
         let of_app = AppEvent {
             app_id: app,
             name: "My app".to_owned(),
@@ -382,6 +413,27 @@ mod tests {
                        "plugin": "plugin_b", "reason": "invalid_grant"}),
             ),
             (
+                Event::EmailBounced {
+                    log_id: log,
+                    message_id: Some("<m@example.com>".to_owned()),
+                    from_address: "ada@example.com".to_owned(),
+                    to_address: "bob@example.org".to_owned(),
+                    subject: "Hi".to_owned(),
+                    plugin: Plugin::A,
+                    bounce_type: BounceType::Permanent,
+                    status: Some("5.1.1".to_owned()),
+                    diagnostic: None,
+                    bounced_at: "2023-11-14T22:13:20.005Z".to_owned(),
+                    metadata: Metadata::default(),
+                },
+                "email.bounced",
+                json!({"log_id": log.to_string(), "message_id": "<m@example.com>",
+                       "from_address": "ada@example.com", "to_address": "bob@example.org",
+                       "subject": "Hi", "plugin": "plugin_a", "bounce_type": "permanent",
+                       "status": "5.1.1", "diagnostic": null,
+                       "bounced_at": "2023-11-14T22:13:20.005Z"}),
+            ),
+            (
                 Event::EmailReply {
                     message_id: "<m@example.com>".to_owned(),
                     from_address: "bob@example.org".to_owned(),
@@ -394,10 +446,7 @@ mod tests {
                        "to_address": "ada@example.com", "subject": "Re: Hi"}),
             ),
         ];
-        let events: Vec<_> = email_events(LogId::at(at))
-            .into_iter()
-            .chain(others)
-            .collect();
+        let events: Vec<_> = email_events(log).into_iter().chain(others).collect();
         assert_eq!(events.len(), EventName::ALL.len());
         for (event, name, data) in events {
             let body: Value = serde_json::from_str(&event.body(app, at)).unwrap_or_default();

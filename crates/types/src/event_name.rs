@@ -14,6 +14,8 @@ pub enum EventName {
     EmailFailedTemp,
     /// Sending a message failed permanently.
     EmailFailedPerm,
+    /// A message didn't reach a recipient, or is delayed on the way.
+    EmailBounced,
     /// A reply to a message that was sent.
     EmailReply,
     /// A mailbox was connected.
@@ -35,10 +37,11 @@ pub struct UnknownEvent;
 
 impl EventName {
     /// All of them, in the catalogue's order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::EmailSent,
         Self::EmailFailedTemp,
         Self::EmailFailedPerm,
+        Self::EmailBounced,
         Self::EmailReply,
         Self::UserConnected,
         Self::UserDisconnected,
@@ -54,6 +57,7 @@ impl EventName {
             Self::EmailSent => "email.sent",
             Self::EmailFailedTemp => "email.failed_temp",
             Self::EmailFailedPerm => "email.failed_perm",
+            Self::EmailBounced => "email.bounced",
             Self::EmailReply => "email.reply",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",

@@ -39,6 +39,8 @@ pub fn moment_of(id: Uuid) -> DateTime<Utc> {
     let milliseconds = i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX);
     DateTime::from_timestamp_millis(milliseconds).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
+/// The header of outgoing messages that has their log id, by which a bounce that returns it is recognized.
+pub const LOG_ID_HEADER: &str = "X-Mailgate-Id";
 
 /// The version of an app's state that sends depend on: its key, its subscription's status, and who sends as whom. It
 /// changes with every change of these.

@@ -38,6 +38,8 @@ pub enum RefusalReason {
     InvalidRequest,
     /// 422: no connected mailbox matches.
     NoMailbox,
+    /// 422, or SMTP 550 5.1.1: a recipient has bounced, and the app refuses such messages.
+    RecipientSuppressed,
     /// SMTP 550 5.7.1: From isn't a single address that a connected mailbox may send as.
     FromNotAuthorized,
     /// SMTP 550 5.6.0: headers that can't be parsed.
@@ -51,12 +53,13 @@ pub struct UnknownReason;
 
 impl RefusalReason {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SubscriptionBlocked,
         Self::PkMismatch,
         Self::MessageTooLarge,
         Self::InvalidRequest,
         Self::NoMailbox,
+        Self::RecipientSuppressed,
         Self::FromNotAuthorized,
         Self::MalformedMessage,
     ];
@@ -70,6 +73,7 @@ impl RefusalReason {
             Self::MessageTooLarge => "message_too_large",
             Self::InvalidRequest => "invalid_request",
             Self::NoMailbox => "no_mailbox",
+            Self::RecipientSuppressed => "recipient_suppressed",
             Self::FromNotAuthorized => "from_not_authorized",
             Self::MalformedMessage => "malformed_message",
         }

@@ -4,6 +4,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::audit::{Actor, AuditAction};
+use crate::bounce_type::BounceType;
 use crate::event::DisconnectReason;
 use crate::event_name::EventName;
 use crate::log_status::LogStatus;
@@ -42,6 +43,7 @@ enums! {
         good; if the outcome was unknown, it may have arrived all the same (see `error_message`).", Self::ALL.map(Self::as_str);
     SubscriptionStatus, "The subscription's status. Stripe's `incomplete` and `paused` appear as `past_due`, `incomplete_expired` as \
         `canceled`.", Self::ALL.map(Self::as_str);
+    BounceType, "`permanent`: it won't arrive; `temporary`: it is delayed, and may still arrive.", Self::ALL.map(Self::as_str);
     EventName, "An event of the catalogue.", Self::ALL.map(Self::as_str);
     DisconnectReason, "Why a mailbox is no longer connected. `invalid_grant`: the provider ended its grant; \
         `interaction_required`, `consent_required`, `login_required`: its user has to connect it again; `replaced`: its \

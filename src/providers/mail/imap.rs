@@ -2,27 +2,33 @@
 //! changes nothing in the mailbox.
 
 mod connection;
+mod cursor;
+mod folder;
 mod framing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod response;
-mod sent;
+mod special_use;
 
 use std::fmt;
 use std::sync::Arc;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rustls::ClientConfig;
 use tokio_rustls::TlsConnector;
 
 use super::reader::{MailReader, NewMail, ReadError};
+use super::received::{BOUNCES, BOUNCES_IN_JUNK};
 use super::transport::MailboxAccess;
 use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
 
-use connection::{Connection, Examined, ImapError, Keep, Limits};
+use connection::{Connection, ImapError, Limits};
+use cursor::{Cursor, Place};
+use folder::FolderError;
 use response::{Condition, Status};
+use special_use::{JUNK, SENT};
 
 /// Google's only scope for IMAP.
 const GOOGLE_SCOPE: &str = "https://mail.google.com/";
@@ -30,13 +36,7 @@ const GOOGLE_SCOPE: &str = "https://mail.google.com/";
 /// Microsoft's scope for IMAP, without the URI of the service.
 const MICROSOFT_SCOPE: &str = "IMAP.AccessAsUser.All";
 
-/// Messages in one FETCH.
-const ROUND: usize = 200;
-
-/// Messages in one check.
-const LOOK: usize = 500;
-
-/// Commands that may each take their full timeout in one check; a check has some eight.
+/// Commands that may each take their full timeout in one check; a check has some twelve, and one for each bounce.
 const SLOW_COMMANDS: u32 = 4;
 
 /// A provider's IMAP server.
@@ -94,7 +94,7 @@ impl ImapReader {
         message_id: &str,
     ) -> Result<bool, ReadError> {
         let mut connection = self.open(account).await?;
-        let found = match connection.sent_mailbox().await? {
+        let found = match connection.special_mailbox(&SENT).await? {
             // It may be hidden (Gmail's "Show in IMAP"): finding nothing would prove nothing.
             None => {
                 return Err(ReadError::Forbidden(
@@ -110,45 +110,58 @@ impl ImapReader {
         Ok(found)
     }
 
-    async fn look_into_inbox(
+    async fn look_for_new(
         &self,
         account: &MailboxAccess,
         cursor: Option<&str>,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
         let mut connection = self.open(account).await?;
+        let known = cursor.and_then(Cursor::read);
         let inbox = connection.examine(b"INBOX").await?;
-        let (begin, uids) = unread(&mut connection, &inbox, cursor, since).await?;
-        let mut messages = Vec::new();
-        let mut more = uids.len() > LOOK;
-        let mut reached = None;
-        for round in uids[..uids.len().min(LOOK)].chunks(ROUND) {
-            match connection.headers(round).await {
-                Ok(read) => messages.extend(read.into_values()),
-                Err(error) if reached.is_none() => return Err(error.into()),
-                // What was read is kept: a slow server is read in several checks.
-                Err(error) => {
-                    tracing::debug!(
-                        credential_id = %account.credential, %error, "the inbox was read in part"
-                    );
-                    more = true;
-                    break;
+        let place = known.map(|cursor| cursor.inbox);
+        let mut new = folder::read_new(&mut connection, &inbox, place, since, BOUNCES).await?;
+        let mut junk = known.and_then(|cursor| cursor.junk);
+        if !new.is_broken {
+            match read_junk(&mut connection, junk, since).await {
+                Ok(None) => junk = None,
+                Ok(Some(read)) => {
+                    new.messages.extend(read.messages);
+                    new.more |= read.more;
+                    junk = Some(read.place);
                 }
+                // It is read the next time; the inbox doesn't wait for it.
+                Err(error) => tracing::debug!(
+                    credential_id = %account.credential, %error, "the junk folder can't be read"
+                ),
             }
-            reached = Some(behind(round));
         }
         connection.logout().await;
-        let uid = match reached {
-            Some(uid) if more => uid,
-            Some(uid) => uid.max(begin.uid),
-            None => begin.uid,
+        let cursor = Cursor {
+            inbox: new.place,
+            junk,
         };
         Ok(NewMail {
-            messages,
-            cursor: Cursor { uid, ..begin }.to_string(),
-            more,
+            messages: new.messages,
+            cursor: cursor.to_string(),
+            more: new.more,
         })
     }
+}
+
+/// The bounces in the junk folder; none if there is no such folder.
+async fn read_junk(
+    connection: &mut Connection,
+    known: Option<Place>,
+    since: DateTime<Utc>,
+) -> Result<Option<folder::Read>, FolderError> {
+    let Some(name) = connection.special_mailbox(&JUNK).await? else {
+        return Ok(None);
+    };
+    let junk = connection.examine(&name).await?;
+    let mut read = folder::read_new(connection, &junk, known, since, BOUNCES_IN_JUNK).await?;
+    read.messages.retain(|received| received.bounce.is_some());
+    Ok(Some(read))
 }
 
 impl MailReader for ImapReader {
@@ -182,86 +195,17 @@ impl MailReader for ImapReader {
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
-        self.look_into_inbox(account, cursor, since).boxed()
+        self.look_for_new(account, cursor, since).boxed()
     }
 }
 
-/// The cursor: a UID, valid as long as the inbox keeps its UIDVALIDITY (RFC 9051 §2.3.1.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cursor {
-    uid_validity: u32,
-    /// The first UID that has not been read.
-    uid: u32,
-}
-
-impl Cursor {
-    fn read(text: &str) -> Option<Self> {
-        let (uid_validity, uid) = text.split_once(':')?;
-        Some(Self {
-            uid_validity: uid_validity.parse().ok()?,
-            uid: uid.parse().ok()?,
-        })
-    }
-}
-
-impl fmt::Display for Cursor {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", self.uid_validity, self.uid)
-    }
-}
-
-/// The UIDs to read, oldest first, and the cursor of the next check if there are none.
-async fn unread(
-    connection: &mut Connection,
-    inbox: &Examined,
-    cursor: Option<&str>,
-    since: DateTime<Utc>,
-) -> Result<(Cursor, Vec<u32>), ReadError> {
-    let unnumbered = || ReadError::unavailable("the server doesn't number its messages");
-    let uid_validity = inbox.uid_validity.ok_or_else(unnumbered)?;
-    let known = cursor
-        .and_then(Cursor::read)
-        .filter(|cursor| cursor.uid_validity == uid_validity);
-    if let Some(cursor) = known {
-        let mut found = Vec::new();
-        if inbox.exists > 0 {
-            // If no message is that new, `*` makes it a range down to the newest message.
-            let criteria = format!("UID {}:*", cursor.uid);
-            // One extra tells whether there are more.
-            let keep = Keep::OldestFrom(cursor.uid, LOOK + 1);
-            found = connection.search(&[&criteria], keep).await?;
+impl From<FolderError> for ReadError {
+    fn from(error: FolderError) -> Self {
+        match error {
+            FolderError::Imap(error) => error.into(),
+            FolderError::Unnumbered => Self::unavailable(error.to_string()),
         }
-        return Ok((cursor, found));
     }
-    let mut found = Vec::new();
-    if inbox.exists > 0 {
-        let criteria = format!("SINCE {}", day_before(since));
-        found = connection.search(&[&criteria], Keep::Newest(LOOK)).await?;
-    }
-    let uid = match inbox.uid_next {
-        Some(uid) => uid,
-        None if inbox.exists == 0 => 1,
-        // Some servers leave it out.
-        None => {
-            let newest = connection.search(&["UID *"], Keep::Newest(1)).await?;
-            behind(&newest)
-        }
-    };
-    Ok((Cursor { uid_validity, uid }, found))
-}
-
-/// The UID after the last one of these.
-fn behind(uids: &[u32]) -> u32 {
-    uids.last().map_or(1, |uid| uid.saturating_add(1))
-}
-
-/// SINCE only supports days, in the server's own time zone.
-fn day_before(since: DateTime<Utc>) -> String {
-    since
-        .checked_sub_signed(TimeDelta::days(1))
-        .unwrap_or(since)
-        .format("%-d-%b-%Y")
-        .to_string()
 }
 
 impl From<ImapError> for ReadError {
@@ -299,36 +243,7 @@ fn refused(status: &Status) -> Option<ReadError> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
-
-    #[test]
-    fn cursors() {
-        let cursor = Cursor {
-            uid_validity: 4_294_967_295,
-            uid: 7,
-        };
-        assert_eq!(cursor.to_string(), "4294967295:7");
-        assert_eq!(Cursor::read("4294967295:7"), Some(cursor));
-        for text in ["", "7", ":", "1:", "1:2:3", "-1:2", "1:4294967296", "a:b"] {
-            assert_eq!(Cursor::read(text), None, "{text}");
-        }
-        assert_eq!(behind(&[3, 9]), 10);
-        assert_eq!(behind(&[]), 1);
-        assert_eq!(behind(&[u32::MAX]), u32::MAX);
-    }
-
-    #[test]
-    fn a_day_more_than_was_asked_for() {
-        for (since, expected) in [
-            ("2026-03-01T00:00:00Z", "28-Feb-2026"),
-            ("2026-01-10T23:59:59Z", "9-Jan-2026"),
-        ] {
-            assert_eq!(day_before(since.parse().unwrap()), expected);
-        }
-        day_before(DateTime::<Utc>::MIN_UTC);
-    }
 
     #[test]
     fn refusals() {

@@ -16,8 +16,18 @@ const REFERENCES: usize = 50;
 /// Longest address or subject that is kept, in characters.
 const LENGTH: usize = 998;
 
-/// The headers that [`Received::parse`] needs, for readers that fetch headers by name.
-pub const HEADERS: [&str; 9] = [
+/// Bytes of a message that [`Received::read_bounce`] is given at most. What a bounce says stands before the message that
+/// it returns.
+pub const BOUNCE_BYTES: usize = 256 * 1024;
+
+/// Messages that are fetched whole in one check, since they may be bounces. The rest waits for the next one.
+pub const BOUNCES: usize = 100;
+
+/// The same for the junk folder.
+pub const BOUNCES_IN_JUNK: usize = 25;
+
+/// The headers that [`Received::parse`] and [`may_be_bounce`] need, for readers that fetch headers by name.
+pub const HEADERS: [&str; 11] = [
     "Message-ID",
     "In-Reply-To",
     "References",
@@ -27,6 +37,8 @@ pub const HEADERS: [&str; 9] = [
     "Auto-Submitted",
     "Return-Path",
     "Precedence",
+    "Content-Type",
+    "X-Failed-Recipients",
 ];
 
 /// A received message.
@@ -43,7 +55,8 @@ pub struct Received {
     pub to: String,
     /// The subject, decoded.
     pub subject: String,
-    /// It was not written by a person: it has Auto-Submitted (RFC 3834 §5), or it is a bounce.
+    /// It was not written by a person: it has Auto-Submitted (RFC 3834 §5), or it is a bounce or
+    /// another report.
     pub automatic: bool,
     /// What it says, if it is a bounce.
     pub bounce: Option<Bounce>,
@@ -87,6 +100,18 @@ impl Received {
             bounce: None,
         }
     }
+
+    /// Reads what a message says that may be a bounce, as far as it was fetched.
+    pub fn read_bounce(&mut self, raw: &[u8]) {
+        self.bounce = mailgate_bounces::read(raw);
+        self.automatic |= self.bounce.is_some();
+    }
+}
+
+/// Whether the message with these headers should be fetched whole for [`Received::read_bounce`].
+#[must_use]
+pub fn may_be_bounce(headers: &[u8]) -> bool {
+    mailgate_bounces::is_candidate(headers)
 }
 
 /// Joins headers that an API lists one by one into the lines that [`Received::parse`] reads. A line break within a name
@@ -116,6 +141,9 @@ fn is_automatic(parsed: &mail_parser::Message<'_>) -> bool {
             "auto-submitted" => word != "no",
             "return-path" => value == "<>",
             "precedence" => word == "auto_reply",
+            // A bounce, a read receipt (RFC 8098), or another report (RFC 6522).
+            "content-type" => word == "multipart/report",
+            "x-failed-recipients" => true,
             _ => false,
         }
     })
@@ -171,6 +199,9 @@ mod tests {
             ("Return-Path: <>", true),
             ("Precedence: auto_reply", true),
             ("Precedence: list", false),
+            ("Content-Type: Multipart/Report; boundary=x", true),
+            ("Content-Type: multipart/mixed; boundary=x", false),
+            ("X-Failed-Recipients: a@x.org", true),
         ] {
             let received = Received::parse(format!("{headers}\r\n\r\n").as_bytes());
             assert_eq!(received.automatic, automatic, "{headers}");

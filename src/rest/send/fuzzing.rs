@@ -25,6 +25,7 @@ pub(crate) fn send_request(data: &[u8]) {
         id: AppId(Uuid::nil()),
         slug: "demo".to_owned(),
         pushable_key: "pk_demo".to_owned(),
+        suppress_bounced: false,
         multiuser: input.flag(),
         subscription_status: None,
         version: None,

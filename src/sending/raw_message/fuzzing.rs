@@ -79,7 +79,7 @@ fn without_received(submitted: &RawMessage) -> Vec<u8> {
         .concat();
     let text = String::from_utf8_lossy(&octets);
     assert!(text.starts_with("Received: by gate.example with "));
-    let end = memchr::memmem::find_iter(&octets, b"\r\n").nth(1);
+    let end = memchr::memmem::find_iter(&octets, b"\r\n").nth(2);
     let rest = &octets[end.unwrap_or_default() + 2..];
     // The Date added to a message without one. A Date of its own that is identical is stripped from both splits.
     let given = format!("Date: {}\r\n", DateTime::UNIX_EPOCH.to_rfc2822());

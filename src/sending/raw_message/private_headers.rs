@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use mail_parser::{Header, HeaderName, MessageParser};
 
+use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::metadata::{InvalidMetadata, Metadata};
 
 /// The name of a header that mail-parser has no variant for.
@@ -20,12 +21,16 @@ pub(super) const SEND_AT: HeaderName<'static> = other("X-Mailgate-Send-At");
 /// What the names of headers begin with whose texts the app attaches to the message for itself; a key follows.
 const METADATA: &str = "X-Mailgate-Metadata-";
 
+/// The log id, which the message gets from the gateway alone.
+const LOG_ID: HeaderName<'static> = other(LOG_ID_HEADER);
+
 /// The headers that are removed, beside those with [`METADATA`].
-pub(super) const PRIVATE: [HeaderName<'static>; 4] = [
+pub(super) const PRIVATE: [HeaderName<'static>; 5] = [
     HeaderName::Bcc,
     HeaderName::ResentBcc,
     IDEMPOTENCY_KEY,
     SEND_AT,
+    LOG_ID,
 ];
 
 /// Compares names case-insensitively, without the white space that may follow them (RFC 5322 §4.5).

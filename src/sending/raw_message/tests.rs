@@ -37,10 +37,29 @@ fn goes_out_byte_for_byte_behind_one_received_header() {
         "{received}"
     );
     assert!(
-        received.ends_with("Tue, 14 Nov 2023 22:13:20 +0000\r\n"),
+        received.contains("Tue, 14 Nov 2023 22:13:20 +0000\r\nX-Mailgate-Id: log_"),
         "{received}"
     );
-    assert_eq!(received.matches("\r\n").count(), 2);
+    assert_eq!(received.matches("\r\n").count(), 3);
+}
+
+#[test]
+fn no_client_says_the_log_id() {
+    let content = "From: a@example.com\r\nX-Mailgate-Id: log_00000000000000000000000000\r\nx-mailgate-id : x\r\n\r\nX-Mailgate-Id: body\r\n";
+    let read = read(content, &["b@example.org"]).unwrap();
+    let id = read.prepared("").id;
+    let sent = sent(&read);
+    let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+    assert_eq!(
+        head.to_lowercase().matches("x-mailgate-id").count(),
+        1,
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("\r\nX-Mailgate-Id: {id}\r\n")),
+        "{head}"
+    );
+    assert_eq!(body, "X-Mailgate-Id: body\r\n");
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub struct SendingApp {
     pub pushable_key: String,
     /// Whether a send must name its end user.
     pub multiuser: bool,
+    /// Whether messages to recipients that have bounced are refused.
+    pub suppress_bounced: bool,
     /// The subscription of the app's subscriber.
     pub subscription_status: Option<SubscriptionStatus>,
     /// The version of the app's data, to detect later changes.
@@ -31,7 +33,8 @@ pub async fn find_by_send_keys(
 ) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
     let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
     let rows = sqlx::query!(
-        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, subscription_status,
+        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, suppress_bounced,
+                subscription_status,
                 (SELECT version FROM app_versions WHERE app_id = apps.id) AS version
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE send_key_digest = ANY($1)",
@@ -47,6 +50,7 @@ pub async fn find_by_send_keys(
                 slug: row.slug,
                 pushable_key: row.pushable_key,
                 multiuser: row.multiuser,
+                suppress_bounced: row.suppress_bounced,
                 subscription_status: row
                     .subscription_status
                     .and_then(|status| status.parse().ok()),

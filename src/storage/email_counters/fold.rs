@@ -70,8 +70,44 @@ pub async fn fold(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx
     .await
 }
 
+/// As [`fold`], for messages that bounced.
+///
+/// # Errors
+///
+/// The database's error; nothing is added then.
+pub async fn fold_bounced(connection: &mut PgConnection, limit: i64) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"WITH taken AS (
+               DELETE FROM bounce_counter_changes
+               WHERE ctid = ANY(ARRAY(SELECT ctid FROM bounce_counter_changes LIMIT $1))
+               RETURNING *
+           ), added AS (
+               INSERT INTO email_counters AS counter
+                   (owner_id, unit, start,
+                    plugin_a_sent, plugin_a_failed_temp, plugin_a_failed_perm,
+                    plugin_b_sent, plugin_b_failed_temp, plugin_b_failed_perm,
+                    plugin_a_bounced, plugin_b_bounced)
+               SELECT owner_id, unit, date_trunc(unit, hour, 'UTC'), 0, 0, 0, 0, 0, 0,
+                      coalesce(sum(messages) FILTER (WHERE plugin = 'plugin_a'), 0),
+                      coalesce(sum(messages) FILTER (WHERE plugin = 'plugin_b'), 0)
+               FROM taken
+                    JOIN apps ON apps.id = app_id
+                    CROSS JOIN LATERAL (VALUES (apps.id), (apps.subscriber_id)) AS owner (owner_id)
+                    CROSS JOIN (VALUES ('hour'), ('day'), ('month')) AS units (unit)
+               GROUP BY 1, 2, 3
+               ON CONFLICT (owner_id, unit, start) DO UPDATE
+               SET plugin_a_bounced = counter.plugin_a_bounced + EXCLUDED.plugin_a_bounced,
+                   plugin_b_bounced = counter.plugin_b_bounced + EXCLUDED.plugin_b_bounced
+           )
+           SELECT count(*) AS "count!" FROM taken"#,
+        limit,
+    )
+    .fetch_one(connection)
+    .await
+}
+
 /// Subtracts an app's messages from the counters of its subscriber, before the app is deleted. The caller holds the
-/// lock on the counters.
+/// lock on the counters. Those that bounced are subtracted by a trigger on the app's row.
 pub async fn withdraw_app(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE email_counters AS counter
@@ -121,5 +157,6 @@ pub async fn remove_old(
 /// Reclaims the space of folded changes, so that reading the table stays cheap. Can't run within a transaction.
 pub async fn vacuum(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     connection.execute("VACUUM email_counter_changes").await?;
+    connection.execute("VACUUM bounce_counter_changes").await?;
     Ok(())
 }

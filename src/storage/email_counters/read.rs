@@ -32,7 +32,8 @@ pub async fn counted(
     let to: Vec<DateTime<Utc>> = runs.iter().map(|run| run.to).collect();
     let rows = sqlx::query!(
         "SELECT counter.unit, start, plugin_a_sent, plugin_a_failed_temp, plugin_a_failed_perm,
-                plugin_b_sent, plugin_b_failed_temp, plugin_b_failed_perm
+                plugin_b_sent, plugin_b_failed_temp, plugin_b_failed_perm, plugin_a_bounced,
+                plugin_b_bounced
          FROM unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) AS run (unit, begins, ends)
               JOIN email_counters AS counter
               ON owner_id = $1 AND counter.unit = run.unit AND start >= begins AND start < ends",
@@ -49,18 +50,21 @@ pub async fn counted(
                 .into_iter()
                 .find(|unit| unit.as_str() == row.unit)
                 .ok_or(sqlx::Error::RowNotFound)?;
-            let counts = Counts([
-                [
-                    row.plugin_a_sent,
-                    row.plugin_a_failed_temp,
-                    row.plugin_a_failed_perm,
+            let counts = Counts {
+                messages: [
+                    [
+                        row.plugin_a_sent,
+                        row.plugin_a_failed_temp,
+                        row.plugin_a_failed_perm,
+                    ],
+                    [
+                        row.plugin_b_sent,
+                        row.plugin_b_failed_temp,
+                        row.plugin_b_failed_perm,
+                    ],
                 ],
-                [
-                    row.plugin_b_sent,
-                    row.plugin_b_failed_temp,
-                    row.plugin_b_failed_perm,
-                ],
-            ]);
+                bounced: [row.plugin_a_bounced, row.plugin_b_bounced],
+            };
             Ok((unit, (row.start, counts)))
         })
         .collect()
@@ -74,16 +78,22 @@ pub async fn pending(
     struct Row {
         hour: DateTime<Utc>,
         plugin: String,
-        status: String,
+        status: Option<String>,
         messages: i64,
     }
     let owner_id: Uuid = owner.id();
+    // Bounces have no status: they are of sent messages.
     let rows = match owner {
         Owner::App(_) => {
             sqlx::query_as!(
                 Row,
-                r#"SELECT hour, plugin, status, sum(messages)::bigint AS "messages!"
-                   FROM email_counter_changes WHERE app_id = $1
+                r#"SELECT hour AS "hour!", plugin AS "plugin!", status,
+                          sum(messages)::bigint AS "messages!"
+                   FROM (SELECT hour, plugin, status, messages
+                         FROM email_counter_changes WHERE app_id = $1
+                         UNION ALL
+                         SELECT hour, plugin, NULL, messages
+                         FROM bounce_counter_changes WHERE app_id = $1) AS change
                    GROUP BY hour, plugin, status"#,
                 owner_id,
             )
@@ -93,9 +103,16 @@ pub async fn pending(
         Owner::Subscriber(_) => {
             sqlx::query_as!(
                 Row,
-                r#"SELECT hour, plugin, status, sum(messages)::bigint AS "messages!"
-                   FROM email_counter_changes
-                   WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
+                r#"SELECT hour AS "hour!", plugin AS "plugin!", status,
+                          sum(messages)::bigint AS "messages!"
+                   FROM (SELECT hour, plugin, status, messages
+                         FROM email_counter_changes
+                         WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
+                         UNION ALL
+                         SELECT hour, plugin, NULL, messages
+                         FROM bounce_counter_changes
+                         WHERE app_id = ANY(ARRAY(SELECT id FROM apps WHERE subscriber_id = $1))
+                        ) AS change
                    GROUP BY hour, plugin, status"#,
                 owner_id,
             )
@@ -105,16 +122,17 @@ pub async fn pending(
     };
     let mut pending: Vec<CountedFrom> = Vec::new();
     for row in rows {
-        let (plugin, status) = (
-            known::<Plugin>(&row.plugin)?,
-            known::<LogStatus>(&row.status)?,
-        );
+        let plugin = known::<Plugin>(&row.plugin)?;
         let position = pending.iter().position(|(hour, _)| *hour == row.hour);
         let position = position.unwrap_or_else(|| {
             pending.push((row.hour, Counts::default()));
             pending.len() - 1
         });
-        pending[position].1.add(plugin, status, row.messages);
+        let counts = &mut pending[position].1;
+        match row.status {
+            Some(status) => counts.add(plugin, known::<LogStatus>(&status)?, row.messages),
+            None => counts.add_bounced(plugin, row.messages),
+        }
     }
     Ok(pending)
 }

@@ -18,6 +18,8 @@ pub struct Matching {
     pub plugin: Option<Plugin>,
     /// In this state.
     pub status: Option<LogStatus>,
+    /// Bounced for good, or not.
+    pub bounced: Option<bool>,
     /// To this address, in lower case.
     pub recipient: Option<String>,
     /// With one of these Message-IDs.
@@ -51,7 +53,8 @@ pub async fn matching(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT log.id, log.app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                  subject, plugin, status, error_message, message_id, size_bytes, sent_at
+                  subject, plugin, status, error_message, message_id, size_bytes, sent_at,
+                  EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
            FROM email_logs AS log JOIN apps ON apps.id = log.app_id AND apps.subscriber_id = $2
            WHERE log.id = ANY($1) AND log.id >= $3 AND log.id <= $4
                  AND ($5::uuid IS NULL OR log.app_id = $5)
@@ -66,6 +69,8 @@ pub async fn matching(
                  AND ($11::uuid[] IS NULL
                       OR (SELECT user_key FROM mailboxes WHERE mailboxes.id = credential_id) = ANY($11))
                  AND ($12::text IS NULL OR subject COLLATE "C" ~ $12)
+                 AND ($13::boolean IS NULL
+                      OR EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) = $13)
            ORDER BY log.id DESC"#,
         &ids,
         subscriber.0,
@@ -79,6 +84,7 @@ pub async fn matching(
         matching.credential.map(|credential| credential.0),
         users.as_deref(),
         matching.subject.as_deref(),
+        matching.bounced,
     )
     .fetch_all(connection)
     .await?;

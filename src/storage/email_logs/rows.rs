@@ -38,6 +38,8 @@ pub struct LogRow {
     pub size_bytes: i64,
     /// The moment of its first attempt.
     pub sent_at: DateTime<Utc>,
+    /// Whether it was sent, and has bounced for good for a recipient.
+    pub bounced: bool,
 }
 
 /// All that the log holds about a message.
@@ -70,6 +72,7 @@ pub(super) struct Row {
     pub(super) message_id: Option<String>,
     pub(super) size_bytes: i64,
     pub(super) sent_at: DateTime<Utc>,
+    pub(super) bounced: bool,
 }
 
 impl TryFrom<Row> for LogRow {
@@ -90,6 +93,7 @@ impl TryFrom<Row> for LogRow {
             message_id: row.message_id,
             size_bytes: row.size_bytes,
             sent_at: row.sent_at,
+            bounced: row.bounced,
         })
     }
 }
@@ -104,11 +108,12 @@ pub async fn list(
     // The bounds let Postgres prune partitions.
     let rows = sqlx::query_as!(
         Row,
-        "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                subject, plugin, status, error_message, message_id, size_bytes, sent_at
-         FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
-         WHERE log.id = ANY($1) AND log.id >= $3 AND log.id <= $4
-         ORDER BY log.id DESC",
+        r#"SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                  subject, plugin, status, error_message, message_id, size_bytes, sent_at,
+                  EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
+           FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+           WHERE log.id = ANY($1) AND log.id >= $3 AND log.id <= $4
+           ORDER BY log.id DESC"#,
         &ids,
         subscriber.0,
         ids.iter().min().copied().unwrap_or_default(),
@@ -126,11 +131,12 @@ pub async fn details(
     id: LogId,
 ) -> Result<Option<Details>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
-                cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
-                size_bytes, has_attachments, sent_at, metadata
-         FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
-         WHERE log.id = $1",
+        r#"SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
+                  cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
+                  size_bytes, has_attachments, sent_at, metadata,
+                  EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
+           FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
+           WHERE log.id = $1"#,
         id.0,
         subscriber.0,
     )
@@ -152,6 +158,7 @@ pub async fn details(
                 message_id: row.message_id,
                 size_bytes: row.size_bytes,
                 sent_at: row.sent_at,
+                bounced: row.bounced,
             })?,
             cc_addresses: row.cc_addresses,
             bcc_addresses: row.bcc_addresses,

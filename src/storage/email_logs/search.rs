@@ -27,18 +27,19 @@ pub struct Window<'a> {
 }
 
 impl Window<'_> {
-    pub(super) fn ids(&self) -> (Uuid, Uuid) {
+    pub(in crate::storage) fn ids(&self) -> (Uuid, Uuid) {
         let to = lowest_uuid_at(self.to);
         let to = self.older_than.map_or(to, |row| to.min(row.0));
         (lowest_uuid_at(self.from), to)
     }
 
-    pub(super) fn deleted(&self) -> Vec<Uuid> {
+    pub(in crate::storage) fn deleted(&self) -> Vec<Uuid> {
         self.deleted.iter().map(|app| app.0).collect()
     }
 }
 
-pub(super) fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
+/// The kinds as two columns.
+pub(in crate::storage) fn columns(kinds: &[Kind]) -> (Vec<&'static str>, Vec<&'static str>) {
     kinds
         .iter()
         .map(|(plugin, status)| (plugin.as_str(), status.as_str()))

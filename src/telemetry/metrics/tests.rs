@@ -17,6 +17,8 @@ const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_messages_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_provider_seconds", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_provider_switched_off_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_bounces_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
+    ("mailgate_bounces_total", "bounce_type", "crates/types/src/bounce_type.rs", "fn as_str(", "\n    }"),
     ("mailgate_replies_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_token_refresh_failures_total", "plugin", "crates/types/src/plugin.rs", "fn as_str(", "\n    }"),
     ("mailgate_token_refresh_failures_total", "reason", "src/providers/mail/oauth.rs", "fn reason(", "\n    }"),

@@ -204,3 +204,93 @@ async fn a_huge_header_hides_nothing_behind_it() {
     let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
     assert_eq!(subjects(&look.await.unwrap()), ["before", "huge", "behind"]);
 }
+
+fn bounce(recipient: &str) -> String {
+    format!(
+        "Return-Path: <>\r\nFrom: Mail Delivery System <MAILER-DAEMON@provider.test>\r\nTo: {ADA}\r\n\
+         Subject: Undelivered Mail Returned to Sender\r\nMessage-ID: <{recipient}-bounce@provider.test>\r\n\
+         Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n--b\r\n\r\nSorry\r\n\
+         --b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; localhost\r\n\r\n\
+         Final-Recipient: rfc822; {recipient}\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n\
+         --b\r\nContent-Type: text/rfc822-headers\r\n\r\nMessage-ID: <original@provider.test>\r\n--b--\r\n"
+    )
+}
+
+fn bounced(mail: &NewMail) -> Vec<&str> {
+    mail.messages
+        .iter()
+        .filter_map(|message| message.bounce.as_ref())
+        .flat_map(|bounce| &bounce.recipients)
+        .map(|recipient| recipient.address.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
+    let (provider, reader, account) = start().await;
+    provider.put(
+        ADA,
+        "INBOX",
+        &[message("one"), bounce("a@x.org")],
+        SystemTime::now(),
+    );
+    let junk = [message("spam"), bounce("b@x.org")];
+    provider.put(ADA, "Unwanted", &junk, SystemTime::now());
+    let look = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    // Whatever else is among the junk is none of ours.
+    assert_eq!(
+        subjects(&look),
+        [
+            "one",
+            "Undelivered Mail Returned to Sender",
+            "Undelivered Mail Returned to Sender"
+        ]
+    );
+    assert_eq!(bounced(&look), ["a@x.org", "b@x.org"]);
+    assert!(look.messages[1].automatic && look.messages[2].automatic);
+    let found = look.messages[2].bounce.as_ref().unwrap();
+    assert_eq!(found.message_ids, ["<original@provider.test>"]);
+
+    provider.put(ADA, "Unwanted", &[bounce("c@x.org")], SystemTime::now());
+    let again = reader.new_mail(&account, Some(&look.cursor), yesterday());
+    let again = again.await.unwrap();
+    assert_eq!(bounced(&again), ["c@x.org"]);
+    let none = reader.new_mail(&account, Some(&again.cursor), yesterday());
+    let none = none.await.unwrap();
+    assert!(none.messages.is_empty() && none.cursor == again.cursor);
+    // The last release's cursor has no place among the junk: it is read by time.
+    let (inbox, _) = again.cursor.split_once(';').unwrap();
+    let upgraded = reader
+        .new_mail(&account, Some(inbox), yesterday())
+        .await
+        .unwrap();
+    assert_eq!(bounced(&upgraded), ["b@x.org", "c@x.org"]);
+    assert_eq!(upgraded.cursor, again.cursor);
+    assert_eq!(
+        provider.seen(ADA, "INBOX").await + provider.seen(ADA, "Unwanted").await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn many_bounces_are_read_in_several_looks() {
+    let (provider, reader, account) = start().await;
+    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let mut arrived: Vec<String> = (0..130)
+        .map(|number| bounce(&format!("{number}@x.org")))
+        .collect();
+    arrived.push(message("last"));
+    provider.put(ADA, "INBOX", &arrived, SystemTime::now());
+    let first = reader
+        .new_mail(&account, Some(&empty.cursor), yesterday())
+        .await
+        .unwrap();
+    assert_eq!(bounced(&first).len(), 100);
+    assert!(first.more);
+    let second = reader
+        .new_mail(&account, Some(&first.cursor), yesterday())
+        .await
+        .unwrap();
+    assert_eq!((bounced(&second).len(), second.more), (30, false));
+    assert_eq!(subjects(&second).last(), Some(&"last"));
+}

@@ -143,6 +143,10 @@ namespace inbox {{
     special_use = \\Sent
     auto = create
   }}
+  mailbox Unwanted {{
+    special_use = \\Junk
+    auto = create
+  }}
 }}
 
 # Failed log-ins are what half of the tests are about: no delays for them.

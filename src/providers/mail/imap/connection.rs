@@ -20,9 +20,9 @@ use tokio_rustls::client::TlsStream;
 
 use super::framing::{Framing, NotAResponse};
 use super::response::{self, Condition, Response, Status};
-use super::sent::SentMailbox;
+use super::special_use::{Finder, SpecialUse};
 use crate::config::Endpoint;
-use crate::providers::mail::received::{HEADERS, Received};
+use crate::providers::mail::received::{BOUNCE_BYTES, HEADERS, Received, may_be_bounce};
 
 /// Maximum size of one read.
 const READ_BYTES: usize = 16 * 1024;
@@ -76,6 +76,14 @@ pub(super) enum Keep {
     OldestFrom(u32, usize),
     /// This many of the newest ones.
     Newest(usize),
+}
+
+/// The headers of a message.
+#[derive(Debug)]
+pub(super) struct Headers {
+    pub(super) received: Received,
+    /// It is worth reading whole.
+    pub(super) may_be_bounce: bool,
 }
 
 /// A connection, authenticated once [`Connection::authenticate`] has succeeded.
@@ -152,8 +160,11 @@ impl Connection {
         }
     }
 
-    /// The mailbox for sent messages; `None` if none can be identified.
-    pub(super) async fn sent_mailbox(&mut self) -> Result<Option<Vec<u8>>, ImapError> {
+    /// The mailbox for a special use; `None` if none can be identified.
+    pub(super) async fn special_mailbox(
+        &mut self,
+        wanted: &'static SpecialUse,
+    ) -> Result<Option<Vec<u8>>, ImapError> {
         let extended = self.can("SPECIAL-USE").await? && self.can("LIST-EXTENDED").await?;
         // Without the extensions a server may still list these attributes (RFC 6154 §2).
         let command: &[u8] = if extended {
@@ -161,14 +172,14 @@ impl Connection {
         } else {
             b"LIST \"\" \"*\""
         };
-        let mut sent = SentMailbox::default();
+        let mut finder = Finder::of(wanted);
         self.run(&[command], |response| {
             if let Response::List(listed) = response {
-                sent.consider(listed);
+                finder.consider(listed);
             }
         })
         .await?;
-        Ok(sent.name())
+        Ok(finder.name())
     }
 
     /// Opens a mailbox read-only.
@@ -249,7 +260,7 @@ impl Connection {
     pub(super) async fn headers(
         &mut self,
         uids: &[u32],
-    ) -> Result<BTreeMap<u32, Received>, ImapError> {
+    ) -> Result<BTreeMap<u32, Headers>, ImapError> {
         let set: Vec<String> = uids.iter().map(u32::to_string).collect();
         let command = format!(
             "UID FETCH {} (UID BODY.PEEK[HEADER.FIELDS ({})])",
@@ -264,11 +275,35 @@ impl Connection {
             {
                 // A truncated header block has no end.
                 headers.extend_from_slice(b"\r\n\r\n");
-                messages.insert(uid, Received::parse(&headers));
+                let headers = Headers {
+                    received: Received::parse(&headers),
+                    may_be_bounce: may_be_bounce(&headers),
+                };
+                messages.insert(uid, headers);
             }
         })
         .await?;
         Ok(messages)
+    }
+
+    /// The beginning of a message; `None` if it was deleted meanwhile, or the server can't read it.
+    pub(super) async fn beginning(&mut self, uid: u32) -> Result<Option<Vec<u8>>, ImapError> {
+        let command = format!("UID FETCH {uid} (UID BODY.PEEK[]<0.{BOUNCE_BYTES}>)");
+        let mut message = None;
+        let parts = [command.as_bytes()];
+        let fetched = self.run(&parts, |response| {
+            if let Response::Fetch(fetched) = response
+                && fetched.uid == Some(uid)
+            {
+                message = fetched.section;
+            }
+        });
+        match fetched.await {
+            // One that is damaged there stays so, and must not hide those behind it.
+            Err(ImapError::Refused(_)) => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => Ok(message),
+        }
     }
 
     /// Logs out, if the server responds in time.

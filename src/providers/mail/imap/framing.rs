@@ -3,18 +3,20 @@
 
 use bytes::{Buf, BytesMut};
 
+use crate::providers::mail::received::BOUNCE_BYTES;
+
 /// Longest text of a response, without its literals. The longest is the response to a SEARCH: half a million messages.
 const MAXIMUM_TEXT: usize = 4 * 1024 * 1024;
 
 /// Bytes of a literal that are kept; the rest is read and dropped, so that one message with a huge header doesn't block
-/// those behind it. Postfix accepts 100 kB of header, Gmail 500 kB.
-const KEPT_OF_LITERAL: usize = 64 * 1024;
+/// those behind it. Postfix accepts 100 kB of header, Gmail 500 kB; of a bounce this much is asked for.
+const KEPT_OF_LITERAL: usize = BOUNCE_BYTES;
 
 /// The longest literal that is read at all.
 const MAXIMUM_LITERAL: usize = 64 * 1024 * 1024;
 
 /// Maximum literals in one response; our requests yield at most one.
-const MAXIMUM_LITERALS: usize = 16;
+const MAXIMUM_LITERALS: usize = 4;
 
 /// A complete response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

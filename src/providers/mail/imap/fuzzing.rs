@@ -2,16 +2,17 @@
 
 use bytes::BytesMut;
 
+use super::cursor::Cursor;
 use super::framing::{Framing, NotAResponse};
+use super::refused;
 use super::response::{self, Response, Status};
-use super::sent::SentMailbox;
-use super::{Cursor, refused};
+use super::special_use::{Finder, JUNK, SENT};
 use crate::providers::mail::received::Received;
 use crate::providers::mail::received::fuzzing::check;
 use mailgate_types::fuzzing::{Input, is_printable, pieces};
 
 /// Octets that are kept of a literal.
-const KEPT: usize = 64 * 1024;
+const KEPT: usize = 256 * 1024;
 
 /// Any stream, however it is split; what is kept is bounded and safe for a log line.
 pub(crate) fn imap_responses(data: &[u8]) {
@@ -21,13 +22,14 @@ pub(crate) fn imap_responses(data: &[u8]) {
     let whole = responses(&[stream]);
     assert_eq!(responses(&pieces(stream, cuts)), whole);
     assert_eq!(responses(&pieces(stream, &[1])), whole);
-    let mut sent = SentMailbox::default();
+    let (mut sent, mut junk) = (Finder::of(&SENT), Finder::of(&JUNK));
     for response in whole.0 {
         let Ok(response) = response else { continue };
         match response {
             Response::Tagged(_, status) | Response::Untagged(status) => look(&status),
             Response::List(listed) => {
-                sent.consider(listed);
+                sent.consider(listed.clone());
+                junk.consider(listed);
             }
             Response::Fetch(fetched) => {
                 let section = fetched.section.unwrap_or_default();
@@ -37,7 +39,7 @@ pub(crate) fn imap_responses(data: &[u8]) {
             _ => {}
         }
     }
-    let _ = sent.name();
+    let _ = (sent.name(), junk.name());
     if let Some(cursor) = std::str::from_utf8(stream).ok().and_then(Cursor::read) {
         assert_eq!(Cursor::read(&cursor.to_string()), Some(cursor));
     }

@@ -1,0 +1,80 @@
+//! An original within the text of a notification, as servers write that return no attachments.
+
+use crate::fields::is_indented;
+
+/// Where the original begins in a text.
+#[derive(Debug, Default)]
+pub(crate) struct Inline {
+    /// The line at which the notification's own words end.
+    pub(crate) line: Option<usize>,
+    /// The original's header; empty if it has no Message-ID.
+    pub(crate) header: String,
+}
+
+/// Finds the first block of at least two header lines that has a Message-ID.
+pub(crate) fn find(lines: &[&str]) -> Inline {
+    let mut begun: Option<usize> = None;
+    let mut block = String::new();
+    let (mut fields, mut has_id) = (0_usize, false);
+    for (number, line) in lines.iter().enumerate() {
+        let text = line.trim_start_matches(['>', '|', ' ', '\t']);
+        if let Some(name) = field_name(text) {
+            begun.get_or_insert(number);
+            fields += 1;
+            has_id |= name.eq_ignore_ascii_case("message-id");
+            block.push_str(text);
+            block.push_str("\r\n");
+        } else if begun.is_some() && is_indented(line.as_bytes()) && !text.is_empty() {
+            block.push(' ');
+            block.push_str(text);
+            block.push_str("\r\n");
+        } else {
+            if has_id && fields >= 2 {
+                break;
+            }
+            begun = None;
+            (fields, has_id) = (0, false);
+            block.clear();
+        }
+    }
+    if has_id && fields >= 2 {
+        return Inline {
+            line: begun,
+            header: block,
+        };
+    }
+    Inline::default()
+}
+
+/// The name of a header field that looks like one of a message.
+fn field_name(text: &str) -> Option<&str> {
+    let (name, _) = text.split_once(':')?;
+    let mut letters = name.bytes();
+    let begins = letters
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphabetic());
+    let is_name = begins
+        && name.len() >= 2
+        && letters.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    is_name.then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_within_a_text() {
+        let text = "Sorry.\n  To: a@x.org\n  Subject: hi\n\nError: x\n\nReceived: from a\n\tby b\nMessage-ID: <m@x>\n\nbody";
+        let lines: Vec<&str> = text.lines().collect();
+        let found = find(&lines);
+        assert_eq!(found.line, Some(6));
+        assert_eq!(
+            found.header,
+            "Received: from a\r\n by b\r\nMessage-ID: <m@x>\r\n"
+        );
+        assert_eq!(find(&["Message-ID: <m@x>"]).line, None);
+        assert_eq!(find(&["> From: x", "> Message-Id: <m@x>"]).line, Some(0));
+        assert_eq!(find(&[]).line, None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Tells whether a message is a bounce, and what it says.
+
+use std::collections::HashSet;
+
+use crate::bounce::{Bounce, BouncedRecipient, RECIPIENTS};
+use crate::candidate::{is_automatic, subject};
+use crate::delivery_status;
+use crate::inline::{self, Inline};
+use crate::mime::{self, Message, Part};
+use crate::notice::{Notice, is_by_server};
+use crate::original::Originals;
+use crate::phrases;
+use crate::text::{in_charset, without_tags};
+
+/// Media types of a delivery status (RFC 3464 §2, RFC 6533 §3).
+const STATUS: [&str; 2] = ["message/delivery-status", "message/global-delivery-status"];
+
+/// Media types of a returned message, or of its header (RFC 3462 §2, RFC 6533 §4).
+const RETURNED: [&str; 6] = [
+    "message/rfc822",
+    "message/global",
+    "text/rfc822-headers",
+    "message/rfc822-headers",
+    // Zoho's.
+    "text/rfc822",
+    "message/global-headers",
+];
+
+/// Media types of reports about other things: read receipts (RFC 8098), abuse (RFC 5965), TLS (RFC 8460).
+const OTHER_REPORTS: [&str; 5] = [
+    "message/disposition-notification",
+    "message/global-disposition-notification",
+    "message/feedback-report",
+    "application/tlsrpt+gzip",
+    "application/tlsrpt+json",
+];
+
+/// Bytes of text that are read.
+const TEXT: usize = 64 * 1024;
+
+/// Prefixes of subjects that people's programs write, in lower case.
+const REPLIES: [&str; 6] = ["re:", "aw:", "sv:", "fwd:", "fw:", "wg:"];
+
+/// Reads a message, which may be cut off anywhere; `None` if it isn't a bounce, or names no message that it is about.
+///
+/// A report that conforms to RFC 3464 is believed whoever sent it. Prose is read only if a server seems to have written
+/// it: a person may quote a bounce, and a vacation note may quote anything.
+#[must_use]
+pub fn read(raw: &[u8]) -> Option<Bounce> {
+    let message = mime::split(raw);
+    let header = message.root.header;
+    let subject = subject(header);
+    let is_report =
+        (message.multiparts.iter()).any(|(media_type, _)| media_type == "multipart/report");
+    let is_by_server = is_by_server(header);
+    let is_credible = is_by_server || is_automatic(header);
+    if is_other_report(&message) || !(is_report || is_credible && !is_answer(&subject)) {
+        return None;
+    }
+    let text = words(&message);
+    let lines: Vec<&str> = text.lines().collect();
+    let found = inline::find(&lines);
+    let mut originals = Originals::default();
+    let mut returned = returned(&message);
+    originals.returned(&returned);
+    if !originals.is_known() {
+        // Its header may be indented, or stand behind empty lines.
+        let again = inline::find(
+            &String::from_utf8_lossy(&returned)
+                .lines()
+                .collect::<Vec<&str>>(),
+        );
+        let header = if again.header.is_empty() {
+            &found.header
+        } else {
+            &again.header
+        };
+        originals.returned(header.as_bytes());
+        if originals.is_known() {
+            returned = header.clone().into_bytes();
+        }
+    }
+    let is_returned = originals.is_known();
+    originals.answered(header);
+    let recipients = by_status(&message).or_else(|| {
+        // A stranger's automatic answer must show what it is about.
+        if !is_credible || !(is_by_server || is_returned) {
+            return None;
+        }
+        let flat = delivery_status::read(text.as_bytes());
+        if flat.is_report() {
+            return Some(flat.recipients);
+        }
+        let notice = Notice {
+            header,
+            subject: &subject,
+            lines: own_words(&lines, &found),
+            original: &returned,
+        };
+        Some(notice.recipients())
+    })?;
+    finished(recipients, originals)
+}
+
+fn is_answer(subject: &str) -> bool {
+    let subject = subject.trim_start().to_lowercase();
+    REPLIES.iter().any(|prefix| subject.starts_with(prefix))
+}
+
+fn is_other_report(message: &Message<'_>) -> bool {
+    let is_other = |report: &str| {
+        let name = format!("/{report}");
+        !report.is_empty() && OTHER_REPORTS.iter().any(|other| other.ends_with(&name))
+    };
+    (message.multiparts.iter()).any(|(_, report)| is_other(report) || report == "tlsrpt")
+        || (message.leaves.iter()).any(|part| OTHER_REPORTS.contains(&part.media_type.as_str()))
+}
+
+/// The recipients of its delivery status; `None` if it has none.
+fn by_status(message: &Message<'_>) -> Option<Vec<BouncedRecipient>> {
+    let mut found: Option<Vec<BouncedRecipient>> = None;
+    for part in &message.leaves {
+        if STATUS.contains(&part.media_type.as_str()) {
+            let read = delivery_status::read(&part.content());
+            if read.has_groups {
+                found.get_or_insert_default().extend(read.recipients);
+            }
+        }
+    }
+    found
+}
+
+/// The header of the message that it returns; empty if there is none.
+fn returned(message: &Message<'_>) -> Vec<u8> {
+    let is_returned = |part: &&Part<'_>| RETURNED.contains(&part.media_type.as_str());
+    let mut content = (message.leaves.iter().find(is_returned))
+        .map(Part::content)
+        .unwrap_or_default();
+    content.truncate(TEXT);
+    content
+}
+
+/// Its text; the words of its pages if it has no text.
+fn words(message: &Message<'_>) -> String {
+    for media_type in ["text/plain", "text/html"] {
+        let mut text = String::new();
+        for part in message
+            .leaves
+            .iter()
+            .filter(|part| part.media_type == media_type)
+        {
+            let mut content = part.content();
+            content.truncate(TEXT - text.len().min(TEXT));
+            text.push_str(&in_charset(&content, part.parameter("charset")));
+            text.push('\n');
+        }
+        if !text.trim().is_empty() {
+            let text = text.replace("\r\n", "\n").replace('\r', "\n");
+            return if media_type == "text/html" {
+                without_tags(&text)
+            } else {
+                text
+            };
+        }
+    }
+    String::new()
+}
+
+/// The lines before the original.
+fn own_words<'a>(lines: &'a [&'a str], found: &Inline) -> &'a [&'a str] {
+    let announced = lines
+        .iter()
+        .position(|line| phrases::announces_original(line));
+    let end = [announced, found.line].into_iter().flatten().min();
+    &lines[..end.unwrap_or(lines.len())]
+}
+
+fn finished(recipients: Vec<BouncedRecipient>, originals: Originals) -> Option<Bounce> {
+    let mut seen = HashSet::new();
+    let recipients: Vec<BouncedRecipient> = (recipients.into_iter())
+        .filter(|one| seen.insert(one.address.to_lowercase()))
+        .take(RECIPIENTS)
+        .collect();
+    (!recipients.is_empty() && originals.is_known()).then_some(Bounce {
+        message_ids: originals.message_ids,
+        log_ids: originals.log_ids,
+        recipients,
+    })
+}

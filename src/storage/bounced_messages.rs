@@ -1,0 +1,266 @@
+//! The table `bounced_messages`: sent messages that have bounced for good, by which the log is filtered and counted.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use super::email_logs::{Kind, Window, columns};
+use mailgate_types::ids::{AppId, LogId, Owner, lowest_uuid_at};
+use mailgate_types::log_status::LogStatus;
+
+/// Marks those of these messages that the log shows as sent, and counts them; each once, however often it bounces.
+/// Their bounces wait no longer.
+pub async fn mark(connection: &mut PgConnection, logs: &[LogId]) -> Result<(), sqlx::Error> {
+    let logs: Vec<Uuid> = logs.iter().map(|log| log.0).collect();
+    // The bounds let Postgres prune partitions.
+    let (Some(lowest), Some(highest)) = (logs.iter().min(), logs.iter().max()) else {
+        return Ok(());
+    };
+    sqlx::query!(
+        "WITH sent AS MATERIALIZED (
+             SELECT log.id, app_id, subscriber_id, plugin, sent_at
+             FROM email_logs AS log
+             WHERE log.id = ANY($1) AND log.id >= $2 AND log.id <= $3 AND status = 'sent'
+         ), marked AS (
+             INSERT INTO bounced_messages (log_id, app_id, subscriber_id, plugin)
+             SELECT sent.id, app_id, apps.subscriber_id, plugin
+             FROM sent JOIN apps ON apps.id = app_id
+             ORDER BY sent.id
+             ON CONFLICT DO NOTHING
+             RETURNING log_id
+         ), counted AS (
+             INSERT INTO bounce_counter_changes (app_id, hour, plugin, messages)
+             SELECT app_id, date_bin('1 hour', sent_at, 'epoch') AS hour, plugin, count(*)
+             FROM sent JOIN marked ON marked.log_id = sent.id
+             GROUP BY app_id, hour, plugin
+         )
+         UPDATE bounces SET awaits_sent = false
+         WHERE log_id = ANY(ARRAY(SELECT id FROM sent)) AND awaits_sent",
+        &logs,
+        lowest,
+        highest,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Up to `limit` messages that had bounced before the log showed them as sent, and which it shows as sent by now.
+pub async fn sent_meanwhile(
+    connection: &mut PgConnection,
+    limit: i64,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    // The newest first: those that never are sent are in nobody's way.
+    let ids = sqlx::query_scalar!(
+        "SELECT waiting.log_id
+         FROM (SELECT DISTINCT log_id FROM bounces WHERE awaits_sent
+               ORDER BY log_id DESC LIMIT $1) AS waiting
+         WHERE EXISTS (SELECT FROM email_logs AS log
+                       WHERE log.id = waiting.log_id AND status = 'sent')",
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(LogId).collect())
+}
+
+fn plugins(kinds: &[Kind]) -> Vec<&'static str> {
+    kinds
+        .iter()
+        .filter(|(_, status)| *status == LogStatus::Sent)
+        .map(|(plugin, _)| plugin.as_str())
+        .collect()
+}
+
+/// The number of bounced messages of these kinds in a window; only sent ones bounce.
+pub async fn count(
+    connection: &mut PgConnection,
+    window: Window<'_>,
+    kinds: &[Kind],
+) -> Result<i64, sqlx::Error> {
+    let plugins = plugins(kinds);
+    let (from, to) = window.ids();
+    match window.owner {
+        Owner::App(app) => {
+            sqlx::query_scalar!(
+                r#"SELECT count(*) AS "count!" FROM bounced_messages
+                   WHERE app_id = $1 AND plugin = ANY($2) AND log_id >= $3 AND log_id < $4"#,
+                app.0,
+                &plugins as &[&str],
+                from,
+                to,
+            )
+            .fetch_one(connection)
+            .await
+        }
+        Owner::Subscriber(subscriber) => {
+            sqlx::query_scalar!(
+                r#"SELECT count(*) AS "count!" FROM bounced_messages
+                   WHERE subscriber_id = $1 AND plugin = ANY($2) AND log_id >= $3 AND log_id < $4
+                     AND EXISTS (SELECT FROM apps WHERE apps.id = app_id)"#,
+                subscriber.0,
+                &plugins as &[&str],
+                from,
+                to,
+            )
+            .fetch_one(connection)
+            .await
+        }
+    }
+}
+
+/// Up to `limit` bounced messages of these kinds in a window, newest first, without the first `skip`.
+pub async fn find(
+    connection: &mut PgConnection,
+    window: Window<'_>,
+    kinds: &[Kind],
+    skip: i64,
+    limit: i64,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    let plugins = plugins(kinds);
+    let (from, to) = window.ids();
+    let ids = match window.owner {
+        Owner::App(app) => {
+            sqlx::query_scalar!(
+                "SELECT found.log_id
+                 FROM unnest($2::text[]) AS kind (plugin)
+                      CROSS JOIN LATERAL (
+                          SELECT log_id FROM bounced_messages AS bounced
+                          WHERE app_id = $1 AND bounced.plugin = kind.plugin
+                            AND log_id >= $3 AND log_id < $4
+                          ORDER BY log_id DESC LIMIT $5::bigint + $6::bigint
+                      ) AS found
+                 ORDER BY found.log_id DESC OFFSET $5 LIMIT $6",
+                app.0,
+                &plugins as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+        Owner::Subscriber(subscriber) => {
+            sqlx::query_scalar!(
+                "SELECT found.log_id
+                 FROM unnest($2::text[]) AS kind (plugin)
+                      CROSS JOIN LATERAL (
+                          SELECT log_id FROM bounced_messages AS bounced
+                          WHERE subscriber_id = $1 AND bounced.plugin = kind.plugin
+                            AND log_id >= $3 AND log_id < $4
+                            AND EXISTS (SELECT FROM apps WHERE apps.id = app_id)
+                          ORDER BY log_id DESC LIMIT $5::bigint + $6::bigint
+                      ) AS found
+                 ORDER BY found.log_id DESC OFFSET $5 LIMIT $6",
+                subscriber.0,
+                &plugins as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+    };
+    Ok(ids.into_iter().map(LogId).collect())
+}
+
+/// As [`find`], for rows of the log that have not bounced.
+pub async fn find_others(
+    connection: &mut PgConnection,
+    window: Window<'_>,
+    kinds: &[Kind],
+    skip: i64,
+    limit: i64,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    let (plugins, statuses) = columns(kinds);
+    let (from, to) = window.ids();
+    // A scalar subquery is looked up for each row that is read, and for no other.
+    let ids = match window.owner {
+        Owner::App(app) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE app_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                            AND (SELECT log_id FROM bounced_messages WHERE log_id = log.id) IS NULL
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                app.0,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+            )
+            .fetch_all(connection)
+            .await?
+        }
+        Owner::Subscriber(subscriber) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                            AND app_id <> ALL($8)
+                            AND (SELECT log_id FROM bounced_messages WHERE log_id = log.id) IS NULL
+                          ORDER BY id DESC LIMIT $6::bigint + $7::bigint
+                      ) AS found
+                 ORDER BY found.id DESC OFFSET $6 LIMIT $7",
+                subscriber.0,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                skip,
+                limit,
+                &window.deleted(),
+            )
+            .fetch_all(connection)
+            .await?
+        }
+    };
+    Ok(ids.into_iter().map(LogId).collect())
+}
+
+/// Removes up to `limit` rows of an app that is gone; returns how many.
+pub async fn remove_of(
+    connection: &mut PgConnection,
+    app: AppId,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM bounced_messages WHERE ctid = ANY(ARRAY(
+             SELECT ctid FROM bounced_messages WHERE app_id = $1 LIMIT $2))",
+        app.0,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
+
+/// Removes up to `limit` messages from before `before`; returns how many.
+pub async fn remove_before(
+    connection: &mut PgConnection,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM bounced_messages WHERE ctid = ANY(ARRAY(
+             SELECT ctid FROM bounced_messages WHERE log_id < $1 ORDER BY log_id LIMIT $2))",
+        lowest_uuid_at(before),
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
