@@ -13,6 +13,7 @@ use crate::storage::email_logs::candidates::{self, IdRange};
 use crate::storage::email_logs::{self, Kind, Matching};
 use crate::storage::error_class::is_timeout;
 use crate::storage::{end_users, log_retention, pool};
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId, lowest_uuid_at, moment_of};
 
 /// How long a statement may take. One that takes longer is ended, and the step is tried with less.
@@ -131,7 +132,7 @@ impl Reports {
             app: scope.app(),
             plugin: filter.plugin,
             status: filter.status,
-            recipient: search.recipient.as_ref().map(|it| it.lookup_key()),
+            recipient: search.recipient.as_ref().map(EmailAddress::lookup_key),
             message_ids: search.message_id.as_deref().map(with_and_without_brackets),
             credential: search.credential,
             users,
