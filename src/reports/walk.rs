@@ -13,6 +13,7 @@ use crate::storage::email_logs::candidates::{self, IdRange};
 use crate::storage::email_logs::{self, Kind, Matching};
 use crate::storage::error_class::is_timeout;
 use crate::storage::{bounced_messages, end_users, log_retention, pool};
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{CredentialId, LogId, SubscriberId, lowest_uuid_at, moment_of};
 
 /// How long a statement may take. One that takes longer is ended, and the step is tried with less.
@@ -162,7 +163,7 @@ pub(super) async fn matching(
         app: scope.app(),
         plugin: filter.plugin,
         status: filter.status,
-        recipient: search.recipient.as_ref().map(|it| it.lookup_key()),
+        recipient: search.recipient.as_ref().map(EmailAddress::lookup_key),
         message_ids: search.message_id.as_deref().map(with_and_without_brackets),
         bounced: filter.bounced,
         credential: search.credential,

@@ -295,6 +295,7 @@ mod tests {
         SealKeys::parse(["k1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]).unwrap()
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "fields may be left out")]
     fn given(text: &str) -> Option<String> {
         Some(text.to_owned())
     }

@@ -288,11 +288,11 @@ fn metadata_is_read_and_taken_off() {
 
 #[test]
 fn metadata_out_of_bounds_is_refused() {
-    let many: String = (0..21)
+    let many: Vec<String> = (0..21)
         .map(|number| format!("X-Mailgate-Metadata-K{number}: x\r\n"))
         .collect();
     for (headers, error) in [
-        (many, InvalidMetadata::TooMany),
+        (many.concat(), InvalidMetadata::TooMany),
         (
             "X-Mailgate-Metadata-: x\r\n".to_owned(),
             InvalidMetadata::Key,
