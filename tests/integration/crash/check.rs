@@ -310,6 +310,10 @@ impl Check<'_> {
                 continue;
             };
             let of_key = self.tables.keys.get(key);
+            if entry.told == Told::Late {
+                self.is(of_key.is_none(), key, || format!("it is taken: {of_key:?}"));
+                continue;
+            }
             let of_key = of_key.and_then(|row| self.tables.logs.get(&row.log_id));
             let is_its_own = of_key.is_some_and(|log| log.subject == *marker);
             self.is(is_its_own, key, || format!("it stands for {of_key:?}"));
