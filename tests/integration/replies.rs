@@ -27,7 +27,7 @@ fn reading(builder: Builder, provider: &Provider) -> Builder {
 }
 
 /// The peers, and a gateway at which both have connected their mailboxes.
-async fn start() -> (Provider, Gateway) {
+pub async fn start() -> (Provider, Gateway) {
     let provider = Provider::start(REDIRECT_URI).await;
     let gateway = reading(Gateway::builder(), &provider).start().await;
     sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/', multilink = true")
@@ -41,7 +41,7 @@ async fn start() -> (Provider, Gateway) {
 }
 
 /// Submits a message between the two; answers its Message-ID.
-async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: &str) -> String {
+pub async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: &str) -> String {
     let id = format!("<{id}@provider.test>");
     let mut client = SmtpClient::authenticated(gateway).await;
     let content = format!(
