@@ -10,6 +10,7 @@ mod aliases;
 mod apps;
 mod audit;
 mod billing;
+mod bounces;
 mod certificate_reload;
 mod command_line;
 mod connecting;
