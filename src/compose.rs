@@ -27,6 +27,7 @@ pub use attachment::{
 };
 pub use custom_header::{CustomHeader, InvalidHeader, MOST_HEADERS};
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::message::Message;
 pub use media_type::{InvalidMediaType, MediaType};
 use pieces::Pieces;
@@ -99,8 +100,8 @@ pub struct Composed {
     pub has_attachments: bool,
 }
 
-/// Composes the message that `from` sends at the time `at`, with our own Date and a Message-ID based on `id`, which
-/// must be unguessable. An address that is named more than once gets it once.
+/// Composes the message that `from` sends at the time `at`, with our own Date and a Message-ID based on the log id
+/// `id`, which must be unguessable. An address that is named more than once gets it once.
 #[must_use]
 pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str) -> Composed {
     let message_id = format!("<{id}@{}>", message_id_domain(from));
@@ -124,6 +125,7 @@ pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str)
     }
     pieces.push(&header::subject(&fields.subject));
     pieces.push(&format!("Message-ID: {message_id}\r\n"));
+    pieces.push(&format!("{LOG_ID_HEADER}: {id}\r\n"));
     for header in &fields.headers {
         pieces.push(&header.lines());
     }

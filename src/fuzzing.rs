@@ -18,6 +18,7 @@ use crate::rest::fuzzing::{http_headers, queries, rest_bodies};
 use crate::rest::send_request;
 use crate::sending::raw_message::fuzzing::submitted_message;
 use crate::smtp::backend::fuzzing::provider_refusals;
+use mailgate_bounces::fuzzing::bounces;
 use mailgate_smtp::connection::fuzzing::smtp_connection;
 use mailgate_smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content, smtp_lines};
 use mailgate_smtp::protocol::session::fuzzing::smtp_session;
@@ -27,11 +28,12 @@ use mailgate_types::fuzzing::{addresses, identifiers, sealed_values};
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which its corpus has too.
-pub const TARGETS: [(&str, Target); 30] = [
+pub const TARGETS: [(&str, Target); 31] = [
     ("addressed_message", addressed_message),
     ("addresses", addresses),
     ("billing_events", billing_events),
     ("billing_looks", billing_looks),
+    ("bounces", bounces),
     ("gmail_answers", gmail_answers),
     ("graph_answers", graph_answers),
     ("graph_draft", graph_draft),

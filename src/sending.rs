@@ -24,6 +24,7 @@ pub mod quota;
 pub mod raw_message;
 mod recover;
 mod retry;
+pub mod send_at;
 mod spooled;
 mod submit;
 mod verify;

@@ -1,5 +1,5 @@
 //! Headers that the caller adds. Headers in which the gateway, the provider or a relay describes a message are
-//! excluded, so that they can't be forged.
+//! excluded, so that they can't be forged, and those by which SMTP clients tell the gateway what a field tells here.
 
 use super::header;
 
@@ -37,7 +37,7 @@ const RESERVED: [&str; 17] = [
 ];
 
 /// Prefixes of such names.
-const RESERVED_PREFIXES: [&str; 3] = ["resent-", "content-", "arc-"];
+const RESERVED_PREFIXES: [&str; 4] = ["resent-", "content-", "arc-", "x-mailgate-"];
 
 /// Names in lower case whose values have a grammar of their own instead of free text, which doesn't allow encoded
 /// words.

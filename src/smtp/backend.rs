@@ -264,6 +264,8 @@ impl SubmissionBackend {
                 ),
                 RawMessageError::Malformed
                 | RawMessageError::IdempotencyKey
+                | RawMessageError::SendAtTwice
+                | RawMessageError::SendAt(_)
                 | RawMessageError::MessageId => (
                     Reply::new(550, "5.6.0", &text),
                     RefusalReason::MalformedMessage,

@@ -149,7 +149,7 @@ fn assert_same_below_trace(delivered: &[u8], content: &[u8]) {
     let mut received = 0;
     for line in trace.lines().filter(|line| !line.starts_with([' ', '\t'])) {
         // The gateway's own, where the client gave none.
-        let known = (["Date: ", "Message-ID: <log_"].iter())
+        let known = (["Date: ", "Message-ID: <log_", "X-Mailgate-Id: log_"].iter())
             .chain(&TRACE_HEADERS)
             .any(|name| line.starts_with(name));
         assert!(known, "{trace}");

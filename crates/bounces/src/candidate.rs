@@ -88,7 +88,8 @@ pub fn is_candidate(header: &[u8]) -> bool {
 
 /// Whether a mail server says that it is the author.
 pub(crate) fn is_from_daemon(header: &[u8]) -> bool {
-    let Some(parsed) = MessageParser::new().parse_headers(header) else {
+    let from = alone(header, "from");
+    let Some(parsed) = MessageParser::new().parse_headers(&from) else {
         return false;
     };
     let Some(from) = parsed.from().and_then(mail_parser::Address::first) else {
@@ -127,9 +128,16 @@ fn has_subject(header: &[u8]) -> bool {
     SUBJECTS.iter().any(|words| subject.contains(words))
 }
 
+/// The field with this name as a header of its own, for a parser that knows fewer line ends.
+fn alone(header: &[u8], name: &str) -> Vec<u8> {
+    let value = value(header, name).unwrap_or_default();
+    format!("{name}: {value}\r\n\r\n").into_bytes()
+}
+
 /// The subject, decoded.
 pub(crate) fn subject(header: &[u8]) -> String {
-    let parsed = MessageParser::new().parse_headers(header);
+    let header = alone(header, "subject");
+    let parsed = MessageParser::new().parse_headers(&header);
     let subject = parsed.as_ref().and_then(mail_parser::Message::subject);
     subject.unwrap_or_default().to_owned()
 }

@@ -63,17 +63,17 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// The values of the fields with this name, which is in lower case, up to the first empty line.
+/// The values of the fields with this name, up to the first empty line.
 pub(crate) fn values<'a>(header: &'a [u8], name: &'a str) -> impl Iterator<Item = String> + 'a {
     Entries::of(header)
         .map_while(|entry| match entry {
             Entry::Field { name, value } => Some((name, value)),
             Entry::Blank => None,
         })
-        .filter_map(move |(its, value)| (its == name).then_some(value))
+        .filter_map(move |(its, value)| its.eq_ignore_ascii_case(name).then_some(value))
 }
 
-/// The value of the first field with this name, which is in lower case.
+/// The value of the first field with this name.
 pub(crate) fn value(header: &[u8], name: &str) -> Option<String> {
     values(header, name).next()
 }

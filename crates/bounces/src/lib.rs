@@ -10,6 +10,10 @@ mod candidate;
 mod delivery_status;
 mod diagnostic;
 mod fields;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+#[cfg(test)]
+mod hostile;
 mod inline;
 mod lines;
 mod mime;
@@ -24,5 +28,5 @@ mod text;
 pub use bounce::{Bounce, BouncedRecipient, RECIPIENTS};
 pub use candidate::{HEADERS, is_candidate};
 pub use diagnostic::DIAGNOSTIC;
-pub use original::{LOG_ID_HEADER, LOG_IDS, MESSAGE_IDS};
+pub use original::{LOG_IDS, MESSAGE_IDS};
 pub use report::read;

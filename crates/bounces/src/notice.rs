@@ -30,6 +30,9 @@ const LABELS: [&str; 15] = [
 /// Words before the address that the message was sent to, which was forwarded to the failed one.
 const FORWARDED: [&str; 2] = ["generated from", "expanded from"];
 
+/// Google's words before the other server's.
+const RESPONSE: &str = "response was:";
+
 /// What brackets an address, or separates it from other words.
 const PUNCTUATION: &[char] = &[
     '<', '>', '"', '\'', '`', '(', ')', '[', ']', '*', '-', ':', ';', ',', '.', '=', '|', '•',
@@ -39,8 +42,21 @@ const PUNCTUATION: &[char] = &[
 /// A recipient in the text.
 #[derive(Debug)]
 struct Mention {
+    /// As the text has it.
+    written: String,
+    /// What the message was sent to.
     address: String,
     words: Option<String>,
+}
+
+impl Mention {
+    fn of(address: String) -> Self {
+        Self {
+            written: address.clone(),
+            address,
+            words: None,
+        }
+    }
 }
 
 /// The words of a notification, up to the original.
@@ -74,10 +90,14 @@ impl Notice<'_> {
         let is_alone = mentions.len() == 1;
         (mentions.into_iter().take(RECIPIENTS))
             .map(|mention| {
-                let words = mention.words.or_else(|| self.transcript(&mention.address));
-                let status = (words.as_deref())
-                    .and_then(status_code::within)
-                    .or_else(|| is_alone.then(|| status_code::within(&self.lines.join("\n")))?);
+                let mut words = mention.words;
+                let has_code = words.as_deref().and_then(status_code::within).is_some();
+                if !has_code {
+                    let reply = self.transcript(&mention.address);
+                    let reply = reply.or_else(|| is_alone.then(|| self.reason())?);
+                    words = reply.or(words);
+                }
+                let status = words.as_deref().and_then(status_code::within);
                 BouncedRecipient {
                     address: mention.address,
                     bounce_type,
@@ -96,16 +116,23 @@ impl Notice<'_> {
             let is_alone = failed.len() == 1 && at_line_start.len() == 1;
             return (failed.iter())
                 .map(|address| {
-                    let same = |mention: &&mut Mention| {
-                        is_alone || mention.address.eq_ignore_ascii_case(address)
+                    let same = |mention: &Mention| {
+                        is_alone || mention.written.eq_ignore_ascii_case(address)
                     };
-                    let words = at_line_start
-                        .iter_mut()
-                        .find(same)
-                        .and_then(|found| found.words.take());
-                    Mention {
-                        address: address.clone(),
-                        words,
+                    match at_line_start.iter().position(same) {
+                        Some(place) => {
+                            let found = at_line_start.swap_remove(place);
+                            let is_forwarded = found.address != found.written;
+                            Mention {
+                                address: if is_forwarded {
+                                    found.address
+                                } else {
+                                    address.clone()
+                                },
+                                ..found
+                            }
+                        }
+                        None => Mention::of(address.clone()),
                     }
                 })
                 .collect();
@@ -140,10 +167,7 @@ impl Notice<'_> {
         let mut anywhere = self.with_words(|_| true);
         anywhere.retain(is_sent_to);
         match (anywhere.is_empty(), sent_to.as_slice()) {
-            (true, [only]) => vec![Mention {
-                address: only.clone(),
-                words: None,
-            }],
+            (true, [only]) => vec![Mention::of(only.clone())],
             _ => anywhere,
         }
     }
@@ -156,7 +180,9 @@ impl Notice<'_> {
         let end = |found: &mut Vec<Mention>, words: &mut Option<String>| {
             if let (Some(last), Some(words)) = (found.last_mut(), words.take()) {
                 let words = words.trim();
-                let words = words.trim_start_matches([':', '-', ',', ';', ' ', ']', ')']);
+                let words = words.trim_start_matches(|letter: char| {
+                    letter == ' ' || letter != '(' && PUNCTUATION.contains(&letter)
+                });
                 last.words = (!words.is_empty()).then(|| words.to_owned());
             }
         };
@@ -174,10 +200,7 @@ impl Notice<'_> {
                 if is_known {
                     continue;
                 }
-                found.push(Mention {
-                    address,
-                    words: None,
-                });
+                found.push(Mention::of(address));
                 let first = if before.is_empty() {
                     behind
                 } else {
@@ -221,6 +244,17 @@ impl Notice<'_> {
             })
             .find(|line| line.to_lowercase().contains(&address))
             .map(str::to_owned)
+    }
+
+    /// The first line that has a code, or what stands behind "The response was:".
+    fn reason(&self) -> Option<String> {
+        let mut lines = self.lines.iter().map(|line| line.trim());
+        if let Some(line) = lines.find(|line| status_code::within(line).is_some()) {
+            return Some(line.to_owned());
+        }
+        let mut lines = self.lines.iter().map(|line| line.trim());
+        lines.find(|line| line.to_lowercase().ends_with(RESPONSE))?;
+        lines.find(|line| !line.is_empty()).map(str::to_owned)
     }
 
     /// The mailbox that the notification came to, and who wrote it.

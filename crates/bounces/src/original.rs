@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use mailgate_types::ids::LogId;
+use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message_id;
 
 use crate::fields::values;
@@ -12,9 +12,6 @@ pub const MESSAGE_IDS: usize = 10;
 
 /// Log ids that are kept.
 pub const LOG_IDS: usize = 10;
-
-/// The header that Mailgate's own messages bear, in lower case: the log id.
-pub const LOG_ID_HEADER: &str = "x-mailgate-id";
 
 /// Headers of a returned message that have its Message-ID, or the one that it had before the provider gave it another.
 const RETURNED: [&str; 4] = [

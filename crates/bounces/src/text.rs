@@ -4,11 +4,22 @@ use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 
+use crate::lines::Lines;
+
 /// A body without its transfer encoding; what isn't encoded as it says stays as it is.
 pub(crate) fn decoded(body: &[u8], encoding: &str) -> Vec<u8> {
     let decoded = match encoding.trim().to_ascii_lowercase().as_str() {
-        "base64" => base64_decode(body.trim_ascii()),
-        "quoted-printable" => quoted_printable_decode(body),
+        "base64" => {
+            let letters = body
+                .iter()
+                .copied()
+                .filter(|byte| !byte.is_ascii_whitespace());
+            base64_decode(&letters.collect::<Vec<u8>>())
+        }
+        "quoted-printable" => {
+            let lines: Vec<&[u8]> = Lines::from(body, 0).map(|line| line.text).collect();
+            quoted_printable_decode(&lines.join(&b'\n'))
+        }
         _ => None,
     };
     decoded.unwrap_or_else(|| body.to_vec())
@@ -108,7 +119,7 @@ mod tests {
     #[test]
     fn encodings() {
         assert_eq!(decoded(b"YQ==\r\n", "Base64 "), b"a");
-        assert_eq!(decoded(b"a=3Db=\r\nc", "quoted-printable"), b"a=bc");
+        assert_eq!(decoded(b"a=3Db=\rc", "quoted-printable"), b"a=bc");
         assert_eq!(decoded(b"a=ZZ", "quoted-printable"), b"a=ZZ");
         assert_eq!(decoded(b"x", "x-unknown"), b"x");
     }

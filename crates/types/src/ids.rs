@@ -33,6 +33,9 @@ pub fn lowest_uuid_at(at: DateTime<Utc>) -> Uuid {
     Uuid::from_u128(milliseconds << 80)
 }
 
+/// The header of outgoing messages that has their log id, by which a bounce that returns it is recognized.
+pub const LOG_ID_HEADER: &str = "X-Mailgate-Id";
+
 /// The version of an app's state that sends depend on: its key, its subscription's status, and who sends as whom. It
 /// changes with every change of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,8 @@
-//! Gmail's REST API: mail is sent by `messages.send`, mailboxes are read in [`inbox`].
+//! Gmail's REST API: mail is sent by `messages.send`, mailboxes are read in
+//! [`inbox`] and [`new_mail`].
 
 mod inbox;
+mod new_mail;
 pub mod send_as;
 mod verdict;
 

@@ -189,7 +189,7 @@ fn headers() -> Schema {
              `Auto-Submitted`, `X-…` and the like. Not those that another field sets, nor `Sender`, \
              `Date`, `Message-ID`, `Received`, `Received-SPF`, `Return-Path`, `Delivered-To`, \
              `Resent-…`, `MIME-Version`, `Content-…`, `DKIM-Signature`, `ARC-…`, \
-             `Authentication-Results`, `Idempotency-Key`.",
+             `Authentication-Results`, `Idempotency-Key`, `X-Mailgate-…`.",
         ))
         .property_names(Some(Schema::from(name)))
         .additional_properties(Some(Schema::from(value)))

@@ -37,10 +37,29 @@ fn goes_out_byte_for_byte_behind_one_received_header() {
         "{received}"
     );
     assert!(
-        received.ends_with("Tue, 14 Nov 2023 22:13:20 +0000\r\n"),
+        received.contains("Tue, 14 Nov 2023 22:13:20 +0000\r\nX-Mailgate-Id: log_"),
         "{received}"
     );
-    assert_eq!(received.matches("\r\n").count(), 2);
+    assert_eq!(received.matches("\r\n").count(), 3);
+}
+
+#[test]
+fn no_client_says_the_log_id() {
+    let content = "From: a@example.com\r\nX-Mailgate-Id: log_00000000000000000000000000\r\nx-mailgate-id : x\r\n\r\nX-Mailgate-Id: body\r\n";
+    let read = read(content, &["b@example.org"]).unwrap();
+    let id = read.prepared("").id;
+    let sent = sent(&read);
+    let (head, body) = sent.split_once("\r\n\r\n").unwrap();
+    assert_eq!(
+        head.to_lowercase().matches("x-mailgate-id").count(),
+        1,
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("\r\nX-Mailgate-Id: {id}\r\n")),
+        "{head}"
+    );
+    assert_eq!(body, "X-Mailgate-Id: body\r\n");
 }
 
 #[test]
@@ -208,4 +227,47 @@ fn endless_headers_are_refused() {
     let at = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
     let refused = RawMessage::read(pieces, &[], false, "mail.example.net", at);
     assert_eq!(refused.map(|_| ()), Err(RawMessageError::TooManyHeaders));
+}
+
+#[test]
+fn a_time_to_leave_is_read_and_taken_off() {
+    // `at` is 2023-11-14T22:13:20Z.
+    let with = |headers: &str| {
+        let content = format!(
+            "From: a@example.com\r\n{headers}Subject: x\r\n\r\nX-Mailgate-Send-At: body\r\n"
+        );
+        read(&content, &["x@example.org"])
+    };
+    for header in [
+        "X-Mailgate-Send-At: 2023-11-15T09:00:00+01:00\r\n",
+        "x-mailgate-send-at :\r\n\t2023-11-15T08:00:00Z\r\n",
+        "X-MAILGATE-SEND-AT: Wed, 15 Nov 2023 08:00:00 +0000\r\n",
+    ] {
+        let read = with(header).unwrap();
+        let at = read.send_at.unwrap().time().to_rfc3339();
+        assert_eq!(at, "2023-11-15T08:00:00+00:00", "{header}");
+        let sent = sent(&read);
+        let rest = "From: a@example.com\r\nSubject: x\r\n\r\nX-Mailgate-Send-At: body\r\n";
+        assert!(sent.ends_with(rest), "{sent}");
+    }
+    assert_eq!(with("").unwrap().send_at, None);
+    let good = "X-Mailgate-Send-At: 2023-11-15T09:00:00Z\r\n";
+    for (headers, error) in [
+        (format!("{good}{good}"), RawMessageError::SendAtTwice),
+        (
+            "X-Mailgate-Send-At:\r\n".to_owned(),
+            RawMessageError::SendAt(SendAtError::NoTime),
+        ),
+        (
+            "X-Mailgate-Send-At: 2023-11-14T22:13:20Z\r\n".to_owned(),
+            RawMessageError::SendAt(SendAtError::Past),
+        ),
+        (
+            "X-Mailgate-Send-At: 2024-11-14T22:13:20Z\r\n".to_owned(),
+            RawMessageError::SendAt(SendAtError::TooFar),
+        ),
+    ] {
+        let refused = with(&headers).map(|_| ());
+        assert_eq!(refused, Err(error), "{headers}");
+    }
 }

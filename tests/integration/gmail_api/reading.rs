@@ -263,3 +263,86 @@ async fn a_reply_is_told() {
         .await;
     gateway.stop().await;
 }
+
+fn bounce(recipient: &str) -> String {
+    format!(
+        "Return-Path: <>\r\nFrom: Mail Delivery Subsystem <mailer-daemon@googlemail.com>\r\nTo: {ADDRESS}\r\n\
+         Subject: Delivery Status Notification (Failure)\r\nMessage-ID: <{recipient}.b@google.com>\r\n\
+         Content-Type: multipart/report; boundary=\"b\"; report-type=delivery-status\r\n\r\n\
+         --b\r\n\r\nNobody there\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\n\
+         Reporting-MTA: dns; googlemail.com\r\n\r\nFinal-Recipient: rfc822; {recipient}\r\nAction: failed\r\n\
+         Status: 5.1.1\r\nDiagnostic-Code: smtp; 550 5.1.1 no\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n\
+         Message-ID: <original@example.com>\r\n\r\nHi\r\n--b--\r\n"
+    )
+}
+
+fn bounced(mail: &NewMail) -> Vec<&str> {
+    (mail.messages.iter())
+        .filter_map(|message| message.bounce.as_ref())
+        .flat_map(|bounce| &bounce.recipients)
+        .map(|recipient| recipient.address.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn bounces_are_read_in_the_inbox_and_among_the_spam() {
+    let stand_in = GmailStandIn::start().await;
+    let (reader, account) = (reader(&stand_in), account());
+    let receive = |label, message: &str| stand_in.receive_raw(label, message.as_bytes(), 300);
+    receive("INBOX", "Subject: one\r\n\r\nHi");
+    receive("SPAM", &bounce("a@x.org"));
+    receive("SPAM", "Subject: spam\r\n\r\nHi");
+    receive("INBOX", &bounce("b@x.org"));
+    let first = reader.new_mail(&account, None, at(200)).await.unwrap();
+    assert_eq!(
+        (bounced(&first), first.messages.len()),
+        (vec!["b@x.org", "a@x.org"], 3)
+    );
+    assert!(first.messages[1].automatic);
+    receive(
+        "SPAM",
+        "Subject: more spam\r\nIn-Reply-To: <m1@example.com>\r\n\r\nHi",
+    );
+    receive("SPAM", &bounce("c@x.org"));
+    receive("INBOX", "Subject: two\r\n\r\nHi");
+    let look = async |cursor: &str| {
+        let looked = reader.new_mail(&account, Some(cursor), at(200)).await;
+        looked.unwrap()
+    };
+    let second = look(&first.cursor).await;
+    assert_eq!(
+        (bounced(&second), second.messages.len()),
+        (vec!["c@x.org"], 2)
+    );
+    assert!(look(&second.cursor).await.messages.is_empty());
+    // What is no candidate isn't fetched whole.
+    let whole = stand_in.asked();
+    assert_eq!(
+        whole.iter().filter(|asked| asked.ends_with("?raw")).count(),
+        3
+    );
+}
+
+#[tokio::test]
+async fn many_bounces_are_read_in_several_looks() {
+    let stand_in = GmailStandIn::start().await;
+    let (reader, account) = (reader(&stand_in), account());
+    let mut cursor = reader.new_mail(&account, None, at(0)).await.unwrap().cursor;
+    for number in 0..150 {
+        let label = if number % 3 == 0 { "SPAM" } else { "INBOX" };
+        stand_in.receive_raw(label, bounce(&format!("{number}@x.org")).as_bytes(), 100);
+    }
+    stand_in.receive(&[("Subject", "last")], 100);
+    let mut read = Vec::new();
+    for (count, more) in [(100, true), (50, false)] {
+        let mail = reader
+            .new_mail(&account, Some(&cursor), at(0))
+            .await
+            .unwrap();
+        assert_eq!((bounced(&mail).len(), mail.more), (count, more));
+        read.extend(bounced(&mail).into_iter().map(str::to_owned));
+        cursor = mail.cursor;
+    }
+    let expected: Vec<String> = (0..150).map(|number| format!("{number}@x.org")).collect();
+    assert_eq!(read, expected);
+}

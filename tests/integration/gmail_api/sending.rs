@@ -30,7 +30,7 @@ fn without_own_headers(raw: &[u8]) -> (Option<String>, Vec<u8>) {
     }
     assert!(headers.last().unwrap().starts_with("Received: by "));
     // The gateway's, where the client gave none.
-    for own in ["Date: ", "Message-ID: <log_"] {
+    for own in ["X-Mailgate-Id: log_", "Date: ", "Message-ID: <log_"] {
         if rest.starts_with(own) {
             rest = rest.split_once('\n').unwrap().1;
         }

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, ReadError};
+use mailgate::providers::mail::received::Received;
 use mailgate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
 use mailgate_types::ids::CredentialId;
@@ -187,4 +188,118 @@ async fn what_lets_it_read() {
     ] {
         assert_eq!(reader.may_read(&[scope.to_owned()]), may, "{scope}");
     }
+}
+
+/// A bounce, as a change and in MIME.
+fn receive_bounce(stand_in: &GraphStandIn, number: usize, is_junk: bool) {
+    let mut bounce = entry(number);
+    bounce["from"]["emailAddress"]["address"] = "postmaster@outlook.com".into();
+    bounce["internetMessageHeaders"] = json!([
+        {"name": "Content-Type", "value": "multipart/report; report-type=delivery-status; boundary=\"b\""},
+        {"name": "In-Reply-To", "value": "<original@example.com>"},
+    ]);
+    let mime = format!(
+        "From: postmaster@outlook.com\r\nContent-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\
+         In-Reply-To: <original@example.com>\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>No</p>\r\n--b\r\n\
+         Content-Type: message/delivery-status\r\n\r\nReporting-MTA: dns;x\r\n\r\n\
+         Final-Recipient: rfc822;{number}@x.org\r\nAction: failed\r\nStatus: 5.1.10\r\n\
+         Diagnostic-Code: smtp;550 5.1.10 RESOLVER.ADR.RecipientNotFound\r\n\r\n--b--\r\n"
+    );
+    // As much of it follows as nobody reads.
+    let padded = format!("{mime}{}", "x".repeat(3_000_000));
+    stand_in.set_whole(bounce["id"].as_str().unwrap(), padded.as_bytes());
+    if is_junk {
+        stand_in.receive_junk(bounce);
+    } else {
+        stand_in.receive(bounce);
+    }
+}
+
+fn bounced(messages: &[Received]) -> Vec<&str> {
+    (messages.iter())
+        .filter_map(|message| message.bounce.as_ref())
+        .flat_map(|bounce| &bounce.recipients)
+        .map(|recipient| recipient.address.as_str())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
+    let stand_in = GraphStandIn::start(READ_WRITE).await;
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    stand_in.receive(entry(1));
+    receive_bounce(&stand_in, 2, false);
+    stand_in.receive_junk(entry(3));
+    receive_bounce(&stand_in, 4, true);
+    let first = reader.new_mail(&account, None, since()).await.unwrap();
+    assert_eq!(
+        (bounced(&first.messages), first.messages.len()),
+        (vec!["2@x.org", "4@x.org"], 3)
+    );
+    let bounce = first.messages[1].bounce.as_ref().unwrap();
+    assert_eq!(bounce.message_ids, ["<original@example.com>"]);
+    assert!(first.messages[1].automatic);
+    assert_eq!(stand_in.count(Call::Whole), 2);
+
+    receive_bounce(&stand_in, 5, true);
+    let second = reader
+        .new_mail(&account, Some(&first.cursor), since())
+        .await
+        .unwrap();
+    assert_eq!(
+        (bounced(&second.messages), second.messages.len()),
+        (vec!["5@x.org"], 1)
+    );
+    // The last release's place is the inbox's alone: the junk is read by time.
+    let (inbox, _) = second.cursor.split_once(' ').unwrap();
+    let upgraded = reader
+        .new_mail(&account, Some(inbox), since())
+        .await
+        .unwrap();
+    assert_eq!(bounced(&upgraded.messages), ["4@x.org", "5@x.org"]);
+
+    // The inbox doesn't wait for the junk, whose place stays.
+    stand_in.receive(entry(6));
+    receive_bounce(&stand_in, 7, true);
+    stand_in.once(Call::JunkDelta, Fault::error(503, "serviceNotAvailable"));
+    let third = reader
+        .new_mail(&account, Some(&second.cursor), since())
+        .await
+        .unwrap();
+    assert_eq!(
+        (third.messages.len(), bounced(&third.messages).len()),
+        (1, 0)
+    );
+    let fourth = reader
+        .new_mail(&account, Some(&third.cursor), since())
+        .await
+        .unwrap();
+    assert_eq!(bounced(&fourth.messages), ["7@x.org"]);
+    // One that is gone by now is no bounce, and stops nothing.
+    receive_bounce(&stand_in, 8, false);
+    stand_in.once(Call::Whole, Fault::error(404, "ErrorItemNotFound"));
+    let fifth = reader
+        .new_mail(&account, Some(&fourth.cursor), since())
+        .await
+        .unwrap();
+    assert_eq!(
+        (fifth.messages.len(), bounced(&fifth.messages).len()),
+        (1, 0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_bounces_are_read_in_several_looks() {
+    let stand_in = GraphStandIn::start(READ_WRITE).await;
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    for number in 0..130 {
+        receive_bounce(&stand_in, number, false);
+    }
+    let first = reader.new_mail(&account, None, since()).await.unwrap();
+    assert_eq!((bounced(&first.messages).len(), first.more), (100, true));
+    let second = reader
+        .new_mail(&account, Some(&first.cursor), since())
+        .await
+        .unwrap();
+    assert_eq!((bounced(&second.messages).len(), second.more), (30, false));
 }

@@ -86,6 +86,7 @@ async fn nobody_forges_what_the_gateway_says() {
         "ARC-Authentication-Results",
         "Authentication-Results",
         "Idempotency-Key",
+        "X-Mailgate-Id",
         "",
         "X Tag",
         "X-Tag:",

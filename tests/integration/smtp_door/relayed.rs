@@ -1,15 +1,16 @@
 //! What of a submission leaves the gateway: the client's own octets but for Bcc, behind one Received
-//! header, to everybody in the envelope.
+//! header and the log id, to everybody in the envelope.
 
 use super::{RECIPIENT, message};
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::smtp_client::SmtpClient;
 
-/// Cuts the first header off, with its folded lines.
-fn cut_first_header(raw: &[u8]) -> (String, &[u8]) {
+/// Cuts the gateway's two headers off, with their folded lines.
+fn cut_own_headers(raw: &[u8]) -> (String, &[u8]) {
     let end = (1..raw.len())
-        .find(|at| raw[at - 1] == b'\n' && !matches!(raw[*at], b' ' | b'\t'))
-        .expect("a header ends");
+        .filter(|at| raw[at - 1] == b'\n' && !matches!(raw[*at], b' ' | b'\t'))
+        .nth(1)
+        .expect("two headers end");
     (
         String::from_utf8_lossy(&raw[..end]).into_owned(),
         &raw[end..],
@@ -55,13 +56,17 @@ async fn a_message_arrives_octet_for_octet_behind_one_received_header(gateway: &
     content.extend_from_slice(b"\r\n");
 
     let arrived = gateway.arrived().await;
-    let (received, rest) = cut_first_header(&arrived[0]);
+    let (received, rest) = cut_own_headers(&arrived[0]);
     assert_eq!(rest, content, "{}", String::from_utf8_lossy(rest));
     assert!(
         received.starts_with("Received: by localhost with ESMTPSA id "),
         "{received}"
     );
     assert!(received.contains(&log_id), "{log_id}: {received}");
+    assert!(
+        received.ends_with(&format!("\r\nX-Mailgate-Id: {log_id}\r\n")),
+        "{received}"
+    );
     for told in ["127.0.0.1", "::1", "client.example", " from "] {
         assert!(!received.contains(told), "{told}: {received}");
     }
@@ -110,7 +115,7 @@ async fn bcc_goes_in_all_its_forms_and_its_recipients_get_the_message(gateway: &
                 .await
                 .unwrap()
                 .unwrap();
-            let (_, rest) = cut_first_header(&raw);
+            let (_, rest) = cut_own_headers(&raw);
             assert_eq!(
                 String::from_utf8_lossy(rest),
                 format!("{before}{after}{nested}"),
@@ -170,7 +175,7 @@ async fn an_internationalized_message_arrives_as_it_is(gateway: &Gateway) {
     assert_eq!(arrived.len(), 1);
     assert_eq!(arrived[0].envelope_to, ["jörg@bücher.example"]);
     let raw = gateway.arrived().await;
-    let (received, rest) = cut_first_header(&raw[0]);
+    let (received, rest) = cut_own_headers(&raw[0]);
     assert_eq!(String::from_utf8_lossy(rest), content);
     assert!(received.contains(" with UTF8SMTPSA "), "{received}");
 }

@@ -264,6 +264,11 @@ impl GmailStandIn {
         self.account().mailbox.receive(headers, at)
     }
 
+    /// A whole message comes in under `INBOX` or `SPAM`; answers its id.
+    pub fn receive_raw(&self, label: &'static str, raw: &[u8], at: i64) -> String {
+        self.account().mailbox.receive_raw(label, raw, at)
+    }
+
     /// A message is deleted, while lists still name it.
     pub fn lose(&self, id: &str) {
         self.account().mailbox.lose(id);
@@ -472,6 +477,11 @@ async fn message(
         .filter(|(name, _)| name == "metadataHeaders")
         .map(|(_, value)| value.to_ascii_lowercase())
         .collect();
+    if raw == "format=raw" {
+        return read(&shared, &headers, format!("messages/{id}?raw"), |mailbox| {
+            mailbox.raw(&id)
+        });
+    }
     assert!(raw.starts_with("format=metadata"), "{raw}");
     read(&shared, &headers, format!("messages/{id}"), |mailbox| {
         mailbox.metadata(&id, &names)

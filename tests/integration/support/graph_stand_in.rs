@@ -46,6 +46,8 @@ pub enum Call {
     Look,
     Delete,
     Delta,
+    JunkDelta,
+    Whole,
     Token,
     Account,
 }
@@ -166,6 +168,9 @@ struct Mailbox {
     keeps_ids: bool,
     sent_ids: HashSet<String>,
     inbox: Vec<Value>,
+    junk: Vec<Value>,
+    /// Received messages in MIME by id.
+    whole: HashMap<String, Vec<u8>>,
     /// Where upload sessions are, instead of here.
     upload_url: Option<String>,
     /// What was against the rules of the real interface.
@@ -235,6 +240,7 @@ impl GraphStandIn {
                 get(handlers::look).delete(handlers::delete),
             )
             .route(&format!("{messages}/{{id}}/send"), post(handlers::send))
+            .route(&format!("{messages}/{{id}}/$value"), get(handlers::whole))
             .route(
                 &format!("{messages}/{{id}}/attachments"),
                 post(handlers::attach),
@@ -250,6 +256,10 @@ impl GraphStandIn {
             .route(
                 "/v1.0/me/mailFolders/inbox/messages/delta",
                 get(handlers::delta),
+            )
+            .route(
+                "/v1.0/me/mailFolders/junkemail/messages/delta",
+                get(handlers::junk_delta),
             )
             .route_layer(from_fn_with_state(
                 (Contract::load("graph"), Arc::clone(&violations)),
@@ -399,6 +409,19 @@ impl GraphStandIn {
     /// A message comes into the inbox: an entry as the delta query tells it.
     pub fn receive(&self, entry: Value) {
         self.shared.lock().inbox.push(entry);
+    }
+
+    /// A change among the junk.
+    pub fn receive_junk(&self, entry: Value) {
+        self.shared.lock().junk.push(entry);
+    }
+
+    /// What a received message is in MIME.
+    pub fn set_whole(&self, id: &str, mime: &[u8]) {
+        self.shared
+            .lock()
+            .whole
+            .insert(id.to_owned(), mime.to_vec());
     }
 }
 

@@ -1,9 +1,8 @@
-//! Gmail mailboxes are read by their history; the history id is the cursor.
+//! Gmail mailboxes are read by their history; the history id is the cursor. Sent mail is searched here; new mail is read
+//! in [`super::new_mail`].
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
-
-use std::collections::HashSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::BoxFuture;
@@ -15,7 +14,6 @@ use serde::de::DeserializeOwned;
 use super::{GmailApi, MARK, MAXIMUM_ANSWER, verdict};
 use crate::providers::answer::{ProviderResponse, no_answer};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
-use crate::providers::mail::received::{self, HEADERS, Received};
 use crate::providers::mail::transport::MailboxAccess;
 
 /// Scopes that allow searching and reading; `gmail.metadata` doesn't allow searching.
@@ -32,15 +30,13 @@ const METADATA_SCOPE: &str = "https://www.googleapis.com/auth/gmail.metadata";
 const SENT_WITHIN: TimeDelta = TimeDelta::days(6);
 
 /// Entries per page, and the number of pages read in one check.
-const PAGE: &str = "100";
-const PAGES: usize = 2;
+pub(super) const PAGE: &str = "100";
+pub(super) const PAGES: usize = 2;
 
 /// Messages of one mailbox that are fetched concurrently.
-const FETCHED_AT_ONCE: usize = 4;
+pub(super) const FETCHED_AT_ONCE: usize = 4;
 
-const PROFILE: &str = "/gmail/v1/users/me/profile";
-const HISTORY: &str = "/gmail/v1/users/me/history";
-const MESSAGES: &str = "/gmail/v1/users/me/messages";
+pub(super) const MESSAGES: &str = "/gmail/v1/users/me/messages";
 
 /// Whether the granted scopes allow reading the headers of sent messages.
 pub(super) fn may_read_headers(scopes: &[String]) -> bool {
@@ -48,53 +44,28 @@ pub(super) fn may_read_headers(scopes: &[String]) -> bool {
     scopes.iter().any(is_one)
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Profile {
-    history_id: String,
-}
-
 /// A message as it appears in lists.
 #[derive(Deserialize)]
-struct Listed {
-    id: String,
+pub(super) struct Listed {
+    pub(super) id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct MessagePage {
+pub(super) struct MessagePage {
     #[serde(default)]
-    messages: Vec<Listed>,
-    next_page_token: Option<String>,
+    pub(super) messages: Vec<Listed>,
+    pub(super) next_page_token: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct HistoryPage {
+pub(super) struct Metadata {
     #[serde(default)]
-    history: Vec<HistoryRecord>,
-    next_page_token: Option<String>,
-    /// The mailbox's current history id.
-    history_id: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HistoryRecord {
-    id: String,
+    pub(super) payload: Payload,
+    /// Bytes of the message, about.
     #[serde(default)]
-    messages_added: Vec<MessageAdded>,
-}
-
-#[derive(Deserialize)]
-struct MessageAdded {
-    message: Listed,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    #[serde(default)]
-    payload: Payload,
+    pub(super) size_estimate: u64,
 }
 
 impl Metadata {
@@ -107,20 +78,20 @@ impl Metadata {
 }
 
 #[derive(Deserialize, Default)]
-struct Payload {
+pub(super) struct Payload {
     #[serde(default)]
-    headers: Vec<Header>,
+    pub(super) headers: Vec<Header>,
 }
 
 #[derive(Deserialize)]
-struct Header {
-    name: String,
-    value: String,
+pub(super) struct Header {
+    pub(super) name: String,
+    pub(super) value: String,
 }
 
 impl GmailApi {
     /// A GET request; `None` if Gmail reports that the object doesn't exist.
-    async fn get<T: DeserializeOwned>(
+    pub(super) async fn get<T: DeserializeOwned>(
         &self,
         account: &MailboxAccess,
         path: &str,
@@ -160,7 +131,7 @@ impl GmailApi {
         }
     }
 
-    async fn metadata(
+    pub(super) async fn metadata(
         &self,
         account: &MailboxAccess,
         id: &str,
@@ -230,110 +201,6 @@ impl GmailApi {
         let found = found.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
         Ok(!found.messages.is_empty())
     }
-
-    /// New messages since `cursor`; `None` if Gmail's history no longer goes back that far.
-    async fn since_cursor(
-        &self,
-        account: &MailboxAccess,
-        cursor: &str,
-    ) -> Result<Option<NewMail>, ReadError> {
-        let mut ids = Vec::new();
-        let mut reached = cursor.to_owned();
-        let mut next_page: Option<String> = None;
-        for _ in 0..PAGES {
-            let mut query = vec![
-                ("startHistoryId", cursor),
-                ("historyTypes", "messageAdded"),
-                ("labelId", "INBOX"),
-                ("maxResults", PAGE),
-            ];
-            query.extend(next_page.as_deref().map(|token| ("pageToken", token)));
-            let page: Option<HistoryPage> = self.get(account, HISTORY, &query).await?;
-            let Some(page) = page else {
-                return Ok(None);
-            };
-            if let Some(last) = page.history.last() {
-                reached.clone_from(&last.id);
-            }
-            ids.extend(
-                (page.history.into_iter())
-                    .flat_map(|record| record.messages_added)
-                    .map(|added| added.message.id),
-            );
-            next_page = page.next_page_token;
-            if next_page.is_none() {
-                reached = page.history_id.unwrap_or(reached);
-                break;
-            }
-        }
-        Ok(Some(NewMail {
-            messages: self.fetch(account, ids).await?,
-            cursor: reached,
-            more: next_page.is_some(),
-        }))
-    }
-
-    /// New messages since a point in time: the newest ones, up to the limit of one check.
-    async fn since_time(
-        &self,
-        account: &MailboxAccess,
-        since: DateTime<Utc>,
-    ) -> Result<NewMail, ReadError> {
-        // Read first: a message that arrives meanwhile is found twice rather than not at all.
-        let profile: Option<Profile> = self.get(account, PROFILE, &[]).await?;
-        let profile = profile.ok_or_else(|| ReadError::unavailable("HTTP 404 for the profile"))?;
-        let after = format!("after:{}", since.timestamp().max(0));
-        let mut ids = Vec::new();
-        let mut next_page: Option<String> = None;
-        for _ in 0..PAGES {
-            let mut query = vec![
-                ("labelIds", "INBOX"),
-                ("q", after.as_str()),
-                ("maxResults", PAGE),
-            ];
-            query.extend(next_page.as_deref().map(|token| ("pageToken", token)));
-            let page: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
-            let page = page.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
-            ids.extend(page.messages.into_iter().map(|listed| listed.id));
-            next_page = page.next_page_token;
-            if next_page.is_none() {
-                break;
-            }
-        }
-        if next_page.is_some() {
-            tracing::info!(credential_id = %account.credential, "an inbox has more new messages than one check reads; only the newest are checked");
-        }
-        // Lists are newest first.
-        ids.reverse();
-        Ok(NewMail {
-            messages: self.fetch(account, ids).await?,
-            cursor: profile.history_id,
-            more: false,
-        })
-    }
-
-    /// The headers of messages, in order. Messages deleted meanwhile are left out.
-    async fn fetch(
-        &self,
-        account: &MailboxAccess,
-        ids: Vec<String>,
-    ) -> Result<Vec<Received>, ReadError> {
-        let mut seen = HashSet::new();
-        let ids: Vec<String> = (ids.into_iter())
-            .filter(|id| seen.insert(id.clone()))
-            .collect();
-        let mut query = vec![("format", "metadata")];
-        query.extend(HEADERS.map(|name| ("metadataHeaders", name)));
-        let query = &query;
-        let fetched: Vec<Option<Metadata>> = stream::iter(ids)
-            .map(|id| async move { self.metadata(account, &id, query).await })
-            .buffered(FETCHED_AT_ONCE)
-            .try_collect()
-            .await?;
-        Ok((fetched.into_iter().flatten())
-            .map(|message| Received::parse(&header_block(&message.payload.headers)))
-            .collect())
-    }
 }
 
 impl MailReader for GmailApi {
@@ -383,39 +250,9 @@ fn is_searchable(id: &str) -> bool {
         })
 }
 
-/// The headers as lines; Gmail has already unfolded the values.
-fn header_block(headers: &[Header]) -> Vec<u8> {
-    let pairs = headers
-        .iter()
-        .map(|header| (header.name.as_str(), header.value.as_str()));
-    received::header_block(pairs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn headers_become_lines_and_nothing_else() {
-        let header = |name: &str, value: &str| Header {
-            name: name.to_owned(),
-            value: value.to_owned(),
-        };
-        let block = header_block(&[
-            header("From", "Bob <bob@example.org>"),
-            header(
-                "Subject",
-                "=?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\nIn-Reply-To: <forged@x>",
-            ),
-            header("In-Reply-To", "<m1@example.com>"),
-            header("X:\r\nReferences", "<forged@x>"),
-            header("", "x"),
-        ]);
-        let received = Received::parse(&block);
-        assert_eq!(received.from, "bob@example.org");
-        assert_eq!(received.answers, ["<m1@example.com>"]);
-        assert_eq!(received.subject, "Grüße In-Reply-To: <forged@x>");
-    }
 
     #[test]
     fn ids_that_a_search_can_name() {

@@ -208,6 +208,38 @@ impl Api {
         finish(request, patience).await
     }
 
+    /// The beginning of what is at a URL, `limit` bytes at most: a message in MIME.
+    pub(super) async fn beginning(
+        &self,
+        account: &MailboxAccess,
+        address: &str,
+        limit: usize,
+        patience: Patience,
+    ) -> Result<GraphResponse, CallError> {
+        let time = patience.left();
+        let request = self
+            .http
+            .get(address)
+            .bearer_auth(account.access_token.expose_secret())
+            .header("prefer", IMMUTABLE_IDS)
+            .timeout(time);
+        let mut response = request.send().await.map_err(|error| failed(error, time))?;
+        let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
+        let mut body = Vec::new();
+        while let Some(chunk) = (response.chunk().await).map_err(|error| failed(error, time))? {
+            body.extend_from_slice(&chunk);
+            if body.len() >= limit {
+                body.truncate(limit);
+                break;
+            }
+        }
+        Ok(GraphResponse {
+            status,
+            retry_after,
+            body,
+        })
+    }
+
     /// Uploads a piece of an attachment, without the token: the URL itself authorizes it.
     pub(super) async fn upload(
         &self,

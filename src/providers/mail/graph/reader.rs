@@ -1,5 +1,5 @@
-//! Reads a mailbox through Graph: whether a message is among the sent items, and what the inbox's delta query reports
-//! as new.
+//! Reads a mailbox through Graph: whether a message is among the sent items, and what the delta queries of inbox and
+//! junk folder report as new.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -15,12 +15,16 @@ use super::api::{CallError, GraphContent, GraphResponse, Patience, encoded};
 use super::verdict::Words;
 use super::{Graph, grants};
 use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
-use crate::providers::mail::received::{self, Received};
+use crate::providers::mail::received::{self, BOUNCE_BYTES, BOUNCES, Received, may_be_bounce};
 use crate::providers::mail::transport::MailboxAccess;
 
 /// Messages per page, and pages per check.
 const PAGE: usize = 50;
 const PAGES: usize = 4;
+
+/// The well-known names of the folders that are read (mailFolder).
+const INBOX: &str = "inbox";
+const JUNK: &str = "junkemail";
 
 /// The fields requested of each message. The headers need Mail.Read; Mail.ReadBasic isn't enough.
 const FIELDS: &str =
@@ -129,21 +133,56 @@ impl Graph {
         cursor: Option<&str>,
         since: DateTime<Utc>,
     ) -> Result<NewMail, ReadError> {
+        // Releases that read the inbox alone stored its link alone.
+        let (inbox, junk) = match cursor.and_then(|cursor| cursor.split_once(' ')) {
+            Some((inbox, junk)) => (Some(inbox), Some(junk)),
+            None => (cursor, None),
+        };
+        let mut new = self.read_folder(account, INBOX, inbox, since).await?;
+        let junk = match self.read_folder(account, JUNK, junk, since).await {
+            Ok(read) => {
+                let bounces = read.messages.into_iter();
+                new.messages
+                    .extend(bounces.filter(|received| received.bounce.is_some()));
+                new.more |= read.more;
+                Some(read.cursor)
+            }
+            Err(error @ ReadError::TokenRefused(_)) => return Err(error),
+            // It is read the next time; the inbox doesn't wait for it.
+            Err(error) => {
+                tracing::debug!(credential_id = %account.credential, %error, "the junk folder can't be read");
+                junk.map(str::to_owned)
+            }
+        };
+        if let Some(junk) = junk {
+            new.cursor.push(' ');
+            new.cursor.push_str(&junk);
+        }
+        Ok(new)
+    }
+
+    async fn read_folder(
+        &self,
+        account: &MailboxAccess,
+        folder: &str,
+        cursor: Option<&str>,
+        since: DateTime<Utc>,
+    ) -> Result<NewMail, ReadError> {
         // A link from another server, stored before the settings were changed, is ignored.
         let kept = cursor.filter(|cursor| self.api.is_own(cursor));
         let mut address = match kept {
             Some(cursor) => cursor.to_owned(),
-            None => self.beginning(since),
+            None => self.beginning(folder, since),
         };
         let mut may_begin_anew = kept.is_some();
-        let mut entries = Vec::new();
-        let mut pages = 0;
+        let mut messages = Vec::new();
+        let (mut pages, mut bounces) = (0, 0);
         let (cursor, more) = loop {
             let page = match self.page(account, &address, may_begin_anew).await? {
                 Asked::Page(page) => page,
                 Asked::Lost => {
-                    tracing::info!(credential_id = %account.credential, "the inbox is read from the start: its position was lost");
-                    address = self.beginning(since);
+                    tracing::info!(credential_id = %account.credential, folder, "a folder is read from the start: its position was lost");
+                    address = self.beginning(folder, since);
                     may_begin_anew = false;
                     continue;
                 }
@@ -151,8 +190,13 @@ impl Graph {
             may_begin_anew = false;
             pages += 1;
             for entry in page.value {
-                if entry.removed.is_none() {
-                    entries.extend(self.with_headers(account, entry).await?);
+                if entry.removed.is_some() {
+                    continue;
+                }
+                if let Some(entry) = self.with_headers(account, entry).await? {
+                    let (received, is_whole) = self.received(account, &entry).await?;
+                    bounces += usize::from(is_whole);
+                    messages.push((entry.received_date_time, received));
                 }
             }
             let (next, more) = match (page.next, page.delta) {
@@ -164,28 +208,54 @@ impl Graph {
             if !self.api.is_own(&next) {
                 return Err(nonsense());
             }
-            if !more || pages == PAGES {
+            // Positions are those of pages: the next one must fit whole.
+            if !more || pages == PAGES || bounces + PAGE > BOUNCES {
                 break (next, more);
             }
             address = next;
         };
-        entries.sort_by(|one, other| one.received_date_time.cmp(&other.received_date_time));
+        messages.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(NewMail {
-            messages: entries
-                .iter()
-                .map(|entry| Received::parse(&header_block(entry)))
-                .collect(),
+            messages: messages.into_iter().map(|(_, received)| received).collect(),
             cursor,
             more,
         })
     }
 
+    /// A message, and whether it was fetched whole, since it may be a bounce.
+    async fn received(
+        &self,
+        account: &MailboxAccess,
+        entry: &Entry,
+    ) -> Result<(Received, bool), ReadError> {
+        let headers = header_block(entry);
+        let mut received = Received::parse(&headers);
+        if entry.id.is_empty() || !may_be_bounce(&headers) {
+            return Ok((received, false));
+        }
+        let path = format!("/messages/{}/$value", encoded(&entry.id));
+        let address = self.api.address(&path);
+        let patience = self.one_call();
+        let answer = self
+            .api
+            .beginning(account, &address, BOUNCE_BYTES, patience)
+            .await;
+        let answer = answer.map_err(|error| unreachable(&error))?;
+        match answer.status {
+            200 => received.read_bounce(&answer.body),
+            // It was deleted or moved meanwhile, or Exchange can't convert it.
+            400 | 404 | 410 | 422 => {}
+            _ => return Err(refused(&answer)),
+        }
+        Ok((received, true))
+    }
+
     /// The URL of a new delta query, from a point in time.
-    fn beginning(&self, since: DateTime<Utc>) -> String {
+    fn beginning(&self, folder: &str, since: DateTime<Utc>) -> String {
         let since = since.to_rfc3339_opts(SecondsFormat::Secs, true);
         let filter = encoded(&format!("receivedDateTime ge {since}"));
         self.api.address(&format!(
-            "/mailFolders/inbox/messages/delta?changeType=created&$select={FIELDS}&$filter={filter}"
+            "/mailFolders/{folder}/messages/delta?changeType=created&$select={FIELDS}&$filter={filter}"
         ))
     }
 

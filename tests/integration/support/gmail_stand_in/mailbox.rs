@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE;
 use mail_parser::MessageParser;
 use serde_json::{Value, json};
 
@@ -10,6 +12,8 @@ struct Kept {
     id: String,
     label: &'static str,
     headers: Vec<(String, String)>,
+    /// As it came, where that was said.
+    raw: Vec<u8>,
     /// Unix seconds.
     at: i64,
     /// Of the record that added it.
@@ -48,6 +52,7 @@ impl Mailbox {
             id: id.clone(),
             label,
             headers,
+            raw: Vec::new(),
             at,
             history_id: self.history_id,
             lost: false,
@@ -60,6 +65,20 @@ impl Mailbox {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         self.add("INBOX", headers, at)
+    }
+
+    /// A whole message comes in.
+    pub(super) fn receive_raw(&mut self, label: &'static str, raw: &[u8], at: i64) -> String {
+        let parsed = MessageParser::new().parse_headers(raw).expect("a message");
+        let headers = (parsed.headers_raw())
+            .map(|(name, value)| {
+                let value: Vec<&str> = value.split_whitespace().collect();
+                (name.to_owned(), value.join(" "))
+            })
+            .collect();
+        let id = self.add(label, headers, at);
+        self.kept.last_mut().expect("it was added").raw = raw.to_vec();
+        id
     }
 
     pub(super) fn keep_sent(&mut self, raw: &[u8]) -> String {
@@ -109,6 +128,16 @@ impl Mailbox {
 
     /// Newest first, a page at once.
     pub(super) fn list(&self, parameters: &HashMap<String, String>) -> Value {
+        let is_junk = parameters
+            .get("labelIds")
+            .is_some_and(|label| label == "SPAM");
+        let is_asked = parameters
+            .get("includeSpamTrash")
+            .is_some_and(|asked| asked == "true");
+        assert!(
+            !is_junk || is_asked,
+            "spam is listed only where it is asked for"
+        );
         let query = parameters.get("q").map_or("", String::as_str);
         let matches = |kept: &&Kept| {
             let label = parameters.get("labelIds");
@@ -140,6 +169,18 @@ impl Mailbox {
         answer
     }
 
+    pub(super) fn raw(&self, id: &str) -> Option<Value> {
+        let kept = self.kept.iter().find(|kept| kept.id == id && !kept.lost)?;
+        let raw = URL_SAFE.encode(&kept.raw);
+        Some(json!({
+            "id": id,
+            "threadId": id,
+            "labelIds": [kept.label],
+            "sizeEstimate": kept.raw.len(),
+            "raw": raw,
+        }))
+    }
+
     pub(super) fn metadata(&self, id: &str, names: &[String]) -> Option<Value> {
         let kept = self.kept.iter().find(|kept| kept.id == id && !kept.lost)?;
         let headers: Vec<Value> = (kept.headers.iter())
@@ -151,6 +192,7 @@ impl Mailbox {
             "threadId": id,
             "labelIds": [kept.label],
             "historyId": kept.history_id.to_string(),
+            "sizeEstimate": kept.raw.len(),
             "internalDate": (kept.at * 1_000).to_string(),
             "payload": { "mimeType": "text/plain", "headers": headers },
         }))

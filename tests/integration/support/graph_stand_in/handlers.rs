@@ -433,13 +433,58 @@ pub(super) async fn sent_items(
     .await
 }
 
+/// A received message in MIME.
+pub(super) async fn whole(
+    State(shared): State<Arc<Shared>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    let found = shared.lock().whole.get(&id).cloned();
+    let answered = handle(&shared, Call::Whole, &headers, 0, |_| match &found {
+        Some(_) => (200, Value::Null),
+        None => error(404, "ErrorItemNotFound"),
+    });
+    let answered = answered.await;
+    match found {
+        Some(mime) if answered.status() == 200 => {
+            ([("content-type", "text/plain")], mime).into_response()
+        }
+        _ => answered,
+    }
+}
+
 pub(super) async fn delta(
     State(shared): State<Arc<Shared>>,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
-    let base = format!("{}/v1.0/me/mailFolders/inbox/messages/delta", shared.base);
-    handle(&shared, Call::Delta, &headers, 0, |mailbox| {
+    changes(&shared, Call::Delta, &query, &headers).await
+}
+
+pub(super) async fn junk_delta(
+    State(shared): State<Arc<Shared>>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Response {
+    changes(&shared, Call::JunkDelta, &query, &headers).await
+}
+
+async fn changes(
+    shared: &Arc<Shared>,
+    call: Call,
+    query: &HashMap<String, String>,
+    headers: &HeaderMap,
+) -> Response {
+    let folder = if call == Call::Delta {
+        "inbox"
+    } else {
+        "junkemail"
+    };
+    let base = format!(
+        "{}/v1.0/me/mailFolders/{folder}/messages/delta",
+        shared.base
+    );
+    handle(shared, call, headers, 0, |mailbox| {
         let page: usize = headers
             .get("prefer")
             .and_then(|value| {
@@ -464,8 +509,13 @@ pub(super) async fn delta(
                 .as_str()
                 .is_none_or(|at| at >= since.as_str())
         };
-        let end = mailbox.inbox.len().min(start + page);
-        let entries: Vec<Value> = mailbox.inbox[start..end]
+        let kept = if call == Call::Delta {
+            &mailbox.inbox
+        } else {
+            &mailbox.junk
+        };
+        let end = kept.len().min(start + page);
+        let entries: Vec<Value> = kept[start..end]
             .iter()
             .filter(new)
             .cloned()
@@ -474,7 +524,7 @@ pub(super) async fn delta(
                 entry
             })
             .collect();
-        let (link, token) = if end < mailbox.inbox.len() {
+        let (link, token) = if end < kept.len() {
             ("@odata.nextLink", "$skiptoken")
         } else {
             ("@odata.deltaLink", "$deltatoken")

@@ -2,12 +2,14 @@
 
 use serde::de::DeserializeOwned;
 
+use super::super::new_mail::{HistoryPage, Profile, Whole, header_block};
 use super::super::send_as::accepted;
-use super::{HistoryPage, MessagePage, Metadata, Profile, header_block, is_searchable, verdict};
+use super::{MessagePage, Metadata, is_searchable, verdict};
 use crate::providers::answer::ProviderResponse;
 use crate::providers::answer::fuzzing::{answer, is_told, moment};
 use crate::providers::mail::aliases::fuzzing::check_kept;
 use crate::providers::mail::reader::ReadError;
+use crate::providers::mail::received::BOUNCE_BYTES;
 use crate::providers::mail::received::fuzzing::check_block;
 use crate::providers::mail::verdict::Verdict;
 use mailgate_types::fuzzing::Input;
@@ -49,6 +51,9 @@ pub(crate) fn gmail_answers(data: &[u8]) {
         }
     }
     check_kept(&accepted(answer.body.clone()).unwrap_or_default());
+    if let Some(whole) = read::<Whole>(&answer) {
+        assert!(whole.beginning().len() < BOUNCE_BYTES + 3);
+    }
     if let Some(message) = read::<Metadata>(&answer) {
         check_block(&header_block(&message.payload.headers));
     }
