@@ -13,13 +13,15 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 44] = [
+const SPECIFIED: [(&str, &str); 46] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
     ("PUT", "/apps/{pushable_key}"),
     ("PATCH", "/me"),
     ("GET", "/apps/{pushable_key}/refusals"),
+    ("GET", "/apps/{pushable_key}/suppressions"),
+    ("DELETE", "/apps/{pushable_key}/suppressions"),
     ("GET", "/apps/{pushable_key}/deliveries"),
     ("DELETE", "/apps/{pushable_key}"),
     ("GET", "/apps/{pushable_key}/send-key"),
