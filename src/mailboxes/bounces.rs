@@ -1,9 +1,9 @@
 //! What a bounce does: it is reported to the app, shown in the log, counted, and its recipient is noted as one that
 //! mail doesn't reach.
 //!
-//! What a bounce says is a stranger's word, so it can only be about the stranger's own mail: whoever knows the
-//! Message-ID or the log id of a message that left this very mailbox has received it, or handled it on the way. A
-//! bounce of anything else is ignored, and each message has a bounded number of them.
+//! What a bounce says is a stranger's word, so it counts only for a message that left this very mailbox and whose
+//! Message-ID or log id the stranger knows, which is to say: got it, or handled it on the way. A bounce of anything
+//! else is ignored, and each message has a bounded number of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

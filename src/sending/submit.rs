@@ -155,11 +155,16 @@ impl Sending {
                 let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
                 if !suppressed.is_empty() {
                     // A message that was taken before has its answer, whatever its recipients did since.
-                    let known = match &key {
-                        Some(key) => self.answer_to(wanted.app, key).await?,
-                        None => None,
-                    };
-                    return known.ok_or(Refusal::Suppressed(suppressed));
+                    if let Some(key) = &key
+                        && let Some(answer) = self.answer_to(wanted.app, key).await?
+                    {
+                        return Ok(answer);
+                    }
+                    // Nothing is refused for what the app has chosen before.
+                    self.prove(&mut caller, still_means).await?;
+                    if caller.app().suppress_bounced {
+                        return Err(Refusal::Suppressed(suppressed));
+                    }
                 }
             }
             let key_hash = send_at.map(|_| caller.send_key_hash());

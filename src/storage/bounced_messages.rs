@@ -50,13 +50,13 @@ pub async fn sent_meanwhile(
     connection: &mut PgConnection,
     limit: i64,
 ) -> Result<Vec<LogId>, sqlx::Error> {
-    // The newest first: those that never are sent are in nobody's way.
+    // The newest first: those that never are sent are in nobody's way. A scalar subquery is looked up row by row,
+    // where a join may read the whole log.
     let ids = sqlx::query_scalar!(
         "SELECT waiting.log_id
          FROM (SELECT DISTINCT log_id FROM bounces WHERE awaits_sent
                ORDER BY log_id DESC LIMIT $1) AS waiting
-         WHERE EXISTS (SELECT FROM email_logs AS log
-                       WHERE log.id = waiting.log_id AND status = 'sent')",
+         WHERE (SELECT status FROM email_logs AS log WHERE log.id = waiting.log_id) = 'sent'",
         limit,
     )
     .fetch_all(connection)

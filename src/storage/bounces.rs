@@ -53,7 +53,7 @@ pub async fn originals(
                                subject, metadata
                         FROM email_logs AS log
                         WHERE credential_id = $1 AND log.message_id = wanted.message_id
-                        ORDER BY id DESC LIMIT $4
+                        LIMIT $4
                     ) AS named
                UNION
                SELECT id, message_id, from_address, to_address, cc_addresses, bcc_addresses, subject,

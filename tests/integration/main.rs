@@ -10,6 +10,8 @@ mod aliases;
 mod apps;
 mod audit;
 mod billing;
+mod bounces;
+mod bounces_end_to_end;
 mod certificate_reload;
 mod command_line;
 mod connecting;

@@ -10,10 +10,10 @@ use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
 use crate::support::gateway::{Builder, Gateway};
 use crate::support::smtp_client::SmtpClient;
 
-const BOB: &str = "bob@provider.test";
+pub const BOB: &str = "bob@provider.test";
 
 /// Settings of a gateway that reads its mailboxes by IMAP, often.
-fn reading(builder: Builder, provider: &Provider) -> Builder {
+pub fn reading(builder: Builder, provider: &Provider) -> Builder {
     let mut plugins = plugins(provider, Encryption::StartTls);
     let plugin = plugins["plugin_b"].as_table_mut().unwrap();
     plugin.insert("imap_host".to_owned(), provider.smtp_host.clone().into());
@@ -27,7 +27,7 @@ fn reading(builder: Builder, provider: &Provider) -> Builder {
 }
 
 /// The peers, and a gateway at which both have connected their mailboxes.
-async fn start() -> (Provider, Gateway) {
+pub async fn start() -> (Provider, Gateway) {
     let provider = Provider::start(REDIRECT_URI).await;
     let gateway = reading(Gateway::builder(), &provider).start().await;
     sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/', multilink = true")
@@ -41,7 +41,7 @@ async fn start() -> (Provider, Gateway) {
 }
 
 /// Submits a message between the two; answers its Message-ID.
-async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: &str) -> String {
+pub async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: &str) -> String {
     let id = format!("<{id}@provider.test>");
     let mut client = SmtpClient::authenticated(gateway).await;
     let content = format!(
@@ -53,13 +53,18 @@ async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: &str
 }
 
 async fn replies(gateway: &Gateway) -> Vec<Value> {
+    events(gateway, "email.reply").await
+}
+
+/// The bodies of all events of this name.
+pub async fn events(gateway: &Gateway, name: &str) -> Vec<Value> {
     let mut database = gateway.database().await;
-    let bodies: Vec<String> = sqlx::query_scalar(
-        "SELECT body FROM webhook_messages WHERE event = 'email.reply' ORDER BY id",
-    )
-    .fetch_all(&mut database)
-    .await
-    .unwrap();
+    let bodies: Vec<String> =
+        sqlx::query_scalar("SELECT body FROM webhook_messages WHERE event = $1 ORDER BY id")
+            .bind(name)
+            .fetch_all(&mut database)
+            .await
+            .unwrap();
     database.close().await.unwrap();
     bodies
         .iter()
@@ -77,7 +82,7 @@ async fn told(gateway: &Gateway, count: usize) -> Vec<Value> {
 }
 
 /// Waits until a mailbox has been looked into from now on.
-async fn looked(gateway: &Gateway) {
+pub async fn looked(gateway: &Gateway) {
     let looks = async |gateway: &Gateway| -> Vec<(String, Option<chrono::DateTime<chrono::Utc>>)> {
         sqlx::query_as(
             "SELECT email, replies_due_at FROM mailboxes WHERE replies_due_at IS NOT NULL",

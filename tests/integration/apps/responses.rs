@@ -39,6 +39,7 @@ async fn a_new_app_is_answered_with_its_secrets() {
                 "multiuser",
                 "multilink",
                 "require_connect_session",
+                "suppress_bounced",
                 "webhook_url",
                 "callback_url",
                 "webhook_secret",
@@ -60,7 +61,7 @@ async fn a_new_app_is_answered_with_its_secrets() {
     }
 }
 
-const ITEM: [&str; 11] = [
+const ITEM: [&str; 12] = [
     "id",
     "app_id",
     "name",
@@ -69,6 +70,7 @@ const ITEM: [&str; 11] = [
     "multiuser",
     "multilink",
     "require_connect_session",
+    "suppress_bounced",
     "webhook_url",
     "callback_url",
     "created_at",

@@ -74,6 +74,10 @@ fn expected(action: AuditAction) -> Expected {
             of("subscriber", true, "wconf_", details)
         }
         A::WebhookDeleted => of("subscriber", true, "wconf_", json!({ "url": HOOK })),
+        A::SuppressionsDeleted => {
+            let details = json!({ "to_address": "bob@example.com", "deleted": 1 });
+            of("subscriber", true, "", details)
+        }
         A::UserConnected => Expected {
             has_address: false,
             ..of(
@@ -198,6 +202,22 @@ impl Walk<'_> {
             A::WebhookDeleted,
             secret,
             (Method::DELETE, &webhook),
+            json!({}),
+        )
+        .await;
+        sqlx::query(
+            "INSERT INTO suppressions
+             SELECT id, 'bob@example.com', id, now() FROM apps WHERE pushable_key = $1",
+        )
+        .bind(text(&app, "pushable_key"))
+        .execute(&mut self.gateway.database().await)
+        .await
+        .unwrap();
+        let one = format!("{path}/suppressions?to_address=Bob@example.com");
+        self.change(
+            A::SuppressionsDeleted,
+            secret,
+            (Method::DELETE, &one),
             json!({}),
         )
         .await;

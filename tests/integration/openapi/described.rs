@@ -20,6 +20,8 @@ const SPECIFIED: [(&str, &str); 47] = [
     ("PUT", "/apps/{pushable_key}"),
     ("PATCH", "/me"),
     ("GET", "/apps/{pushable_key}/refusals"),
+    ("GET", "/apps/{pushable_key}/suppressions"),
+    ("DELETE", "/apps/{pushable_key}/suppressions"),
     ("GET", "/apps/{pushable_key}/deliveries"),
     ("DELETE", "/apps/{pushable_key}"),
     ("GET", "/apps/{pushable_key}/send-key"),

@@ -55,6 +55,7 @@ async fn a_message_with_all_its_fields() {
         "message_id",
         "size_bytes",
         "sent_at",
+        "bounced",
     ];
     expected.sort_unstable();
     assert_eq!(names(log), expected);
@@ -71,6 +72,7 @@ async fn a_message_with_all_its_fields() {
     assert_eq!(log["plugin"], "plugin_a");
     assert_eq!(log["status"], "sent");
     assert_eq!(log["error_message"], Value::Null);
+    assert_eq!(log["bounced"], false);
     assert_eq!(log["message_id"], answer["message_id"]);
     assert!(log["size_bytes"].as_i64().unwrap() > 100);
     let sent_at = log["sent_at"].as_str().unwrap();
@@ -89,6 +91,7 @@ async fn a_message_with_all_its_fields() {
     assert_eq!(detail["cc_addresses"], json!(["carol@example.com"]));
     assert_eq!(detail["bcc_addresses"], json!(["dan@example.com"]));
     assert_eq!(detail["has_attachments"], true);
+    assert_eq!(detail["bounces"], json!([]));
     assert_eq!(
         detail["attempts"],
         json!([{ "attempt_number": 1, "attempted_at": sent_at, "duration_ms": null,

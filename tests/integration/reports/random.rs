@@ -8,7 +8,7 @@ use chrono::{DateTime, Days, TimeDelta, Utc};
 use mailgate::accounts::AppFields;
 use mailgate::reports::{AppReference, Filter, Period, Reports, Start};
 use mailgate::storage::spool::{self, Attempt, Closing, Deferral, Opening};
-use mailgate::storage::{email_counters, journal, partitions};
+use mailgate::storage::{bounced_messages, email_counters, journal, partitions};
 use mailgate::workers;
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
@@ -48,6 +48,7 @@ struct Sample {
     plugin: Plugin,
     fate: Fate,
     back: i64,
+    bounces: bool,
 }
 
 /// Milliseconds before now: everywhere, crowded in two hours, and about the bounds of hours.
@@ -73,13 +74,16 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
         1 => Just(Fate::Retried(LogStatus::FailedPerm)),
         1 => Just(Fate::Open),
     ];
-    let sample =
-        (0..4_usize, plugins(), fates, moments()).prop_map(|(app, plugin, fate, back)| Sample {
+    let bounces = prop_oneof![4 => Just(false), 1 => Just(true)];
+    let sample = (0..4_usize, plugins(), fates, moments(), bounces).prop_map(
+        |(app, plugin, fate, back, bounces)| Sample {
             app,
             plugin,
             fate,
             back,
-        });
+            bounces,
+        },
+    );
     proptest::collection::vec(sample, MESSAGES)
 }
 
@@ -89,6 +93,7 @@ struct Asked {
     app: Option<usize>,
     status: Option<LogStatus>,
     plugin: Option<Plugin>,
+    bounced: Option<bool>,
     from: Option<i64>,
     before: Option<i64>,
     limit: i64,
@@ -100,20 +105,24 @@ fn asked() -> impl Strategy<Value = Asked> {
         proptest::option::of(0..4_usize),
         proptest::option::of(select(&LogStatus::ALL[..])),
         proptest::option::of(select(&Plugin::ALL[..])),
+        proptest::option::of(any::<bool>()),
         proptest::option::of(moments()),
         proptest::option::of(moments()),
         1..=100_i64,
         prop_oneof![Just(0), 0..50_i64, 0..3_000_i64],
     )
-        .prop_map(|(app, status, plugin, from, before, limit, offset)| Asked {
-            app,
-            status,
-            plugin,
-            from,
-            before,
-            limit,
-            offset,
-        })
+        .prop_map(
+            |(app, status, plugin, bounced, from, before, limit, offset)| Asked {
+                app,
+                status,
+                plugin,
+                bounced,
+                from,
+                before,
+                limit,
+                offset,
+            },
+        )
 }
 
 struct World {
@@ -196,6 +205,19 @@ impl World {
         all
     }
 
+    /// Marks what bounces; only what is sent by now.
+    async fn bounce(&self, samples: &[Sample], all: &[(LogId, Fate)]) {
+        let bounced = samples.iter().zip(all).filter(|(sample, _)| sample.bounces);
+        let bounced: Vec<LogId> = bounced.map(|(_, (id, _))| *id).collect();
+        let mut connection = self.gateway.database().await;
+        // Twice is once.
+        for _ in 0..2 {
+            bounced_messages::mark(&mut connection, &bounced)
+                .await
+                .unwrap();
+        }
+    }
+
     fn opening(&self, sample: &Sample) -> Opening {
         let at = self.at(sample.back);
         Opening {
@@ -245,6 +267,7 @@ impl World {
                     .map(|app| AppReference::parse(&self.apps[app].to_string()).unwrap()),
                 status: asked.status,
                 plugin: asked.plugin,
+                bounced: asked.bounced,
                 from: asked.from.map(|back| self.at(back)),
                 before: asked.before.map(|back| self.at(back)),
                 ..Filter::default()
@@ -300,6 +323,8 @@ impl World {
                AND ($5::timestamptz IS NULL OR date_trunc('milliseconds', sent_at) >= $5)
                AND ($6::timestamptz IS NULL OR date_trunc('milliseconds', sent_at) < $6)
                AND sent_at >= $7
+               AND ($8::boolean IS NULL
+                    OR $8 = EXISTS (SELECT FROM bounced_messages WHERE log_id = email_logs.id))
              ORDER BY email_logs.id DESC",
         )
         .bind(self.subscriber().0)
@@ -309,6 +334,7 @@ impl World {
         .bind(filter.from)
         .bind(filter.before)
         .bind(self.kept_since)
+        .bind(filter.bounced)
         .fetch_all(&mut self.gateway.database().await)
         .await
         .unwrap();
@@ -336,6 +362,25 @@ impl World {
                     let place = format!("{stage}: {} {status:?}", data.start);
                     assert_eq!(data.counts.sum(None, Some(status)), counted, "{place}");
                 }
+                let bounced: i64 = sqlx::query_scalar(
+                    "SELECT count(*) FROM bounced_messages
+                          JOIN email_logs ON email_logs.id = log_id
+                          JOIN apps ON apps.id = email_logs.app_id
+                     WHERE apps.subscriber_id = $1 AND status = 'sent'
+                       AND date_trunc($2, sent_at, 'UTC') = $3",
+                )
+                .bind(self.subscriber().0)
+                .bind(unit)
+                .bind(partitions::midnight(data.start))
+                .fetch_one(&mut self.gateway.database().await)
+                .await
+                .unwrap();
+                assert_eq!(
+                    data.counts.bounced(None),
+                    bounced,
+                    "{stage}: {}",
+                    data.start
+                );
             }
         }
     }
@@ -422,12 +467,14 @@ async fn reports_say_what_counting_says() {
     let mut world = world(seed).await;
     let samples = world.draw(&samples());
     let all = world.log(&samples).await;
+    world.bounce(&samples, &all).await;
     world.check("logged").await;
     world.reports.fold_counters().await.unwrap();
     world.check("added up").await;
     world.check_sums("added up").await;
 
     world.end(&all).await;
+    world.bounce(&samples, &all).await;
     world.check("tried again").await;
     world.check_sums("tried again").await;
     world.reports.fold_counters().await.unwrap();
@@ -435,7 +482,8 @@ async fn reports_say_what_counting_says() {
 
     // What isn't added up when its app goes is nobody's.
     let further = world.draw(&samples_of_one());
-    world.log(&further).await;
+    let all = world.log(&further).await;
+    world.bounce(&further, &all).await;
     let deleted = world
         .gateway
         .daemon

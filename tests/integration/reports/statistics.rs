@@ -25,6 +25,7 @@ async fn the_figures_at_a_glance() {
         json!({
             "apps_count": 1, "active_oauth_users": 2, "total_emails_sent": sent,
             "emails_sent_today": today, "emails_sent_month": month, "success_rate": rate,
+            "total_emails_bounced": 0, "emails_bounced_today": 0, "emails_bounced_month": 0,
             "plugins": plugins,
         })
     };
@@ -87,12 +88,13 @@ async fn messages_by_day_and_month() {
     assert_eq!(data.len(), 30);
     assert_eq!(
         data[29],
-        json!({ "date": today.to_string(), "total": 3, "sent": 2, "failed_temp": 1, "failed_perm": 0 })
+        json!({ "date": today.to_string(), "total": 3, "sent": 2, "failed_temp": 1, "failed_perm": 0,
+                "bounced": 0 })
     );
     assert_eq!(
         data[0],
         json!({ "date": (today - TimeDelta::days(29)).to_string(), "total": 1, "sent": 0,
-                "failed_temp": 0, "failed_perm": 1 })
+                "failed_temp": 0, "failed_perm": 1, "bounced": 0 })
     );
     assert_eq!(data[7]["total"], 0);
 
@@ -116,7 +118,8 @@ async fn messages_by_day_and_month() {
     assert_eq!((of_plugin("plugin_a"), of_plugin("plugin_b_alt")), (3, 1));
     assert_eq!(
         months["summary"],
-        json!({ "total_12months": 4, "avg_per_month": 0, "best_month": month, "success_rate": 0.5 })
+        json!({ "total_12months": 4, "avg_per_month": 0, "best_month": month, "success_rate": 0.5,
+                "bounced_12months": 0 })
     );
     gateway.stop().await;
 }

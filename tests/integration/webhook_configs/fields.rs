@@ -166,6 +166,7 @@ async fn what_is_just_within_the_limits_is_taken() {
         "email.sent",
         "email.failed_temp",
         "email.failed_perm",
+        "email.bounced",
         "email.reply",
         "user.connected",
         "user.disconnected",
