@@ -38,7 +38,7 @@ use rate::Rates;
 pub use renew::RenewError;
 pub use sessions::AppSession;
 use sessions::Sessions;
-pub use show::{AppCredentials, ShowError};
+pub use show::{AppCredentials, ShowError, WebhookSecrets};
 use slow_down::Failures;
 
 /// The largest number of apps kept in memory: some 300 bytes each.

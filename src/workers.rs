@@ -20,7 +20,9 @@ pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use database::run as watch_database;
 pub use expiry::{Certificates, run as watch_certificates};
 pub use gauges::run as measure;
-pub use housekeeping::{fold_counters, forget_lapsed_links, purge_deleted_apps, read_addresses};
+pub use housekeeping::{
+    fold_counters, forget_lapsed_links, forget_webhook_secrets, purge_deleted_apps, read_addresses,
+};
 pub use lease_renewal::run as keep_lease;
 pub use listeners::{end_sessions, wake_webhooks};
 pub use mailboxes::{refresh_idle, replies};

@@ -12,8 +12,8 @@ use sqlx::types::Uuid;
 
 pub use deleted::{DeletedApps, announce_deleted, gone};
 pub use keys::{
-    SealedCredentials, find_credentials, find_webhook_secret, replace_pushable_key,
-    replace_send_key, replace_webhook_secret,
+    SealedCredentials, find_credentials, find_webhook_secrets, replace_pushable_key,
+    replace_send_key, rotate_webhook_secret,
 };
 pub use sending::{SendingApp, find_by_send_keys, subscription_status};
 

@@ -20,16 +20,23 @@ pub struct SealedColumn {
     digest: Option<&'static str>,
 }
 
+/// The context of a webhook secret in a row that names its endpoint.
+const OF_ENDPOINT: &str = "CASE WHEN endpoint_id = app_id THEN 'apps.webhook_secret ' || app_id ELSE 'webhook_configs.secret ' || endpoint_id END";
+
 /// All of them, except [`LAPSING`]: a new one is one more line here.
 #[rustfmt::skip]
 pub const COLUMNS: &[SealedColumn] = &[
     column("subscribers", "api_secret_sealed", &["id"], "'subscribers.api_secret ' || id", Some("api_secret_digest")),
     column("apps", "send_key_sealed", &["id"], "'apps.send_key ' || id", Some("send_key_digest")),
     column("apps", "webhook_secret_sealed", &["id"], "'apps.webhook_secret ' || id", None),
+    column("apps", "previous_webhook_secret_sealed", &["id"], "'apps.webhook_secret ' || id", None),
     column("mailboxes", "refresh_token_sealed", &["id"], "'mailboxes.refresh_token ' || id", None),
     column("mailboxes", "access_token_sealed", &["id"], "'mailboxes.access_token ' || id", None),
     column("webhook_configs", "secret_sealed", &["id"], "'webhook_configs.secret ' || id", None),
-    column("webhook_queue", "secret_sealed", &["message_id", "endpoint_id"], "CASE WHEN endpoint_id = app_id THEN 'apps.webhook_secret ' || app_id ELSE 'webhook_configs.secret ' || endpoint_id END", None),
+    column("webhook_configs", "previous_secret_sealed", &["id"], "'webhook_configs.secret ' || id", None),
+    column("webhook_queue", "secret_sealed", &["message_id", "endpoint_id"], OF_ENDPOINT, None),
+    column("deleted_webhook_endpoints", "secret_sealed", &["endpoint_id"], OF_ENDPOINT, None),
+    column("deleted_webhook_endpoints", "previous_secret_sealed", &["endpoint_id"], OF_ENDPOINT, None),
 ];
 
 /// Columns of rows that are found by a keyed digest of a value that isn't stored: they can't be moved to another key,
