@@ -75,6 +75,11 @@ impl ReplayRequest {
         let before = until
             .and_then(|text| date("until", &text, &mut errors))
             .map(Date::behind);
+        if let (Some(since), Some(before)) = (since, before)
+            && before <= since
+        {
+            errors.push(FieldError::new("until", "must not be before since"));
+        }
         let success = self.success.optional("success", &mut errors);
         let event = self.event.optional("event", &mut errors).and_then(|text| {
             let event: Option<EventName> = text.parse().ok();

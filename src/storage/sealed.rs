@@ -185,6 +185,19 @@ fn value(row: &PgRow) -> Result<SealedValue, sqlx::Error> {
     })
 }
 
+/// The secret that was sealed for the newest subscriber, with its context; `None` if there is no subscriber.
+pub async fn newest_secret(
+    connection: &mut PgConnection,
+) -> Result<Option<(String, Vec<u8>)>, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT 'subscribers.api_secret ' || id AS "context!", api_secret_sealed
+           FROM subscribers ORDER BY id DESC LIMIT 1"#
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| (row.context, row.api_secret_sealed)))
+}
+
 /// How many rows of [`LAPSING`] columns are still valid at `now` and don't begin with the prefix.
 pub async fn lapsing(
     connection: &mut PgConnection,

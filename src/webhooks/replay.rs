@@ -192,7 +192,7 @@ impl Webhooks {
         }
         let mut entry = AuditEntry::of_app(AuditAction::WebhookReplayed, app).with(json!({
             "since": iso8601(filter.since),
-            "until": iso8601(filter.before),
+            "until": iso8601(filter.before - TimeDelta::milliseconds(1)),
             "success": filter.success,
             "event": filter.event,
             "queued": replayed.queued,

@@ -2,7 +2,6 @@
 //! has time to change over.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::json;
 use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
 
@@ -12,7 +11,6 @@ use crate::accounts::audit::commit_change;
 use crate::storage::{apps, signing_secrets, webhook_configs};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, WebhookConfigId};
-use mailgate_types::moment::iso8601;
 use mailgate_types::signing_secret::{OVERLAP, SigningSecret};
 
 /// Secrets removed per statement.
@@ -65,9 +63,7 @@ impl Webhooks {
         }
         let expires_at = now + OVERLAP;
         webhook_configs::rotate_secret(&mut transaction, app, id, &sealed, expires_at, now).await?;
-        let entry = AuditEntry::of_app(AuditAction::WebhookSecretRotated, app)
-            .on(id)
-            .with(json!({ "previous_secret_expires_at": iso8601(expires_at) }));
+        let entry = AuditEntry::of_app(AuditAction::WebhookSecretRotated, app).on(id);
         commit_change(transaction, author, now, entry).await?;
         Ok(Some(RotatedSecret {
             secret,
