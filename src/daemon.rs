@@ -32,6 +32,7 @@ use crate::providers::relay::RelayError;
 use crate::reports::Reports;
 use crate::rest::{AppState, Shared, Visits, router};
 use crate::sending::budget::in_flight;
+use crate::sending::queue::Queue;
 use crate::sending::quota::Quota;
 use crate::sending::{self, Sending};
 use crate::smtp::backend::{SubmissionBackend, session_settings};
@@ -196,6 +197,7 @@ pub async fn start_on(
         billing: billing.clone(),
         mailboxes: mailboxes.clone(),
         sending: sending.clone(),
+        queue: Queue::new(pool.clone(), Arc::clone(&clock)),
         reports: Reports::new(pool.clone(), Arc::clone(&clock)),
         refusals: refusals.clone(),
         base_url: Arc::clone(&base_url),

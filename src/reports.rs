@@ -15,6 +15,7 @@ mod logs;
 mod page_range;
 pub mod queues;
 mod refusals;
+mod scheduled;
 mod stats;
 mod tally;
 
@@ -33,13 +34,15 @@ pub use crate::storage::audit_entries::StoredEntry;
 pub use crate::storage::email_attempts::LoggedAttempt;
 pub use crate::storage::email_counters::Counts as MessageCounts;
 pub use crate::storage::email_logs::{Details, LogRow};
+pub use crate::storage::spool::waiting::Scheduled;
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
 pub use filter::Filter;
-pub use log_detail::LogDetail;
+pub use log_detail::{FoundMessage, LogDetail};
 pub use logs::LogPage;
 pub use refusals::{LAST, RefusalReport, Refusals};
+pub use scheduled::ScheduledPage;
 pub use stats::{PluginStats, Stats};
 
 /// The reports.

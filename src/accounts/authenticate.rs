@@ -1,5 +1,7 @@
 //! Finds the app behind a send key.
 
+use sha2::{Digest, Sha256};
+
 use super::Accounts;
 use crate::storage::subscribers::{self, Subscriber};
 use mailgate_types::secrets::{ApiSecret, SendKey};
@@ -19,6 +21,13 @@ pub enum AuthenticateError {
 #[derive(Debug, Clone)]
 pub struct PresentedKey {
     pub(super) digests: Vec<Vec<u8>>,
+    /// SHA-256: the same whichever keys seal the database.
+    pub(super) hash: Vec<u8>,
+}
+
+/// A digest of a secret that doesn't depend on the sealing keys. Secrets are random, so it can't be searched for.
+pub(super) fn hash(secret: &str) -> Vec<u8> {
+    Sha256::digest(secret).to_vec()
 }
 
 impl Accounts {
@@ -27,6 +36,7 @@ impl Accounts {
     pub fn present(&self, send_key: &str) -> Option<PresentedKey> {
         SendKey::parse(send_key).map(|key| PresentedKey {
             digests: self.seal_keys.lookup_digests(key.expose()),
+            hash: hash(key.expose()),
         })
     }
 
@@ -35,6 +45,7 @@ impl Accounts {
     pub fn present_api_secret(&self, api_secret: &str) -> Option<PresentedKey> {
         ApiSecret::parse(api_secret).map(|secret| PresentedKey {
             digests: self.seal_keys.lookup_digests(secret.expose()),
+            hash: hash(secret.expose()),
         })
     }
 

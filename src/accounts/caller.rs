@@ -22,6 +22,12 @@ impl Caller {
         &self.app
     }
 
+    /// A digest of the send key, for [`Accounts::still_opens`].
+    #[must_use]
+    pub fn send_key_hash(&self) -> &[u8] {
+        &self.key.hash
+    }
+
     /// The status of its subscription.
     #[must_use]
     pub fn status(&self) -> Option<SubscriptionStatus> {

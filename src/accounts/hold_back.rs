@@ -129,6 +129,7 @@ mod tests {
     fn key(text: &str) -> PresentedKey {
         PresentedKey {
             digests: vec![text.as_bytes().to_vec()],
+            hash: Vec::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Accounts;
+use super::authenticate::hash;
 use crate::storage::apps;
 use crate::storage::subscribers::{self, Subscriber};
 use mailgate_types::ids::{AppId, SubscriberId};
@@ -85,6 +86,12 @@ impl Accounts {
             pushable_key: PushableKey::parse(&row.pushable_key).ok_or(ShowError::Form)?,
             send_key: SendKey::parse(send_key.expose_secret()).ok_or(ShowError::Form)?,
         }))
+    }
+
+    /// Whether the send key with this hash is still the app's.
+    pub async fn still_opens(&self, app: AppId, send_key_hash: &[u8]) -> Result<bool, ShowError> {
+        let credentials = self.app_credentials(app).await?;
+        Ok(credentials.is_some_and(|it| hash(it.send_key.expose()) == send_key_hash))
     }
 
     /// A subscriber's API secret, for the subscriber.

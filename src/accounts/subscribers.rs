@@ -4,7 +4,7 @@ use super::Accounts;
 use super::audit::{Trail, commit_change};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
-use crate::storage::{audit_entries, deleted_apps, email_counters};
+use crate::storage::{audit_entries, deleted_apps, email_counters, spool};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{Owner, SubscriberId};
 
@@ -64,6 +64,8 @@ impl Accounts {
         if !subscribers::delete(&mut transaction, id).await? {
             return Ok(false);
         }
+        // After the apps: whoever schedules a message keeps its app from being deleted meanwhile.
+        spool::delete_waiting_of_deleted(&mut transaction, id).await?;
         // After the subscriber: a transaction that connects a mailbox holds the app's lock while it waits for these.
         billing_jobs::forget(&mut transaction, id).await?;
         if let Some(customer) = account.and_then(|account| account.customer_id) {

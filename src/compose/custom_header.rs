@@ -37,7 +37,7 @@ const RESERVED: [&str; 17] = [
 ];
 
 /// Prefixes of such names.
-const RESERVED_PREFIXES: [&str; 3] = ["resent-", "content-", "arc-"];
+const RESERVED_PREFIXES: [&str; 4] = ["resent-", "content-", "arc-", "x-mailgate-"];
 
 /// Names in lower case whose values have a grammar of their own instead of free text, which doesn't allow encoded
 /// words.
@@ -185,6 +185,7 @@ mod tests {
             "Content-Type",
             "CONTENT-TRANSFER-ENCODING",
             "ARC-Seal",
+            "X-Mailgate-Send-At",
         ] {
             assert_eq!(
                 CustomHeader::new(name, "x"),

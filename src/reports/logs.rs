@@ -62,7 +62,7 @@ impl Reports {
     }
 
     /// The time range of a filter, clipped to the log: back to its oldest day, and ahead to where no row can be,
-    /// since partitions are created two weeks ahead.
+    /// since partitions are created a month ahead.
     fn stretch(
         &self,
         filter: &Filter,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::date::Date;
-use super::enums::LogPlugin;
+use super::enums::{LogPlugin, SCHEDULED, ShownStatus};
 use super::problem::Problem;
 use super::query::{take, whole_number};
 use crate::reports::{AppReference, Filter};
@@ -28,8 +28,9 @@ pub(super) struct LogQuery {
     /// Only messages of this app: its UUID, or its `app_id` (the slug). An app that isn't yours has no messages.
     #[param(pattern = "^[a-z0-9-]{1,69}$")]
     app_id: Option<String>,
-    /// Of one status.
-    #[param(value_type = Option<LogStatus>, inline)]
+    /// Of one status. `scheduled` lists the messages that are still to leave, the next one first; no other list or
+    /// total has them.
+    #[param(value_type = Option<ShownStatus>, inline)]
     status: Option<String>,
     /// Of one plugin.
     #[param(value_type = Option<LogPlugin>, inline)]
@@ -54,6 +55,8 @@ pub(super) struct LogQuery {
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) filter: Filter,
+    /// Those that are still to leave, and none of the log.
+    pub(super) is_scheduled: bool,
     pub(super) limit: i64,
     pub(super) offset: i64,
 }
@@ -64,9 +67,11 @@ impl LogQuery {
         let mut errors = Vec::new();
         let limit = whole_number("limit", self.limit, 1..=LARGEST, &mut errors);
         let offset = whole_number("offset", self.offset, 0..=u32::MAX, &mut errors);
+        let is_scheduled = self.status.as_deref() == Some(SCHEDULED);
+        let status = self.status.filter(|_| !is_scheduled);
         let filter = Filter {
             app: take(&mut errors, "app_id", self.app_id, AppReference::parse),
-            status: take(&mut errors, "status", self.status, str::parse::<LogStatus>),
+            status: take(&mut errors, "status", status, shown_status),
             plugin: take(&mut errors, "plugin", self.plugin, Plugin::from_log_name),
             from: take(&mut errors, "from_date", self.from_date, Date::parse).map(Date::first),
             before: take(&mut errors, "to_date", self.to_date, Date::parse).map(Date::behind),
@@ -76,10 +81,17 @@ impl LogQuery {
         }
         Ok(Wanted {
             filter,
+            is_scheduled,
             limit: limit.unwrap_or(LIMIT).into(),
             offset: offset.unwrap_or(0).into(),
         })
     }
+}
+
+/// The status of a row of the log.
+fn shown_status(text: &str) -> Result<LogStatus, &'static str> {
+    let status = text.parse();
+    status.map_err(|_| "must be sent, failed_temp, failed_perm or scheduled")
 }
 
 #[cfg(test)]

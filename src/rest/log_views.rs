@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::enums::{LogPlugin, written_out};
-use crate::reports::{LogDetail, LogRow, LoggedAttempt};
+use super::enums::{LogPlugin, SCHEDULED, ShownStatus, written_out};
+use crate::reports::{FoundMessage, LogDetail, LogRow, LoggedAttempt, Scheduled};
 use mailgate_types::event_name::EventName;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::moment::iso8601;
@@ -12,12 +12,12 @@ use mailgate_types::moment::iso8601;
 /// A page of the log.
 #[derive(Serialize, ToSchema)]
 pub(super) struct LogsShown {
-    /// The newest first.
+    /// The newest first; with `status=scheduled`, the next to leave first.
     pub(super) logs: Vec<LogItem>,
     /// All messages that the filter lets through.
     #[schema(minimum = 0)]
     pub(super) total: i64,
-    /// Whether there are older ones than these.
+    /// Whether there are further ones behind these.
     pub(super) has_more: bool,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct LogItem {
     #[schema(schema_with = written_out::<LogPlugin>)]
     plugin: &'static str,
     /// What has become of it.
-    #[schema(value_type = LogStatus)]
+    #[schema(schema_with = written_out::<ShownStatus>)]
     status: &'static str,
-    /// Why it failed.
+    /// Why it failed; `Cancelled` if you cancelled it.
     #[schema(required)]
     error_message: Option<String>,
     /// The Message-ID at the provider.
@@ -55,9 +55,13 @@ pub(super) struct LogItem {
     message_id: Option<String>,
     /// The message's size.
     size_bytes: i64,
-    /// ISO 8601, UTC: the moment of its first attempt.
+    /// ISO 8601, UTC: the moment of its first attempt. If it was scheduled, the time that it was scheduled for, which
+    /// may lie ahead, even of a message that was cancelled.
     #[schema(format = DateTime)]
     sent_at: String,
+    /// ISO 8601, UTC: when it is to leave; null unless its status is `scheduled`.
+    #[schema(required, format = DateTime)]
+    send_at: Option<String>,
 }
 
 /// All that there is of a message.
@@ -128,12 +132,51 @@ impl LogItem {
             message_id: row.message_id,
             size_bytes: row.size_bytes,
             sent_at: iso8601(row.sent_at),
+            send_at: None,
+        }
+    }
+
+    pub(super) fn scheduled(message: Scheduled) -> Self {
+        let send_at = iso8601(message.send_at);
+        Self {
+            id: message.id.to_string(),
+            app_id: message.app.to_string(),
+            app_name: message.app_name,
+            oauth_credential_id: message.credential.to_string(),
+            from_address: message.from_address,
+            to_address: message.to_address,
+            subject: message.subject,
+            plugin: message.plugin.log_name(),
+            status: SCHEDULED,
+            error_message: None,
+            message_id: message.message_id,
+            size_bytes: message.size_bytes,
+            sent_at: send_at.clone(),
+            send_at: Some(send_at),
         }
     }
 }
 
 impl LogDetailShown {
-    pub(super) fn new(detail: LogDetail) -> Self {
+    pub(super) fn found(message: FoundMessage) -> Self {
+        match message {
+            FoundMessage::Logged(detail) => Self::new(*detail),
+            FoundMessage::Scheduled(message) => Self::scheduled(*message),
+        }
+    }
+
+    fn scheduled(message: Scheduled) -> Self {
+        Self {
+            cc_addresses: message.cc_addresses.clone(),
+            bcc_addresses: message.bcc_addresses.clone(),
+            has_attachments: message.has_attachments,
+            log: LogItem::scheduled(message),
+            attempts: Vec::new(),
+            webhook_deliveries: Vec::new(),
+        }
+    }
+
+    fn new(detail: LogDetail) -> Self {
         let log = detail.details.log;
         let mut attempts: Vec<AttemptShown> =
             detail.attempts.into_iter().map(AttemptShown::new).collect();

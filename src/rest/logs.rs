@@ -11,8 +11,10 @@ use super::log_query::LogQuery;
 use super::log_views::{LogDetailShown, LogItem, LogsShown};
 use super::problem::Problem;
 use super::query::Described;
+use mailgate_types::ids::LogId;
 
-/// Your messages, newest first. A message is listed from its first attempt on. `total` is exact.
+/// Your messages, newest first. A message is listed from its first attempt on. `total` is exact. With
+/// `status=scheduled`, the messages that are still to leave, the next one first.
 #[utoipa::path(
     get,
     path = "/logs",
@@ -31,6 +33,23 @@ pub(super) async fn list(
     Described(query): Described<LogQuery>,
 ) -> Result<Json<LogsShown>, Problem> {
     let wanted = query.validate()?;
+    if wanted.is_scheduled {
+        let page = state
+            .reports
+            .scheduled(
+                caller.subscriber.id,
+                &wanted.filter,
+                wanted.limit,
+                wanted.offset,
+            )
+            .await
+            .map_err(|error| Problem::database(&error))?;
+        return Ok(Json(LogsShown {
+            logs: page.messages.into_iter().map(LogItem::scheduled).collect(),
+            total: page.total,
+            has_more: page.has_more,
+        }));
+    }
     let page = state
         .reports
         .logs(
@@ -48,7 +67,7 @@ pub(super) async fn list(
     }))
 }
 
-/// One message with its attempts and webhook deliveries.
+/// One message with its attempts and webhook deliveries; also one that is scheduled.
 #[utoipa::path(
     get,
     path = "/logs/{log_id}",
@@ -66,18 +85,23 @@ pub(super) async fn show(
     caller: AuthenticatedSubscriber,
     log_id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<LogDetailShown>, Problem> {
-    let id = log_id.ok().and_then(|Path(text)| text.parse().ok());
-    let id = id.ok_or_else(no_such_log)?;
+    let id = read_id(log_id)?;
     let log = state
         .reports
         .log(caller.subscriber.id, id)
         .await
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_log)?;
-    Ok(Json(LogDetailShown::new(log)))
+    Ok(Json(LogDetailShown::found(log)))
 }
 
-fn no_such_log() -> Problem {
+/// The id in a path; what can't be one stands for no message.
+pub(super) fn read_id(log_id: Result<Path<String>, PathRejection>) -> Result<LogId, Problem> {
+    let id = log_id.ok().and_then(|Path(text)| text.parse().ok());
+    id.ok_or_else(no_such_log)
+}
+
+pub(super) fn no_such_log() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "log_not_found",

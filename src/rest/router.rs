@@ -24,9 +24,9 @@ use super::problem::Problem;
 use super::state::AppState;
 use super::webhook_document::add_webhook_events;
 use super::{
-    apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, logs, me,
-    oauth_callback, payprov, payprov_actions, payprov_webhook, refusals, request, send, stats,
-    subscribers, webhook_deliveries, webhook_delivery, webhook_replay, webhook_secret,
+    apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, log_actions,
+    logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook, queue, refusals, request,
+    send, stats, subscribers, webhook_deliveries, webhook_delivery, webhook_replay, webhook_secret,
     webhook_test, webhooks,
 };
 use mailgate_server::page::Page;
@@ -61,6 +61,9 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(webhook_replay::replay_of_app))
         .routes(routes!(logs::list))
         .routes(routes!(logs::show))
+        .routes(routes!(log_actions::retry))
+        .routes(routes!(log_actions::cancel))
+        .routes(routes!(queue::show))
         .routes(routes!(stats::stats))
         .routes(routes!(stats::email_stats))
         .routes(routes!(connect_sessions::create))

@@ -29,6 +29,7 @@ use mailgate_types::budget::NoRoom;
 use mailgate_types::ids::AppId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::send_at::{SendAt, SendAtError};
 use request::SendRequest;
 use validate::{ValidRequest, pk_mismatch, validate};
 
@@ -43,8 +44,8 @@ const COPIES: usize = 2;
 
 /// Sends a message from a connected mailbox of the app.
 ///
-/// 200 means that the provider accepted the message; 202 means that the gateway stored it and will retry, so you
-/// must not. If you get no answer, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat the request with
+/// 200 means that the provider accepted the message; 202 means that the gateway stored it, because of `send_at` or to
+/// retry it, so you must not. If you get no answer, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat the request with
 /// the same `Idempotency-Key` and the same body, after `Retry-After` if it is given: the message is sent only once.
 /// Any other answer would be the same again.
 #[utoipa::path(
@@ -56,7 +57,7 @@ const COPIES: usize = 2;
     request_body = SendRequest,
     responses(
         (status = 200, body = SentResponse, description = "The provider accepted the message"),
-        (status = 202, body = QueuedResponse, description = "A temporary failure: the gateway stored the message and will retry"),
+        (status = 202, body = QueuedResponse, description = "The gateway stored the message: until `send_at` (`scheduled`), or after a temporary failure, to retry it (`failed_temp`)"),
         (status = 401, description = "`invalid_send_key`: the send key is missing or wrong"),
         (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending"),
         (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
@@ -98,6 +99,7 @@ pub(super) async fn send(
         wanted: wanted.clone(),
         draft: Draft::of_fields(read.fields, state.limits.message_bytes),
         key: read.key,
+        send_at: read.send_at,
         share: read.share,
     };
     let problem = match state.sending.submit(request).await {
@@ -137,6 +139,7 @@ struct Read {
     fields: Fields,
     wanted: Wanted,
     key: Option<IdempotencyKey>,
+    send_at: Option<SendAt>,
     share: Share,
 }
 
@@ -163,6 +166,7 @@ async fn read(
     let request = request?;
     Ok(Read {
         fields: request.fields,
+        send_at: request.send_at,
         wanted: Wanted {
             app: app.caller.app().id,
             user: request.user_id,
@@ -186,7 +190,7 @@ async fn understand(
         from: request.from.given().cloned(),
         to: request.to.given().cloned(),
     };
-    validate(request, app, state.limits.recipients)
+    validate(request, app, state.limits.recipients, state.clock.now())
 }
 
 /// Runs what takes long for `size` bytes off the threads that serve connections.
@@ -271,6 +275,10 @@ fn refused(refusal: Refusal) -> Problem {
             "message_too_large",
             format!("The message may have {limit} bytes at most."),
         ),
+        Refusal::SendAtPast => Problem::fields(vec![FieldError::new(
+            "send_at",
+            SendAtError::Past.to_string(),
+        )]),
         Refusal::Changed(_) | Refusal::Unpreparable(PrepareError::Changed) => {
             Problem::unavailable()
         }

@@ -13,6 +13,7 @@ use crate::config::{Limits, PortalSettings};
 use crate::mailboxes::Mailboxes;
 use crate::reports::{Refusals, Reports};
 use crate::sending::Sending;
+use crate::sending::queue::Queue;
 use crate::storage::readiness::Readiness;
 use crate::telemetry::throttle::Throttle;
 use crate::webhooks::Webhooks;
@@ -53,6 +54,8 @@ pub struct Shared {
     pub mailboxes: Mailboxes,
     /// Sends messages.
     pub sending: Sending,
+    /// What waits to be sent.
+    pub queue: Queue,
     /// Logs and statistics.
     pub reports: Reports,
     /// Messages refused before they had a mailbox.

@@ -9,7 +9,7 @@ use sqlx::PgConnection;
 use super::outcome::{Answer, Outcome, Receipt};
 use super::{SendError, Sending};
 use crate::providers::mail::verdict::Failure;
-use crate::storage::idempotency_keys::{self, Known};
+use crate::storage::idempotency_keys::{self, Known, NewKey};
 use crate::storage::outage::trouble;
 use crate::storage::{email_logs, gateways};
 use mailgate_types::ids::{AppId, LogId};
@@ -35,6 +35,16 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
+    /// The key, as it is stored for a message.
+    pub(super) fn of_message(&self, app: AppId, log: LogId) -> NewKey {
+        NewKey {
+            app,
+            key: self.key.clone(),
+            request_digest: self.request_digest.clone(),
+            log,
+        }
+    }
+
     /// A key, with a digest over the parts of the request.
     #[must_use]
     pub fn over<'a>(key: String, parts: impl Iterator<Item = &'a [u8]>) -> Self {
@@ -59,10 +69,38 @@ pub fn read_key(text: &str) -> Option<String> {
     is_good.then(|| text.to_owned())
 }
 
-/// The form in which an outcome is stored under a key.
+/// The form in which an outcome is stored under a key. The last release reads it too, and knows nothing of scheduled
+/// messages: to it they wait for an attempt.
 pub(super) fn stored(outcome: &Outcome) -> Value {
     // Only texts and numbers: serialization can't fail.
-    serde_json::to_value(outcome).unwrap_or_default()
+    let written = |outcome: &Outcome| serde_json::to_value(outcome).unwrap_or_default();
+    let Outcome::Scheduled { receipt, send_at } = outcome else {
+        return written(outcome);
+    };
+    let mut value = written(&Outcome::Queued {
+        receipt: receipt.clone(),
+        failure: Failure::own("It is scheduled"),
+        retry_count: 0,
+        next_retry_at: *send_at,
+    });
+    value[SCHEDULED] = Value::Bool(true);
+    value
+}
+
+/// Marks the stored outcome of a scheduled message.
+const SCHEDULED: &str = "scheduled";
+
+/// Reads what [`stored`] has written, in this release or an earlier one.
+fn read(stored: Value) -> Result<Outcome, serde_json::Error> {
+    let is_scheduled = stored.get(SCHEDULED).is_some();
+    Ok(match serde_json::from_value(stored)? {
+        Outcome::Queued {
+            receipt,
+            next_retry_at: send_at,
+            ..
+        } if is_scheduled => Outcome::Scheduled { receipt, send_at },
+        outcome => outcome,
+    })
 }
 
 impl Sending {
@@ -91,13 +129,17 @@ impl Sending {
                 ..
             } => {
                 let is_bound = idempotency_keys::is_bound(&answer);
-                let outcome = serde_json::from_value(answer).map_err(|_| {
+                let outcome = read(answer).map_err(|_| {
                     tracing::error!(log_id = %log, "a stored answer can't be read");
                     SendError::Unknown
                 });
                 // The process that stored the message may not have got the commit's answer, and be about to withdraw
                 // it.
-                let may_go = matches!(outcome, Ok(Outcome::Queued { .. })) && !is_bound;
+                let is_waiting = matches!(
+                    outcome,
+                    Ok(Outcome::Queued { .. } | Outcome::Scheduled { .. })
+                );
+                let may_go = is_waiting && !is_bound;
                 if may_go && !self.bind(&mut connection, app, key, log).await? {
                     return Ok(None);
                 }
@@ -224,6 +266,10 @@ mod tests {
                 retry_count: 1,
                 next_retry_at: now,
             },
+            Outcome::Scheduled {
+                receipt: receipt.clone(),
+                send_at: now,
+            },
             Outcome::Rejected {
                 receipt,
                 failure,
@@ -234,10 +280,34 @@ mod tests {
             assert!(!idempotency_keys::is_bound(&bound));
             bound["bound"] = Value::Bool(true);
             assert!(idempotency_keys::is_bound(&bound));
-            let read: Outcome = serde_json::from_value(bound).unwrap();
-            assert_eq!(read, outcome);
+            assert_eq!(read(bound).unwrap(), outcome);
         }
-        assert!(serde_json::from_value::<Outcome>(Value::Null).is_err());
+        assert!(read(Value::Null).is_err());
+    }
+
+    #[test]
+    fn the_last_release_reads_a_scheduled_message_as_a_waiting_one() {
+        let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
+        let receipt = Receipt {
+            id: LogId::at(now),
+            from: "ada@example.com".to_owned(),
+            plugin: Plugin::A,
+            message_id: None,
+        };
+        let scheduled = Outcome::Scheduled {
+            receipt: receipt.clone(),
+            send_at: now,
+        };
+        let as_before: Outcome = serde_json::from_value(stored(&scheduled)).unwrap();
+        let Outcome::Queued {
+            receipt: read,
+            next_retry_at,
+            ..
+        } = as_before
+        else {
+            panic!("{as_before:?}");
+        };
+        assert_eq!((read, next_retry_at), (receipt, now));
     }
 
     #[test]
@@ -251,7 +321,7 @@ mod tests {
                     "next_retry_at": "2023-11-14T22:13:20Z" }),
             json!({ "outcome": "rejected", "receipt": receipt, "failure": failure, "may_have_arrived": true }),
         ] {
-            let outcome: Outcome = serde_json::from_value(written.clone()).unwrap();
+            let outcome = read(written.clone()).unwrap();
             assert_eq!(stored(&outcome), written);
         }
     }

@@ -17,6 +17,14 @@ pub enum Outcome {
         /// The message's receipt.
         receipt: Receipt,
     },
+    /// Stored until its sender's own time.
+    #[serde(skip)]
+    Scheduled {
+        /// The message's receipt.
+        receipt: Receipt,
+        /// When it is to leave.
+        send_at: DateTime<Utc>,
+    },
     /// Stored; the gateway retries, so the caller must not.
     Queued {
         /// The message's receipt.
@@ -59,4 +67,14 @@ pub struct Answer {
     pub outcome: Outcome,
     /// The answer was given before, under the same idempotency key.
     pub replayed: bool,
+}
+
+/// The outcome of taking a message.
+pub(super) enum Taken {
+    /// It was taken, with this outcome.
+    Here(Outcome),
+    /// Its idempotency key stands for another message.
+    Twin,
+    /// The app has changed since the mailbox was chosen.
+    Stale,
 }

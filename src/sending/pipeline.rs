@@ -10,28 +10,17 @@ use super::facts::{Facts, report};
 use super::hand_over::{HandOverError, LeftOver};
 use super::idempotency::{self, IdempotencyKey};
 use super::journal::{NotWritten, Opened};
-use super::outcome::{Outcome, Receipt};
+use super::outcome::{Outcome, Receipt, Taken};
 use super::pace::Pace;
 use super::persist::{Closed, StoreError};
 use super::prepared::Prepared;
 use super::{SendError, Sending};
 use crate::mailboxes::Chosen;
 use crate::providers::mail::verdict::{Failure, Verdict};
-use crate::storage::idempotency_keys::NewKey;
 use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Deferral, Opening};
-use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::ids::AppId;
 use mailgate_types::message::Message;
-
-/// The outcome of taking a message.
-pub(super) enum Taken {
-    /// It was opened, with this outcome.
-    Here(Outcome),
-    /// Its idempotency key stands for another message.
-    Twin,
-    /// The app has changed since the mailbox was chosen.
-    Stale,
-}
 
 /// A message at its first attempt.
 struct First<'a> {
@@ -43,13 +32,15 @@ struct First<'a> {
 }
 
 impl Sending {
-    /// Opens a message and submits it for the first time; nothing is sent if it can't be opened.
+    /// Opens a message and submits it for the first time; nothing is sent if it can't be opened. With the hash of the
+    /// send key that it was taken under, it is stored until its own time instead.
     pub(super) async fn take(
         &self,
         app: AppId,
         chosen: &Chosen,
         prepared: Prepared,
         key: Option<&IdempotencyKey>,
+        send_key_hash: Option<&[u8]>,
     ) -> Result<Taken, SendError> {
         let mailbox = &chosen.mailbox;
         let Prepared {
@@ -89,9 +80,12 @@ impl Sending {
             key: key.map(|key| key.key.clone()),
             version: chosen.version,
         };
-        let opening = Arc::new(opening);
         let _hold = self.held.hold(id);
-        let new_key = key.map(|key| new_key(app, id, key));
+        if let Some(hash) = send_key_hash {
+            return self.schedule(&opening, &message, key, hash).await;
+        }
+        let opening = Arc::new(opening);
+        let new_key = key.map(|key| key.of_message(app, id));
         match self.journal.open(Arc::clone(&opening), new_key).await {
             Ok(Opened::Here) => {}
             Ok(Opened::Twin) => return Ok(Taken::Twin),
@@ -212,6 +206,7 @@ impl Sending {
             next_attempt_at,
             outcome_unknown,
             awaits_subscription: false,
+            awaits_pace: attempt.is_none(),
             attempt,
             due_at: None,
         };
@@ -232,7 +227,7 @@ impl Sending {
                 let left = LeftOver {
                     facts: &first.facts,
                     opening: &first.opening,
-                    key: first.key.map(|key| new_key(first.facts.app, id, key)),
+                    key: first.key.map(|key| key.of_message(first.facts.app, id)),
                     message: first.message,
                 };
                 return match self.hand_over(&left, &deferral, answer).await {
@@ -266,15 +261,6 @@ impl Sending {
                 Err(SendError::NotTaken)
             }
         }
-    }
-}
-
-fn new_key(app: AppId, log: LogId, key: &IdempotencyKey) -> NewKey {
-    NewKey {
-        app,
-        key: key.key.clone(),
-        request_digest: key.request_digest.clone(),
-        log,
     }
 }
 

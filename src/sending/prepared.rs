@@ -30,7 +30,7 @@ pub struct Summary {
 pub struct Prepared {
     /// Its id in the log, which its Received header names too.
     pub id: LogId,
-    /// The timestamp in the id: `sent_at` in the log.
+    /// The timestamp in the id: `sent_at` in the log. It lies ahead where the message is to leave later.
     pub at: DateTime<Utc>,
     /// The raw message.
     pub message: Message,

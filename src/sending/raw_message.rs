@@ -1,10 +1,11 @@
 //! Reads a message that an SMTP client submitted: its sender, what its log row says, and the bytes to send. These are
-//! the client's own, except that Bcc and Idempotency-Key are removed, a Received header is added in front, and a Date
-//! and a Message-ID are added where the client gave none (RFC 6409 §8.2, §8.3).
+//! the client's own, except that headers meant for the gateway alone are removed, a Received header is added in front,
+//! and a Date and a Message-ID are added where the client gave none (RFC 6409 §8.2, §8.3).
 
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod private_headers;
 mod sender;
 
 use std::collections::HashSet;
@@ -14,6 +15,9 @@ use chrono::{DateTime, Utc};
 use mail_parser::{Header, HeaderName, MessageParser};
 
 use self::fields::{Field, NoField, fields};
+use self::private_headers::{
+    IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, sole_value, without_private,
+};
 use self::sender::sole_address;
 use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
@@ -24,10 +28,7 @@ use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
 use mailgate_types::one_line::one_line;
-
-/// The header that names a submission.
-const IDEMPOTENCY_KEY: HeaderName<'static> =
-    HeaderName::Other(std::borrow::Cow::Borrowed("Idempotency-Key"));
+use mailgate_types::send_at::{SendAt, SendAtError};
 
 /// Largest size of a message's headers, in bytes.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -47,6 +48,8 @@ pub struct RawMessage {
     pub from: EmailAddress,
     /// The client's name for the submission, from a header that is removed.
     pub idempotency_key: Option<IdempotencyKey>,
+    /// When it is to leave, from a header that is removed; `None`: now.
+    pub send_at: Option<SendAt>,
     prepared: Prepared,
 }
 
@@ -65,6 +68,12 @@ pub enum RawMessageError {
     /// The Idempotency-Key header is not valid.
     #[error("Idempotency-Key must be given once, with 1 to 255 printable characters")]
     IdempotencyKey,
+    /// The X-Mailgate-Send-At header is given more than once.
+    #[error("X-Mailgate-Send-At must be given once")]
+    SendAtTwice,
+    /// The X-Mailgate-Send-At header is not valid.
+    #[error("X-Mailgate-Send-At {0}")]
+    SendAt(SendAtError),
     /// The Message-ID is longer than a line may be.
     #[error(
         "the Message-ID is longer than {} octets (RFC 5322 §2.1.1)",
@@ -97,6 +106,7 @@ impl RawMessage {
             return Err(RawMessageError::Malformed);
         }
         let idempotency_key = idempotency_key(headers, recipients, &content, &others)?;
+        let send_at = send_at(headers, &content, at)?;
         let to = addresses(headers, &HeaderName::To);
         let cc = addresses(headers, &HeaderName::Cc);
         let named: HashSet<String> = to
@@ -124,7 +134,8 @@ impl RawMessage {
             .map_or(0, |header| header.offset_end as usize);
         let needs_smtputf8 = recipients.iter().any(|recipient| !recipient.is_ascii())
             || (smtputf8 && !content[..header_end.min(content.len())].is_ascii());
-        let id = LogId::at(at);
+        let leaves_at = send_at.map_or(at, SendAt::time);
+        let id = LogId::at(leaves_at);
         let summary = Summary {
             from_address: from.to_string(),
             to_address,
@@ -141,7 +152,7 @@ impl RawMessage {
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
         if !fields.iter().any(|field| field.is_named("date")) {
-            pieces.push(Bytes::from(format!("Date: {}\r\n", at.to_rfc2822())));
+            pieces.push(Bytes::from(format!("Date: {}\r\n", leaves_at.to_rfc2822())));
         }
         let message_id = if let Some(own) = own_message_id(&fields)? {
             Some(own).filter(|own| !own.is_empty())
@@ -150,14 +161,15 @@ impl RawMessage {
             pieces.push(Bytes::from(format!("Message-ID: {own}\r\n")));
             Some(own)
         };
-        pieces.extend(without_private_headers(headers, &content));
+        pieces.extend(without_private(headers, &content));
         pieces.extend(others);
         Ok(Self {
             from,
             idempotency_key,
+            send_at,
             prepared: Prepared {
                 id,
-                at,
+                at: leaves_at,
                 message: Message::from_pieces(pieces),
                 recipients: Recipients {
                     addresses: recipients
@@ -202,10 +214,6 @@ fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), Raw
 
 fn has_header_end(content: &[u8]) -> bool {
     content.starts_with(b"\r\n") || memchr::memmem::find(content, b"\r\n\r\n").is_some()
-}
-
-fn is_named(header: &Header<'_>, name: &HeaderName<'_>) -> bool {
-    header.name().trim_end().eq_ignore_ascii_case(name.as_str())
 }
 
 /// Every From header counts: which of two a receiver shows is unpredictable.
@@ -276,16 +284,11 @@ fn idempotency_key(
     content: &Bytes,
     others: &[Bytes],
 ) -> Result<Option<IdempotencyKey>, RawMessageError> {
-    let mut named = (headers.iter()).filter(|header| is_named(header, &IDEMPOTENCY_KEY));
-    let Some(only) = named.next() else {
+    let value = sole_value(headers, content, &IDEMPOTENCY_KEY);
+    let Some(value) = value.map_err(|NotOne| RawMessageError::IdempotencyKey)? else {
         return Ok(None);
     };
-    let value = content.get(only.offset_start as usize..only.offset_end as usize);
-    let key = value
-        .and_then(|value| std::str::from_utf8(value).ok())
-        .and_then(read_key)
-        .filter(|_| named.next().is_none())
-        .ok_or(RawMessageError::IdempotencyKey)?;
+    let key = read_key(value).ok_or(RawMessageError::IdempotencyKey)?;
     let envelope = recipients
         .iter()
         .flat_map(|recipient| [recipient.as_str().as_bytes(), b"\n"]);
@@ -295,24 +298,15 @@ fn idempotency_key(
     Ok(Some(IdempotencyKey::over(key, parts)))
 }
 
-/// Removes the headers meant for the gateway alone: Bcc and Idempotency-Key.
-fn without_private_headers(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
-    const PRIVATE: [HeaderName<'static>; 3] =
-        [HeaderName::Bcc, HeaderName::ResentBcc, IDEMPOTENCY_KEY];
-    let mut pieces = Vec::new();
-    let mut start = 0;
-    for header in headers
-        .iter()
-        .filter(|header| PRIVATE.iter().any(|name| is_named(header, name)))
-    {
-        let (field, end) = (header.offset_field as usize, header.offset_end as usize);
-        if start <= field && field <= end && end <= content.len() {
-            pieces.push(content.slice(start..field));
-            start = end;
-        }
-    }
-    pieces.push(content.slice(start..));
-    pieces
+fn send_at(
+    headers: &[Header<'_>],
+    content: &[u8],
+    now: DateTime<Utc>,
+) -> Result<Option<SendAt>, RawMessageError> {
+    let value = sole_value(headers, content, &SEND_AT);
+    let value = value.map_err(|NotOne| RawMessageError::SendAtTwice)?;
+    let parsed = value.map(|value| SendAt::parse_header(value, now));
+    parsed.transpose().map_err(RawMessageError::SendAt)
 }
 
 /// Whether the message, or a part of a multipart message, is declared as an attachment.

@@ -15,6 +15,7 @@ use super::gate::{Blocked, admit};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::pace::Pace;
 use super::verify::Presence;
+use crate::accounts::ShowError;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -39,6 +40,9 @@ const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 pub(super) const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
+/// The error text of a scheduled message whose send key was renewed.
+const KEY_RENEWED: &str = "The send key that the message was scheduled with has been renewed";
+
 /// The error text of a message that was never sent because of what it waited for.
 const TOO_OLD: &str = "The message has waited for the maximum time";
 
@@ -49,8 +53,21 @@ enum Tried {
     Blocked(Blocked),
     /// Nothing was sent: the mailbox has reached its rate limit.
     Paced(DateTime<Utc>, &'static str),
+    /// Nothing was sent: it can't be ruled out that another process has the message.
+    Withheld,
     /// Nothing was sent: the process is shutting down.
     GivenBack,
+}
+
+/// What a message waits for whose attempt did not take place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaits {
+    /// Its app's subscription.
+    Subscription,
+    /// Its mailbox's turn.
+    Pace,
+    /// Nothing but its next attempt.
+    Nothing,
 }
 
 /// How far a message got before its submission.
@@ -114,17 +131,25 @@ impl Sending {
                 self.end_attempt(&claimed, attempted, attempt).await;
             }
             Ok(Tried::GivenBack) => self.release(&claimed).await,
-            Ok(Tried::Paced(until, why)) => self.postpone(&claimed, why, until, false).await,
+            Ok(Tried::Paced(until, why)) => {
+                self.postpone(&claimed, why, until, Awaits::Pace).await;
+            }
+            Ok(Tried::Withheld) => {
+                let until = self.clock.now() + WITHHELD_WAIT;
+                self.postpone(&claimed, NOT_CONFIRMED, until, Awaits::Nothing)
+                    .await;
+            }
             Ok(Tried::Blocked(blocked)) => {
                 let until = self.clock.now() + BLOCKED_WAIT;
-                self.postpone(&claimed, &blocked.to_string(), until, true)
+                let why = blocked.to_string();
+                self.postpone(&claimed, &why, until, Awaits::Subscription)
                     .await;
             }
             Err(error) => {
                 trouble!(error, error, log_id = %claimed.id, "a stored message can't be read; it stays stored");
                 let why = "the gateway's database can't be read";
                 let until = self.clock.now() + UNREADABLE_WAIT;
-                self.postpone(&claimed, why, until, false).await;
+                self.postpone(&claimed, why, until, Awaits::Nothing).await;
             }
         }
     }
@@ -162,8 +187,7 @@ impl Sending {
         if let (Attempted::Known(Verdict::Temporary { .. }), true) =
             (&attempted, leave.was_withheld())
         {
-            let until = self.clock.now() + WITHHELD_WAIT;
-            return Ok(Tried::Paced(until, NOT_CONFIRMED));
+            return Ok(Tried::Withheld);
         }
         Ok(Tried::Attempted(attempted))
     }
@@ -213,6 +237,16 @@ impl Sending {
         if !self.mailboxes.may_send_as(&mailbox, from).await? {
             return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
         }
+        match self.is_key_valid(claimed).await {
+            Ok(true) => {}
+            Ok(false) => return failed(KEY_RENEWED),
+            Err(ShowError::Database(error)) => return Err(error),
+            Err(error) => {
+                tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");
+                let why = Failure::own("the gateway can't check its send key at the moment");
+                return told(Verdict::temporary(why));
+            }
+        }
         if let Pace::Later { at, why } = self.pace(&mailbox).await {
             if is_too_old {
                 return failed(&format!("{TOO_OLD}: {why}"));
@@ -225,6 +259,15 @@ impl Sending {
             return failed("The stored message is gone");
         };
         Ok(TakenUp::Ready(Box::new(mailbox), message, share))
+    }
+
+    /// Whether the send key that a scheduled message was taken under is still its app's; of other messages this isn't
+    /// asked.
+    async fn is_key_valid(&self, claimed: &Claimed) -> Result<bool, ShowError> {
+        match &claimed.send_key_hash {
+            Some(hash) => self.accounts.still_opens(claimed.app, hash).await,
+            None => Ok(true),
+        }
     }
 
     /// Lets another replica take up a message immediately, as if it had not been claimed.
@@ -265,6 +308,7 @@ impl Sending {
                     next_attempt_at,
                     outcome_unknown,
                     awaits_subscription: false,
+                    awaits_pace: false,
                     attempt: Some(attempt),
                     due_at: claimed.due_at,
                 };
@@ -274,13 +318,7 @@ impl Sending {
     }
 
     /// Puts back a message whose attempt did not take place.
-    async fn postpone(
-        &self,
-        claimed: &Claimed,
-        why: &str,
-        until: DateTime<Utc>,
-        awaits_subscription: bool,
-    ) {
+    async fn postpone(&self, claimed: &Claimed, why: &str, until: DateTime<Utc>, awaits: Awaits) {
         let longest = self.longest(claimed.opened_at);
         let deferral = Deferral {
             id: claimed.id,
@@ -292,7 +330,8 @@ impl Sending {
                 until
             },
             outcome_unknown: claimed.outcome_unknown,
-            awaits_subscription,
+            awaits_subscription: awaits == Awaits::Subscription,
+            awaits_pace: awaits == Awaits::Pace,
             attempt: None,
             due_at: claimed.due_at,
         };

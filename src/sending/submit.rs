@@ -1,5 +1,5 @@
 //! One entry point for HTTP and SMTP: idempotency key → subscription → mailbox → message → opening →
-//! submission → end.
+//! submission → end; or, for a message that is to leave later, → the queue.
 //!
 //! What was known of an app at its last message is reused without a query. The opening's statement verifies it: if
 //! the app has changed since, nothing is written, and everything is queried again. So a renewed key, a blocked
@@ -11,11 +11,11 @@ use super::budget::Share;
 use super::draft::{Draft, PrepareError};
 use super::gate::{Blocked, admit};
 use super::idempotency::IdempotencyKey;
-use super::outcome::Answer;
-use super::pipeline::Taken;
+use super::outcome::{Answer, Taken};
 use super::{SendError, Sending};
 use crate::accounts::{AuthenticateError, Caller, SendingApp};
 use crate::mailboxes::Wanted;
+use mailgate_types::send_at::SendAt;
 
 /// How often an app may change during a send before its last known state is used anyway.
 const TURNS: usize = 5;
@@ -33,6 +33,8 @@ pub struct Request {
     pub draft: Draft,
     /// The caller's idempotency key.
     pub key: Option<IdempotencyKey>,
+    /// When it is to leave; `None`: now.
+    pub send_at: Option<SendAt>,
     /// Its share of the budget.
     pub share: Share,
 }
@@ -49,6 +51,9 @@ pub enum Refusal {
     /// The subscription blocks sending.
     #[error(transparent)]
     Blocked(#[from] Blocked),
+    /// The time that it is to leave at has passed.
+    #[error("the message was to leave before now")]
+    SendAtPast,
     /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
@@ -97,8 +102,18 @@ impl Sending {
             wanted,
             mut draft,
             key,
+            send_at,
             share: _share,
         } = request;
+        if send_at.is_some_and(|at| !at.is_ahead(self.clock.now())) {
+            // A request that is repeated gets its answer, though its time has come since.
+            if let Some(key) = &key {
+                self.prove(&mut caller, still_means).await?;
+                let answer = self.answer_to(wanted.app, key).await?;
+                return answer.ok_or(Refusal::SendAtPast);
+            }
+            return Err(Refusal::SendAtPast);
+        }
         for turn in 0..TURNS {
             let may_rely = turn == 0 && draft.is_cheap() && admit(caller.status()).is_ok();
             let remembered = if may_rely {
@@ -127,8 +142,10 @@ impl Sending {
                 caller.doubt();
                 continue;
             }
-            let prepared = draft.prepare(&chosen.address, self.clock.now()).await?;
-            let taken = self.take(wanted.app, &chosen, prepared, key.as_ref());
+            let at = send_at.map_or_else(|| self.clock.now(), SendAt::time);
+            let prepared = draft.prepare(&chosen.address, at).await?;
+            let key_hash = send_at.map(|_| caller.send_key_hash());
+            let taken = self.take(wanted.app, &chosen, prepared, key.as_ref(), key_hash);
             match taken.await? {
                 Taken::Here(outcome) => {
                     return Ok(Answer {

@@ -29,6 +29,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
 use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::send_at::SendAtError;
 
 /// The reply text when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
@@ -261,6 +262,8 @@ impl SubmissionBackend {
                 ),
                 RawMessageError::Malformed
                 | RawMessageError::IdempotencyKey
+                | RawMessageError::SendAtTwice
+                | RawMessageError::SendAt(_)
                 | RawMessageError::MessageId => (
                     Reply::new(550, "5.6.0", &text),
                     RefusalReason::MalformedMessage,
@@ -289,6 +292,7 @@ impl SubmissionBackend {
             still_means: |before, now| before.slug == now.slug,
             wanted,
             key: submitted.idempotency_key.clone(),
+            send_at: submitted.send_at,
             draft: Draft::of_raw(submitted),
             share,
         };
@@ -324,6 +328,7 @@ fn reason(refusal: &Refusal) -> Option<RefusalReason> {
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => {
             Some(RefusalReason::FromNotAuthorized)
         }
+        Refusal::SendAtPast => Some(RefusalReason::MalformedMessage),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => Some(RefusalReason::MessageTooLarge),
         _ => None,
     }
@@ -340,6 +345,10 @@ fn refused(refusal: Refusal) -> Reply {
     match refusal {
         Refusal::Key | Refusal::Changed(_) => authentication_failed(),
         Refusal::Blocked(blocked) => self::blocked(blocked),
+        Refusal::SendAtPast => {
+            let past = RawMessageError::SendAt(SendAtError::Past);
+            Reply::new(550, "5.6.0", &past.to_string())
+        }
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
             Reply::new(552, "5.3.4", "The message is too large")
@@ -368,6 +377,15 @@ fn reply(outcome: &Outcome) -> Reply {
             250,
             "2.0.0",
             &format!("{} sent via {}", receipt.id, receipt.plugin),
+        ),
+        Outcome::Scheduled { receipt, send_at } => Reply::new(
+            250,
+            "2.0.0",
+            &format!(
+                "{} scheduled for {}",
+                receipt.id,
+                send_at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+            ),
         ),
         Outcome::Queued {
             receipt,

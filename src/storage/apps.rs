@@ -222,6 +222,14 @@ pub async fn lock(
         .await
 }
 
+/// Keeps an app from being deleted until the caller's transaction ends; `false` if it is gone.
+pub async fn keep(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
+    let kept = sqlx::query_scalar!("SELECT id FROM apps WHERE id = $1 FOR KEY SHARE", app.0)
+        .fetch_optional(connection)
+        .await?;
+    Ok(kept.is_some())
+}
+
 /// As [`lock`], returning every field that can change.
 pub async fn lock_fields(
     connection: &mut PgConnection,
@@ -254,6 +262,22 @@ pub async fn find_referred(
         subscriber.0,
         id.map(|id| id.0),
         slug,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(AppId))
+}
+
+/// Any subscriber's app with this UUID, or else the one with this slug.
+pub async fn find_anybodys(
+    connection: &mut PgConnection,
+    reference: &str,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM apps WHERE id = $1 OR slug = $2
+         ORDER BY (id = $1) IS TRUE DESC LIMIT 1",
+        reference.parse::<Uuid>().ok(),
+        reference,
     )
     .fetch_optional(connection)
     .await?;

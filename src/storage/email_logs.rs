@@ -9,7 +9,8 @@ pub use search::{Kind, Window, count, find};
 use sqlx::PgConnection;
 
 use super::spool::Closing;
-use mailgate_types::ids::{CredentialId, LogId};
+use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
+use mailgate_types::log_status::LogStatus;
 
 /// The final state of a message in the log.
 #[derive(Debug, Clone)]
@@ -39,6 +40,30 @@ pub async fn ending(
     )
     .fetch_optional(connection)
     .await
+}
+
+/// The status of a message and why it failed; `None` if it is not in the log, or its app isn't the subscriber's, where
+/// one is given.
+pub async fn state(
+    connection: &mut PgConnection,
+    subscriber: Option<SubscriberId>,
+    id: LogId,
+) -> Result<Option<(LogStatus, Option<String>)>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT status, error_message
+         FROM email_logs AS log JOIN apps ON apps.id = app_id
+         WHERE log.id = $1 AND ($2::uuid IS NULL OR apps.subscriber_id = $2)",
+        id.0,
+        subscriber.map(|subscriber| subscriber.0),
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        let status = row.status.parse();
+        let status = status.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        Ok((status, row.error_message))
+    })
+    .transpose()
 }
 
 /// Corrects a message that was recorded as failed to sent: its log row, its last attempt and the counters; `false` if

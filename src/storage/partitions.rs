@@ -6,13 +6,26 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use mailgate_types::ids::lowest_uuid_at;
 
-/// The tables with daily partitions: by the `UUIDv7` of a log row, and by that of a webhook message.
-const TABLES: [&str; 4] = [
-    "email_logs",
-    "email_attempts",
-    "webhook_messages",
-    "webhook_deliveries",
-];
+/// Tables with daily partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tables {
+    /// By the `UUIDv7` of a log row.
+    Log,
+    /// By that of a webhook message.
+    Webhooks,
+}
+
+impl Tables {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Log, Self::Webhooks];
+
+    const fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Log => ["email_logs", "email_attempts"],
+            Self::Webhooks => ["webhook_messages", "webhook_deliveries"],
+        }
+    }
+}
 
 const DATE: &str = "%Y%m%d";
 
@@ -26,13 +39,25 @@ pub fn midnight(day: NaiveDate) -> DateTime<Utc> {
     day.and_time(NaiveTime::MIN).and_utc()
 }
 
-/// Creates the missing partitions of a day (UTC). Only one process at a time may call it.
+/// Creates the missing partitions of a day (UTC) in all tables. Only one process at a time may call it.
+pub async fn create(connection: &mut PgConnection, day: NaiveDate) -> Result<(), sqlx::Error> {
+    for tables in Tables::ALL {
+        create_in(connection, tables, day).await?;
+    }
+    Ok(())
+}
+
+/// As [`create`], in some tables.
 ///
 /// A partition is created as a table and then attached, since creating it in place would block every insert.
-pub async fn create(connection: &mut PgConnection, day: NaiveDate) -> Result<(), sqlx::Error> {
+pub async fn create_in(
+    connection: &mut PgConnection,
+    tables: Tables,
+    day: NaiveDate,
+) -> Result<(), sqlx::Error> {
     let from = lowest_uuid_at(midnight(day));
     let to = lowest_uuid_at(midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)));
-    for table in TABLES {
+    for table in tables.names() {
         let name = name(table, day);
         if is_attached(connection, &name).await? {
             continue;
@@ -71,7 +96,7 @@ pub async fn drop_before(
     oldest: NaiveDate,
 ) -> Result<usize, sqlx::Error> {
     let mut dropped = 0;
-    for table in TABLES {
+    for table in Tables::ALL.into_iter().flat_map(Tables::names) {
         dropped += drop_of(connection, table, oldest).await?;
     }
     Ok(dropped)
@@ -122,14 +147,15 @@ async fn drop_of(
     Ok(dropped)
 }
 
-/// Which of these days lack a partition.
+/// Which of these days lack a partition in these tables.
 pub async fn missing(
     connection: &mut PgConnection,
+    tables: Tables,
     days: &[NaiveDate],
 ) -> Result<Vec<NaiveDate>, sqlx::Error> {
     let names: Vec<String> = days
         .iter()
-        .flat_map(|day| TABLES.map(|table| name(table, *day)))
+        .flat_map(|day| tables.names().map(|table| name(table, *day)))
         .collect();
     let missing = sqlx::query_scalar!(
         r#"SELECT wanted.name AS "name!" FROM unnest($1::text[]) AS wanted (name)
@@ -143,11 +169,7 @@ pub async fn missing(
     Ok(days
         .iter()
         .copied()
-        .filter(|day| {
-            TABLES
-                .iter()
-                .any(|table| missing.contains(&name(table, *day)))
-        })
+        .filter(|day| (tables.names().iter()).any(|table| missing.contains(&name(table, *day))))
         .collect())
 }
 

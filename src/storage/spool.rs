@@ -3,8 +3,10 @@
 
 pub mod backlog;
 mod claim;
+mod schedule;
 mod settle;
 pub mod usage;
+pub mod waiting;
 
 use std::time::Duration;
 
@@ -12,11 +14,12 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
+pub use schedule::schedule;
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
 /// A message that the gateway accepts.
@@ -275,6 +278,22 @@ pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool
     )
     .fetch_one(connection)
     .await
+}
+
+/// Deletes the waiting messages of a subscriber's deleted apps.
+pub async fn delete_waiting_of_deleted(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM spool
+         WHERE state = 'deferred'
+               AND app_id = ANY (ARRAY(SELECT app_id FROM deleted_apps WHERE subscriber_id = $1))",
+        subscriber.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Deletes an app's waiting messages. Those being submitted at the moment end by themselves.

@@ -5,7 +5,6 @@ pub mod list;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
 use self::list::Delivery;
 use mailgate_types::ids::{
@@ -25,12 +24,14 @@ pub struct LoggedDelivery {
     pub delivered_at: DateTime<Utc>,
 }
 
-/// The delivery attempts of events about one message, oldest first, a hundred at most.
+/// The delivery attempts of events about one message that happened at `since` or later, oldest first, a hundred at
+/// most.
 pub async fn of_log(
     connection: &mut PgConnection,
     log: LogId,
+    since: DateTime<Utc>,
 ) -> Result<Vec<LoggedDelivery>, sqlx::Error> {
-    // Events about a message are younger than it, and the partitions are by age.
+    // The partitions are by age.
     let rows = sqlx::query!(
         "SELECT id, event, success, delivered_at
          FROM webhook_deliveries
@@ -38,7 +39,7 @@ pub async fn of_log(
          ORDER BY id
          LIMIT 100",
         log.0,
-        log.moment().map_or(Uuid::nil(), lowest_uuid_at),
+        lowest_uuid_at(since),
     )
     .fetch_all(connection)
     .await?;

@@ -80,6 +80,7 @@ fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
     let spool = &queues.spool;
     gauge!("mailgate_spool_messages", "state" => "open").set(spool.open);
     gauge!("mailgate_spool_messages", "state" => "deferred").set(spool.deferred);
+    gauge!("mailgate_spool_messages", "state" => "scheduled").set(spool.scheduled);
     gauge!("mailgate_spool_oldest_seconds").set(since(spool.oldest.and_then(LogId::moment)));
     gauge!("mailgate_spool_overdue_seconds").set(since(spool.due_longest));
     gauge!("mailgate_waiting_fullest_ratio").set(quota.share(queues.fullest));

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::storage::outage::trouble;
-use crate::storage::partitions::{self, Right, midnight};
+use crate::storage::partitions::{self, Right, Tables, midnight};
 use crate::storage::pool::maintenance;
 use crate::storage::{
     audit_entries, email_counters, log_retention, webhook_counters, webhook_queue,
@@ -19,6 +19,10 @@ use mailgate_types::ids::WebhookMessageId;
 
 /// How many days ahead partitions are created: if that fails, there are two weeks to fix it.
 const AHEAD: usize = 14;
+
+/// How many for the log: a message that is cancelled has its row at the time that it was scheduled for, up to 30 days
+/// ahead.
+const LOG_AHEAD: usize = 35;
 
 /// How often to check.
 const EVERY: Duration = Duration::from_mins(15);
@@ -41,9 +45,9 @@ pub struct PartitionError(#[from] sqlx::Error);
 /// Ensures, before the first message, that the partitions of today and the next days exist.
 pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionError> {
     let mut connection = maintenance(pool).await?;
-    let days = days_ahead(clock.now().date_naive());
+    let today = clock.now().date_naive();
     let mut waits = 0_u32;
-    while !make(&mut connection, &days).await? {
+    while !make(&mut connection, today).await? {
         if waits.is_multiple_of(TELL_EVERY) {
             tracing::info!("waiting for another replica that makes the log's partitions");
         }
@@ -68,7 +72,7 @@ pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: Ca
 async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Result<(), sqlx::Error> {
     let mut connection = maintenance(pool).await?;
     let today = clock.now().date_naive();
-    make(&mut connection, &days_ahead(today)).await?;
+    make(&mut connection, today).await?;
     if !partitions::try_lock(&mut connection, Right::Drop).await? {
         return Ok(());
     }
@@ -77,27 +81,38 @@ async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Resul
     dropped
 }
 
-/// Creates the missing partitions of these days; `false` if another replica is doing it.
-async fn make(connection: &mut PgConnection, days: &[NaiveDate]) -> Result<bool, sqlx::Error> {
-    if partitions::missing(connection, days).await?.is_empty() {
+/// Creates the missing partitions of today and the next days; `false` if another replica is doing it.
+async fn make(connection: &mut PgConnection, today: NaiveDate) -> Result<bool, sqlx::Error> {
+    if missing(connection, today).await?.is_empty() {
         return Ok(true);
     }
     if !partitions::try_lock(connection, Right::Make).await? {
         return Ok(false);
     }
-    let made = make_missing(connection, days).await;
+    let made = make_missing(connection, today).await;
     partitions::unlock(connection, Right::Make).await?;
     made.map(|()| true)
 }
 
-async fn make_missing(
-    connection: &mut PgConnection,
-    days: &[NaiveDate],
-) -> Result<(), sqlx::Error> {
-    for day in partitions::missing(connection, days).await? {
-        partitions::create(connection, day).await?;
+async fn make_missing(connection: &mut PgConnection, today: NaiveDate) -> Result<(), sqlx::Error> {
+    for (tables, day) in missing(connection, today).await? {
+        partitions::create_in(connection, tables, day).await?;
     }
     Ok(())
+}
+
+/// The partitions that are still to be created.
+async fn missing(
+    connection: &mut PgConnection,
+    today: NaiveDate,
+) -> Result<Vec<(Tables, NaiveDate)>, sqlx::Error> {
+    let mut all = Vec::new();
+    for tables in Tables::ALL {
+        let days = days_ahead(tables, today);
+        let missing = partitions::missing(connection, tables, &days).await?;
+        all.extend(missing.into_iter().map(|day| (tables, day)));
+    }
+    Ok(all)
 }
 
 /// Drops partitions that are too old, except those of days whose webhooks are still waiting in the queue, where the
@@ -138,7 +153,11 @@ async fn forget_counters(
 }
 
 /// Includes yesterday: messages opened before midnight close after it.
-fn days_ahead(today: NaiveDate) -> Vec<NaiveDate> {
+fn days_ahead(tables: Tables, today: NaiveDate) -> Vec<NaiveDate> {
+    let ahead = match tables {
+        Tables::Log => LOG_AHEAD,
+        Tables::Webhooks => AHEAD,
+    };
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-    first.iter_days().take(AHEAD + 2).collect()
+    first.iter_days().take(ahead + 2).collect()
 }

@@ -2,7 +2,7 @@
 //! rely on it that they neither write nor send any more.
 
 mod clocks;
-mod held_line;
+pub mod held_line;
 mod leases;
 mod panics;
 mod stopped;

@@ -29,6 +29,7 @@ mod pacing;
 mod payprov_sandbox;
 mod peers;
 mod peers_end_to_end;
+mod queue;
 mod refused;
 mod replicas;
 mod replies;

@@ -135,6 +135,10 @@ pub enum AuditAction {
     SubscriptionReactivated,
     /// All stored secrets were resealed with another key.
     SecretsResealed,
+    /// A waiting message was made due.
+    MessageRetried,
+    /// A scheduled or waiting message was cancelled.
+    MessageCanceled,
 }
 
 /// The text is not the name of an action.
@@ -144,7 +148,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -167,6 +171,8 @@ impl AuditAction {
         Self::SubscriptionCanceled,
         Self::SubscriptionReactivated,
         Self::SecretsResealed,
+        Self::MessageRetried,
+        Self::MessageCanceled,
     ];
 
     /// The name in the API and the database; if the action is also an event, the event's name.
@@ -195,6 +201,8 @@ impl AuditAction {
             Self::SubscriptionCanceled => "subscription.canceled",
             Self::SubscriptionReactivated => "subscription.reactivated",
             Self::SecretsResealed => "secrets.resealed",
+            Self::MessageRetried => "message.retried",
+            Self::MessageCanceled => "message.canceled",
         }
     }
 }
@@ -234,7 +242,7 @@ pub struct AuditEntry {
     pub action: AuditAction,
     /// Its subject.
     pub subject: AuditSubject,
-    /// The id of the mailbox or the webhook configuration.
+    /// The id of the mailbox, the webhook configuration or the message.
     pub target: Option<String>,
     /// An object with further details, every text in it bounded.
     pub details: Value,
@@ -268,7 +276,7 @@ impl AuditEntry {
         Self::new(action, AuditSubject::Gateway)
     }
 
-    /// Sets the id of the mailbox or the webhook configuration.
+    /// Sets the id of the mailbox, the webhook configuration or the message.
     #[must_use]
     pub fn on(mut self, target: impl Display) -> Self {
         self.target = Some(target.to_string());

@@ -2,6 +2,9 @@
 
 use std::str::FromStr;
 
+/// The error of a message that was cancelled.
+pub const CANCELLED: &str = "Cancelled";
+
 /// The status of a logged message; it moves from `FailedTemp` to one of the others, never back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LogStatus {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::super::enums::{SendStatus, written_out};
+use super::super::enums::{SCHEDULED, SendStatus, written_out};
 use super::super::problem::Problem;
 use crate::sending::{Answer, Outcome, Receipt};
 use mailgate_types::moment::iso8601;
@@ -15,7 +15,7 @@ use mailgate_types::plugin::Plugin;
 /// A message that the gateway took.
 #[derive(Serialize, ToSchema)]
 pub(super) struct SentResponse {
-    /// `sent`, or `failed_temp` for a message that the gateway will retry.
+    /// `sent`; `scheduled` for a message with `send_at`; `failed_temp` for one that the gateway will retry.
     #[schema(schema_with = written_out::<SendStatus>)]
     status: &'static str,
     /// The sender: the mailbox's address, or one of its aliases.
@@ -32,7 +32,7 @@ pub(super) struct SentResponse {
     log_id: String,
 }
 
-/// A message that the gateway stored and will retry, so the caller must not.
+/// A message that the gateway stored, because of its `send_at` or to retry it, so the caller must not.
 #[derive(Serialize, ToSchema)]
 #[schema(example = json!({
     "status": "failed_temp",
@@ -48,13 +48,22 @@ pub(super) struct SentResponse {
 pub(super) struct QueuedResponse {
     #[serde(flatten)]
     message: SentResponse,
-    /// Why it could not be sent now.
-    error: String,
+    /// Why it could not be sent now; only with `failed_temp`, as the next two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    error: Option<String>,
     /// Attempts that have failed so far.
-    retry_count: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    retry_count: Option<i32>,
     /// ISO 8601, UTC: when the next attempt is due.
-    #[schema(format = DateTime)]
-    next_retry_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    next_retry_at: Option<String>,
+    /// ISO 8601, UTC: when it is to leave; only with `scheduled`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    send_at: Option<String>,
 }
 
 /// The answer as the caller sees it; `to` is the request's. One that was given before says so.
@@ -89,11 +98,22 @@ fn outcome_response(outcome: Outcome, to: String) -> Result<Response, Problem> {
         } => {
             let queued = QueuedResponse {
                 message: shown("failed_temp", receipt),
-                error: failure.to_string(),
-                retry_count,
-                next_retry_at: iso8601(next_retry_at),
+                error: Some(failure.to_string()),
+                retry_count: Some(retry_count),
+                next_retry_at: Some(iso8601(next_retry_at)),
+                send_at: None,
             };
             Ok((StatusCode::ACCEPTED, Json(queued)).into_response())
+        }
+        Outcome::Scheduled { receipt, send_at } => {
+            let scheduled = QueuedResponse {
+                message: shown(SCHEDULED, receipt),
+                error: None,
+                retry_count: None,
+                next_retry_at: None,
+                send_at: Some(iso8601(send_at)),
+            };
+            Ok((StatusCode::ACCEPTED, Json(scheduled)).into_response())
         }
         Outcome::Rejected {
             receipt,

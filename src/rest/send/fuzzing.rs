@@ -32,7 +32,8 @@ pub(crate) fn send_request(data: &[u8]) {
     let Ok(request) = parse::<SendRequest>(input.rest()) else {
         return;
     };
-    let Ok(ValidRequest { fields, .. }) = validate(request, &app, RECIPIENTS) else {
+    let Ok(ValidRequest { fields, .. }) = validate(request, &app, RECIPIENTS, DateTime::UNIX_EPOCH)
+    else {
         return;
     };
     let Ok(from) = EmailAddress::parse("ada@x.org") else {

@@ -77,6 +77,11 @@ pub(super) struct SendRequest {
     #[schema(value_type = Option<Plugin>)]
     #[serde(default)]
     pub(super) plugin: Field<String>,
+    /// When the message is to leave: RFC 3339 with an offset, later than now and up to 30 days ahead. The answer is
+    /// 202 `scheduled` then.
+    #[schema(value_type = Option<String>, format = DateTime, max_length = 100, example = "2026-12-24T09:00:00+01:00")]
+    #[serde(default)]
+    pub(super) send_at: Field<String>,
 }
 
 /// A file that goes with a message.
@@ -189,7 +194,7 @@ fn headers() -> Schema {
              `Auto-Submitted`, `X-…` and the like. Not those that another field sets, nor `Sender`, \
              `Date`, `Message-ID`, `Received`, `Received-SPF`, `Return-Path`, `Delivered-To`, \
              `Resent-…`, `MIME-Version`, `Content-…`, `DKIM-Signature`, `ARC-…`, \
-             `Authentication-Results`, `Idempotency-Key`.",
+             `Authentication-Results`, `Idempotency-Key`, `X-Mailgate-…`.",
         ))
         .property_names(Some(Schema::from(name)))
         .additional_properties(Some(Schema::from(value)))

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
 
 use super::super::field::{Field, List, Texts};
 use super::super::problem::{FieldError, Problem};
@@ -17,6 +18,7 @@ use crate::compose::{
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::named_address::NamedAddress;
 use mailgate_types::plugin::Plugin;
+use mailgate_types::send_at::SendAt;
 
 /// Longest subject in characters: a header line's own limit (RFC 5322 §2.1.1).
 const SUBJECT_LENGTH: usize = 998;
@@ -37,6 +39,7 @@ pub(super) struct ValidRequest {
     pub(super) from: Option<EmailAddress>,
     pub(super) user_id: Option<String>,
     pub(super) plugin: Option<Plugin>,
+    pub(super) send_at: Option<SendAt>,
 }
 
 type Errors = Vec<FieldError>;
@@ -55,6 +58,7 @@ pub(super) fn validate(
     request: SendRequest,
     app: &SendingApp,
     recipients: usize,
+    now: DateTime<Utc>,
 ) -> Result<ValidRequest, Problem> {
     let mut errors = Vec::new();
     let pk = request.pk.required("pk", &mut errors);
@@ -75,6 +79,7 @@ pub(super) fn validate(
     let attachments = attachments(request.attachments, &mut errors);
     let user_id = user_id(request.user_id, app.multiuser, &mut errors);
     let plugin = plugin(request.plugin, &mut errors);
+    let send_at = send_at(request.send_at, now, &mut errors);
     match (to, subject) {
         (Some(to), Some(subject)) if errors.is_empty() => {
             let (from_name, from) =
@@ -95,6 +100,7 @@ pub(super) fn validate(
                 from,
                 user_id,
                 plugin,
+                send_at,
             })
         }
         _ => Err(Problem::fields(errors)),
@@ -288,4 +294,9 @@ fn plugin(given: Field<String>, errors: &mut Errors) -> Option<Plugin> {
         errors.push(FieldError::new("plugin", "must be plugin_a or plugin_b"));
     }
     parsed
+}
+
+fn send_at(given: Field<String>, now: DateTime<Utc>, errors: &mut Errors) -> Option<SendAt> {
+    let text = given.optional("send_at", errors)?;
+    checked("send_at".to_owned(), SendAt::parse(&text, now), errors)
 }

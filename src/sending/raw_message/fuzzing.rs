@@ -4,7 +4,8 @@ use bytes::Bytes;
 use chrono::DateTime;
 use mail_parser::{HeaderName, MessageParser};
 
-use super::{IDEMPOTENCY_KEY, RawMessage, RawMessageError, SUBJECT_LENGTH, is_named};
+use super::private_headers::{PRIVATE, is_named};
+use super::{RawMessage, RawMessageError, SUBJECT_LENGTH};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, is_printable, pieces, with_line_ends};
 
@@ -31,6 +32,7 @@ pub(crate) fn submitted_message(data: &[u8]) {
     assert_eq!(octets, without_received(&cut));
     assert_eq!(submitted.from, cut.from);
     assert_eq!(submitted.idempotency_key, cut.idempotency_key);
+    assert_eq!(submitted.send_at, cut.send_at);
     let prepared = &submitted.prepared;
     // A Message-ID of the client's is the same in both; one of ours is in both.
     let of_ours = |id: &Option<String>| id.as_deref().is_some_and(is_ours);
@@ -120,7 +122,7 @@ fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
         headers.filter(|header| is_named(header, name)).count()
     };
     assert_eq!(count(&HeaderName::From), 1);
-    for private in [HeaderName::Bcc, HeaderName::ResentBcc, IDEMPOTENCY_KEY] {
+    for private in PRIVATE {
         assert_eq!(count(&private), 0, "{private:?} goes out");
     }
     let read = parsed.from().and_then(mail_parser::Address::first);

@@ -209,3 +209,45 @@ fn endless_headers_are_refused() {
     let refused = RawMessage::read(pieces, &[], false, "mail.example.net", at);
     assert_eq!(refused.map(|_| ()), Err(RawMessageError::TooManyHeaders));
 }
+
+#[test]
+fn a_time_to_leave_is_read_and_taken_off() {
+    // `at` is 2023-11-14T22:13:20Z.
+    let with = |headers: &str| {
+        let content = format!(
+            "From: a@example.com\r\n{headers}Subject: x\r\n\r\nX-Mailgate-Send-At: body\r\n"
+        );
+        read(&content, &["x@example.org"])
+    };
+    for header in [
+        "X-Mailgate-Send-At: 2023-11-15T09:00:00+01:00\r\n",
+        "x-mailgate-send-at :\r\n\t2023-11-15T08:00:00Z\r\n",
+        "X-MAILGATE-SEND-AT: Wed, 15 Nov 2023 08:00:00 +0000\r\n",
+    ] {
+        let read = with(header).unwrap();
+        let at = read.send_at.unwrap().time().to_rfc3339();
+        assert_eq!(at, "2023-11-15T08:00:00+00:00", "{header}");
+        let sent = sent(&read);
+        let rest = "From: a@example.com\r\nSubject: x\r\n\r\nX-Mailgate-Send-At: body\r\n";
+        assert!(sent.ends_with(rest), "{sent}");
+    }
+    assert_eq!(with("").unwrap().send_at, None);
+    // Whether it has passed is asked once it is known whether its key has an answer.
+    let past = with("X-Mailgate-Send-At: 2023-11-14T22:13:20Z\r\n").unwrap();
+    assert!(past.send_at.is_some());
+    let good = "X-Mailgate-Send-At: 2023-11-15T09:00:00Z\r\n";
+    for (headers, error) in [
+        (format!("{good}{good}"), RawMessageError::SendAtTwice),
+        (
+            "X-Mailgate-Send-At:\r\n".to_owned(),
+            RawMessageError::SendAt(SendAtError::NoTime),
+        ),
+        (
+            "X-Mailgate-Send-At: 2024-11-14T22:13:20Z\r\n".to_owned(),
+            RawMessageError::SendAt(SendAtError::TooFar),
+        ),
+    ] {
+        let refused = with(&headers).map(|_| ());
+        assert_eq!(refused, Err(error), "{headers}");
+    }
+}

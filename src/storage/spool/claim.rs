@@ -43,6 +43,8 @@ pub struct Claimed {
     pub due_at: Option<DateTime<Utc>>,
     /// The caller's idempotency key.
     pub key: Option<String>,
+    /// A scheduled message's: of the send key that it was taken under.
+    pub send_key_hash: Option<Vec<u8>>,
 }
 
 /// A claimed row as stored.
@@ -63,6 +65,7 @@ struct ClaimedRow {
     size_bytes: i64,
     next_attempt_at: Option<DateTime<Utc>>,
     idempotency_key: Option<String>,
+    send_key_hash: Option<Vec<u8>>,
 }
 
 impl TryFrom<ClaimedRow> for Claimed {
@@ -89,6 +92,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             size_bytes: row.size_bytes,
             due_at: row.next_attempt_at,
             key: row.idempotency_key,
+            send_key_hash: row.send_key_hash,
         })
     }
 }
@@ -119,7 +123,7 @@ pub async fn claim_due(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
+                   size_bytes, next_attempt_at, idempotency_key, send_key_hash",
         now,
         gateway.0,
         limit,
@@ -153,7 +157,7 @@ pub async fn claim_of_ended(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
+                   size_bytes, next_attempt_at, idempotency_key, send_key_hash",
         gateway.0,
         &ended,
         limit,
@@ -186,7 +190,7 @@ pub async fn claim_lapsed(
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key",
+                   size_bytes, next_attempt_at, idempotency_key, send_key_hash",
         gateway.0,
         limit,
     )
@@ -206,7 +210,7 @@ pub async fn in_hand_beside(
         ClaimedRow,
         "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
                 smtputf8, attempts, message_id, outcome_unknown, opened_at, size_bytes,
-                next_attempt_at, idempotency_key
+                next_attempt_at, idempotency_key, send_key_hash
          FROM spool
          WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",
         gateway.0,

@@ -48,6 +48,8 @@ pub struct Deferral {
     pub outcome_unknown: bool,
     /// It waits only for its app's subscription.
     pub awaits_subscription: bool,
+    /// It waits only for its mailbox's turn.
+    pub awaits_pace: bool,
     /// The attempt that failed; `None` if there was none.
     pub attempt: Option<Attempt>,
     /// When the message was due when it was claimed; `None` the first time.
@@ -70,7 +72,7 @@ pub async fn defer(
              UPDATE spool
              SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
                  gateway_id = NULL, outcome_unknown = $5, is_logged = true,
-                 awaits_subscription = $11
+                 awaits_subscription = $11, awaits_pace = $12
              FROM (SELECT spool.id, is_logged AS was_logged FROM fence, spool
                    WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
                          AND next_attempt_at IS NOT DISTINCT FROM $9
@@ -109,6 +111,7 @@ pub async fn defer(
         deferral.due_at,
         gateway.0,
         deferral.awaits_subscription,
+        deferral.awaits_pace,
     )
     .fetch_optional(connection)
     .await?;

@@ -97,6 +97,7 @@ fn expected(action: AuditAction) -> Expected {
             "cred_",
             json!({ "email": MAILBOX, "plugin": "plugin_a", "reason": "removed" }),
         ),
+        A::MessageRetried | A::MessageCanceled => of("subscriber", true, "log_", none()),
         A::ApiSecretRenewed
         | A::CheckoutStarted
         | A::PortalOpened
@@ -243,6 +244,42 @@ impl Walk<'_> {
             .await;
     }
 
+    /// One of the gateway's own app, whose provider takes none now.
+    async fn with_a_waiting_message(&mut self) {
+        use AuditAction as A;
+        let secret = Caller::owner(self.gateway).await.secret;
+        let (status, answer) = self.gateway.send_to("tempfail@example.com").await;
+        assert_eq!(status, 202, "{answer}");
+        let log = format!("/logs/{}", text(&answer, "log_id"));
+        let retry = format!("{log}/retry");
+        self.change(
+            A::MessageRetried,
+            &secret,
+            (Method::POST, &retry),
+            json!({}),
+        )
+        .await;
+        let waits: &'static str =
+            "SELECT count(*) FROM spool WHERE state = 'deferred' AND attempts = 2";
+        self.gateway
+            .eventually("the second attempt", async |gateway| {
+                let waiting: i64 = sqlx::query_scalar(waits)
+                    .fetch_one(&mut gateway.database().await)
+                    .await
+                    .unwrap();
+                waiting == 1
+            })
+            .await;
+        let cancel = format!("{log}/cancel");
+        self.change(
+            A::MessageCanceled,
+            &secret,
+            (Method::POST, &cancel),
+            json!({}),
+        )
+        .await;
+    }
+
     async fn with_a_subscription(&mut self, secret: &str) {
         use AuditAction as A;
         // An event would make the card pay before the subscriber says so.
@@ -313,6 +350,8 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     let reset = (Method::POST, "/me/reset-api-secret");
     walk.change(AuditAction::ApiSecretRenewed, secret, reset, json!({}))
         .await;
+
+    walk.with_a_waiting_message().await;
 
     let connecting = gateway.connect(None, Plugin::A, MAILBOX);
     let mailbox = walk.leaves(AuditAction::UserConnected, connecting).await;

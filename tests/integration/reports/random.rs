@@ -181,6 +181,7 @@ impl World {
                 next_attempt_at: self.now + TimeDelta::days(500),
                 outcome_unknown: false,
                 awaits_subscription: false,
+                awaits_pace: false,
                 attempt: None,
                 due_at: None,
             };

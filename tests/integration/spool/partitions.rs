@@ -68,7 +68,7 @@ async fn rows_lie_in_their_day_and_go_with_it() {
     assert_eq!(rows(&gateway).await, rows_before[1..]);
     let kept = partitions(&gateway).await;
     assert_eq!(kept.first(), Some(&partition(oldest)));
-    assert_eq!(kept.last(), Some(&partition(today + Days::new(14))));
+    assert_eq!(kept.last(), Some(&partition(today + Days::new(35))));
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_class WHERE relname = $1")
         .bind(partition(oldest - Days::new(1)))
         .fetch_one(&mut gateway.database().await)

@@ -131,9 +131,10 @@ async fn each_listener_is_told_what_it_listens_to() {
 
     // The log's detail finds what was told of its message.
     let mut database = gateway.database().await;
-    let of_log = mailgate::storage::webhook_deliveries::of_log(&mut database, log)
-        .await
-        .unwrap();
+    let of_log =
+        mailgate::storage::webhook_deliveries::of_log(&mut database, log, log.moment().unwrap())
+            .await
+            .unwrap();
     assert_eq!(of_log.len(), 2);
     assert!(
         of_log

@@ -1,0 +1,46 @@
+//! Tries a waiting message now.
+
+use chrono::{DateTime, Utc};
+
+use super::super::gate::admit;
+use super::{Queue, QueueError, Scope, ended, lock};
+use crate::accounts::audit::Trail;
+use crate::storage::apps;
+use crate::storage::spool::waiting;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::ids::LogId;
+
+impl Queue {
+    /// Makes a message due that waits for its next attempt, whatever for; the next free worker of any gateway tries it,
+    /// within its mailbox's limits. Returns since when it is due.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`]; the message stays as it is then.
+    pub async fn retry(
+        &self,
+        scope: Scope,
+        id: LogId,
+        author: Author,
+    ) -> Result<DateTime<Utc>, QueueError> {
+        let mut transaction = self.pool.begin().await?;
+        let Some(message) = lock(&mut transaction, scope, id).await? else {
+            return Err(ended(&mut transaction, scope, id).await?.0);
+        };
+        if !message.is_deferred {
+            return Err(QueueError::InProgress);
+        }
+        if message.was_scheduled && !message.is_logged {
+            return Err(QueueError::Scheduled);
+        }
+        let status = apps::subscription_status(&mut transaction, message.app).await?;
+        admit(status.flatten())?;
+        let now = self.clock.now();
+        let due = waiting::make_due(&mut transaction, id, now).await?;
+        let mut trail = Trail::new(author, now);
+        let entry = AuditEntry::of_app(AuditAction::MessageRetried, message.app).on(id);
+        trail.record(&mut transaction, entry).await?;
+        trail.commit(transaction).await?;
+        Ok(due.unwrap_or(now))
+    }
+}

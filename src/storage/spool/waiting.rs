@@ -1,0 +1,110 @@
+//! What waits in the spool, as its subscriber and the operator see it and change it. Each query reads the rows of the
+//! apps that it is about, by index, and a bounded number of them.
+
+mod groups;
+mod list;
+mod scheduled;
+
+pub use groups::{Group, Groups, groups, usage_of};
+pub use list::{Listed, list, show};
+pub use scheduled::{Scheduled, ScheduledFilter, count_scheduled, find_scheduled, list_scheduled};
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
+use mailgate_types::plugin::Plugin;
+
+/// A message in the spool that its caller has locked.
+#[derive(Debug, Clone)]
+pub struct Locked {
+    /// The message.
+    pub id: LogId,
+    /// The app that sends it.
+    pub app: AppId,
+    /// The mailbox it is sent from.
+    pub credential: CredentialId,
+    /// The provider.
+    pub plugin: Plugin,
+    /// The mailbox's address.
+    pub from_address: String,
+    /// As the log shows it.
+    pub to_address: String,
+    /// As the log shows it.
+    pub subject: String,
+    /// The Message-ID header.
+    pub message_id: Option<String>,
+    /// Whether it waits, and no process has it in hand.
+    pub is_deferred: bool,
+    /// Whether the log has it.
+    pub is_logged: bool,
+    /// Whether it was scheduled.
+    pub was_scheduled: bool,
+    /// The provider may already have it.
+    pub outcome_unknown: bool,
+}
+
+/// The app of a message in the spool, and its subscriber.
+pub async fn owner(
+    connection: &mut PgConnection,
+    id: LogId,
+) -> Result<Option<(AppId, SubscriberId)>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT app_id, subscriber_id FROM spool JOIN apps ON apps.id = app_id WHERE spool.id = $1",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| (AppId(row.app_id), SubscriberId(row.subscriber_id))))
+}
+
+/// Locks a message until the caller's transaction ends, waiting for a statement that claims, ends or defers it.
+/// `None` if it has left the spool.
+pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Locked>, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, message_id,
+                  state = 'deferred' AS "is_deferred!", is_logged,
+                  send_at IS NOT NULL AS "was_scheduled!", outcome_unknown
+           FROM spool WHERE id = $1 FOR UPDATE"#,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(Locked {
+            id: LogId(row.id),
+            app: AppId(row.app_id),
+            credential: CredentialId(row.credential_id),
+            plugin: (row.plugin.parse()).map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            from_address: row.from_address,
+            to_address: row.to_address,
+            subject: row.subject,
+            message_id: row.message_id,
+            is_deferred: row.is_deferred,
+            is_logged: row.is_logged,
+            was_scheduled: row.was_scheduled,
+            outcome_unknown: row.outcome_unknown,
+        })
+    })
+    .transpose()
+}
+
+/// Makes a deferred message due; returns since when it is.
+pub async fn make_due(
+    connection: &mut PgConnection,
+    id: LogId,
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, sqlx::Error> {
+    let due = sqlx::query_scalar!(
+        "UPDATE spool
+         SET next_attempt_at = least(next_attempt_at, $2), awaits_subscription = false,
+             awaits_pace = false
+         WHERE id = $1 AND state = 'deferred'
+         RETURNING next_attempt_at",
+        id.0,
+        now,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(due.flatten())
+}
