@@ -146,6 +146,8 @@ impl Webhooks {
         let waiting = replay::waiting(&mut transaction, endpoint, MOST_WAITING).await?;
         let mut room = MOST_WAITING - waiting;
         if room <= 0 {
+            // Now, since the next request may follow before a dropped transaction has ended.
+            transaction.rollback().await?;
             return Err(ReplayError::Full);
         }
         let as_of = wanted.cursor.map_or(now, |cursor| cursor.as_of.min(now));
@@ -188,6 +190,7 @@ impl Webhooks {
             }
         }
         if replayed.queued == 0 {
+            transaction.commit().await?;
             return Ok(replayed);
         }
         let mut entry = AuditEntry::of_app(AuditAction::WebhookReplayed, app).with(json!({

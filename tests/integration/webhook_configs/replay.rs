@@ -56,12 +56,16 @@ async fn given_up_at(
     let mut database = gateway.database().await;
     sqlx::query(
         "INSERT INTO webhook_messages (app_id, id, event, body, created_at)
-         SELECT $1, id, 'send_key.renewed', '{\"event\":\"send_key.renewed\"}', $3
+         SELECT $1, id, 'send_key.renewed', $4, $3
          FROM unnest($2::uuid[]) AS id",
     )
     .bind(app.0)
     .bind(&messages)
     .bind(at)
+    .bind(
+        json!({ "event": RENEWED, "app_id": "x", "timestamp": "x", "data": { "app_id": "x" } })
+            .to_string(),
+    )
     .execute(&mut database)
     .await
     .unwrap();
@@ -343,7 +347,7 @@ async fn what_is_refused() {
         (
             json!({ "since": "2026-01-01", "until": "x", "success": "no", "event": "test",
                     "cursor": format!("{cursor}x") }),
-            vec!["until", "success", "event", "cursor"],
+            vec!["cursor", "event", "success", "until"],
         ),
         (
             json!({ "since": "2026-01-02", "until": "2026-01-01" }),
