@@ -24,7 +24,7 @@ const BATCH: i64 = 2_000;
 const MOST_EXAMINED: i64 = 100_000;
 
 /// How long a replay goes on to look for messages; its caller continues it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long replayed messages let everything else for their endpoint go first.
 const BEHIND: TimeDelta = TimeDelta::days(1);
