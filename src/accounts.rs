@@ -40,7 +40,7 @@ use rate::Rates;
 pub use renew::RenewError;
 pub use sessions::AppSession;
 use sessions::Sessions;
-pub use show::{AppCredentials, ShowError};
+pub use show::{AppCredentials, ShowError, WebhookSecrets};
 use slow_down::Failures;
 pub use suppressions::{KEPT as SUPPRESSED_FOR, SuppressionPage};
 

@@ -12,6 +12,8 @@ use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
 #[cfg(feature = "dev")]
 use mailgate::dev::{self, DevError, DevOptions};
+use mailgate::operator::mailboxes::MailboxesAction;
+use mailgate::operator::queue::QueueAction;
 use mailgate::operator::{self, OperatorError, SubscriberAction};
 use mailgate::rest::openapi_json;
 use mailgate::storage::pool::{self, PoolError};
@@ -69,6 +71,38 @@ enum Command {
     /// Reseal all stored secrets with the first of seal.keys, while gateways run, so that the other
     /// keys can be removed. Needs database.url and seal.keys.
     Reseal {
+        /// Answer with JSON.
+        #[arg(long)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG")]
+        config: Option<PathBuf>,
+    },
+    /// List, show, retry and cancel messages that wait in the queue. Needs database.url and seal.keys.
+    Queue {
+        #[command(subcommand)]
+        action: QueueAction,
+        /// Answer with JSON.
+        #[arg(long, global = true)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG", global = true)]
+        config: Option<PathBuf>,
+    },
+    /// List the mailboxes of all apps, or those in trouble. Needs database.url and seal.keys.
+    Mailboxes {
+        #[command(subcommand)]
+        action: MailboxesAction,
+        /// Answer with JSON.
+        #[arg(long, global = true)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG", global = true)]
+        config: Option<PathBuf>,
+    },
+    /// Check the settings, the database, the certificate, the clock, and whether the providers can be reached: exit
+    /// code 0 if all is well, 1 if anything isn't, 2 if the settings are wrong. Needs all that serve needs.
+    Check {
         /// Answer with JSON.
         #[arg(long)]
         json: bool,
@@ -172,6 +206,19 @@ fn run(command: Command) -> Result<(), Failure> {
             } => Ok(operator::run(&action, json, config.as_deref()).await?),
             Command::Reseal { json, config } => {
                 Ok(operator::reseal::run(json, config.as_deref()).await?)
+            }
+            Command::Queue {
+                action,
+                json,
+                config,
+            } => Ok(operator::queue::run(&action, json, config.as_deref()).await?),
+            Command::Mailboxes {
+                action,
+                json,
+                config,
+            } => Ok(operator::mailboxes::run(&action, json, config.as_deref()).await?),
+            Command::Check { json, config } => {
+                Ok(operator::check::run(json, config.as_deref()).await?)
             }
             Command::Openapi => {
                 println!("{}", openapi_json());

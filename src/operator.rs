@@ -1,6 +1,10 @@
-//! The operator's commands: `mailgate subscriber` for accounts, and [`reseal`].
+//! The operator's commands: `mailgate subscriber` for accounts, [`mailboxes`], [`queue`], [`check`], and [`reseal`].
 
+pub mod check;
+pub mod mailboxes;
+pub mod queue;
 pub mod reseal;
+mod table;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +18,13 @@ use crate::accounts::{Accounts, CreateError, RenewError, Subscriber};
 use crate::config::{self, ConfigError};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
+use crate::sending::queue::QueueError;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use mailgate_types::audit::Author;
 use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::email_address::EmailAddress;
-use mailgate_types::ids::SubscriberId;
+use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// What to do.
@@ -77,6 +82,15 @@ pub enum OperatorError {
         "{0} sealed values can't be opened with any of seal.keys: give the key that sealed them too"
     )]
     Unopened(u64),
+    /// Checks found problems, which have been printed.
+    #[error("{0} of {1} checks failed")]
+    Failed(usize, usize),
+    /// A message of the queue was neither retried nor canceled.
+    #[error("{0}: {1}")]
+    Queue(LogId, QueueError),
+    /// Some messages of the queue were not canceled.
+    #[error("{0} messages were not canceled")]
+    NotCanceled(u64),
     /// An argument.
     #[error("{0}")]
     Argument(String),

@@ -4,6 +4,7 @@ mod answer;
 pub mod egress;
 pub mod mail;
 pub mod payprov;
+pub mod reach;
 pub mod relay;
 pub mod tls;
 #[cfg(test)]

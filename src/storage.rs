@@ -31,6 +31,7 @@ pub mod readiness;
 pub mod refusals;
 pub mod replies;
 pub mod sealed;
+pub mod signing_secrets;
 pub mod spool;
 pub mod subscribers;
 pub mod suppressions;

@@ -9,23 +9,28 @@ mod dispatch;
 mod lanes;
 mod recorder;
 mod redeliver;
+mod replay;
+mod rotate;
 mod schedule;
 mod sign;
 mod test;
+mod under_way;
 
 use std::sync::Arc;
 
 use sqlx::PgPool;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 pub use self::attempt::Attempt;
 pub use self::configurations::{
     Configuration, ConfigurationError, NewConfiguration, WebhookConfig, WebhookConfigChange,
 };
-pub use self::deliveries::{Delivery, DeliveryFilter, DeliveryTotals};
+pub use self::deliveries::{Delivery, DeliveryFilter, DeliveryPage, DeliveryTotals, ShownDelivery};
 pub use self::redeliver::{RedeliverError, Redelivered};
+pub use self::replay::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed};
+pub use self::rotate::RotatedSecret;
 pub use self::test::TestError;
-use self::test::TestsUnderWay;
+use self::under_way::UnderWay;
 use crate::config::WebhookSettings;
 use crate::providers::egress::{Egress, EgressSetupError};
 use mailgate_types::clock::SharedClock;
@@ -42,7 +47,9 @@ pub struct Webhooks {
     settings: Arc<WebhookSettings>,
     /// Notified when there may be something to deliver.
     wake: Arc<Notify>,
-    tests: TestsUnderWay,
+    tests: UnderWay,
+    replays: UnderWay,
+    replay_places: Arc<Semaphore>,
 }
 
 /// The context that an endpoint's secret is sealed for.
@@ -73,7 +80,9 @@ impl Webhooks {
             egress: Egress::new(settings.allow_private, settings.exchange)?,
             settings: Arc::new(settings.clone()),
             wake: Arc::default(),
-            tests: TestsUnderWay::default(),
+            tests: UnderWay::default(),
+            replays: UnderWay::default(),
+            replay_places: Arc::new(Semaphore::new(replay::AT_ONCE)),
         })
     }
 }

@@ -125,13 +125,8 @@ async fn asked(log: &Log) -> Outcome<Vec<Asked>> {
         ("cursor, a tenth deep", deep),
         ("cursor, nine tenths deep", deep * 9),
     ] {
-        let reports = &log.reports;
-        let page = reports.logs(
-            log.subscriber,
-            &Filter::default(),
-            PAGE,
-            Start::Offset(offset),
-        );
+        let (reports, filter) = (&log.reports, Filter::default());
+        let page = reports.logs(log.subscriber, &filter, PAGE, Start::Offset(offset));
         let next = page.await?.next.ok_or("there is no next page")?;
         asked.push(all(name, Start::At(next)));
     }

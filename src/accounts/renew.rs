@@ -1,16 +1,17 @@
 //! Renews keys. The old value is invalid as soon as the new one is committed: each replica checks every presented key
-//! against the database.
+//! against the database. Only webhook secrets overlap.
 
 use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::PresentedKey;
-use super::show::{api_secret_context, send_key_context, webhook_secret_context};
+use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
 use crate::storage::{apps, subscribers, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::seal::SealError;
 use mailgate_types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
+use mailgate_types::signing_secret::OVERLAP;
 
 /// Why nothing was renewed.
 #[derive(Debug, thiserror::Error)]
@@ -77,23 +78,31 @@ impl Accounts {
         Ok(key)
     }
 
-    /// Renews the secret of the app's `webhook_url`; pending deliveries there are signed with it too.
+    /// Renews the secret of the app's `webhook_url`; pending deliveries there are signed with it too. The old one
+    /// signs beside it for [`OVERLAP`]; one that was replaced before that ends immediately.
     pub async fn renew_webhook_secret(
         &self,
         app: AppId,
         author: Author,
-    ) -> Result<WebhookSecret, RenewError> {
+    ) -> Result<WebhookSecrets, RenewError> {
+        let now = self.clock.now();
+        let previous_expires_at = now + OVERLAP;
         let secret = WebhookSecret::generate()?;
         let sealed = self
             .seal_keys
             .seal(&webhook_secret_context(app), secret.expose())?;
         let mut transaction = self.pool.begin().await?;
-        if !apps::replace_webhook_secret(&mut transaction, app, &sealed).await? {
+        let rotated =
+            apps::rotate_webhook_secret(&mut transaction, app, &sealed, previous_expires_at);
+        if !rotated.await? {
             return Err(RenewError::Gone);
         }
         let entry = AuditEntry::of_app(AuditAction::WebhookSecretRenewed, app);
-        commit_change(transaction, author, self.clock.now(), entry).await?;
-        Ok(secret)
+        commit_change(transaction, author, now, entry).await?;
+        Ok(WebhookSecrets {
+            secret,
+            previous_expires_at: Some(previous_expires_at),
+        })
     }
 
     /// Renews the pushable key; connect links with the old one no longer work.

@@ -1,5 +1,6 @@
 //! Shows an app's credentials to their owner.
 
+use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Accounts;
@@ -39,6 +40,15 @@ pub struct AppCredentials {
     pub pushable_key: PushableKey,
     /// The key for sending.
     pub send_key: SendKey,
+}
+
+/// What signs for an app's `webhook_url`.
+#[derive(Debug)]
+pub struct WebhookSecrets {
+    /// The current one.
+    pub secret: WebhookSecret,
+    /// Until when the one before signs too; `None` if there is none.
+    pub previous_expires_at: Option<DateTime<Utc>>,
 }
 
 impl Accounts {
@@ -102,20 +112,23 @@ impl Accounts {
         Ok(credentials.map(|credentials| credentials.send_key))
     }
 
-    /// The secret that signs webhooks to an app's `webhook_url`, for its subscriber; `None` if the app is gone.
-    pub async fn webhook_secret(&self, app: AppId) -> Result<Option<WebhookSecret>, ShowError> {
+    /// What signs webhooks to an app's `webhook_url`, for its subscriber; `None` if the app is gone.
+    pub async fn webhook_secret(&self, app: AppId) -> Result<Option<WebhookSecrets>, ShowError> {
         let sealed = {
             let mut connection = self.pool.acquire().await?;
-            apps::find_webhook_secret(&mut connection, app).await?
+            apps::find_webhook_secrets(&mut connection, app).await?
         };
         let Some(sealed) = sealed else {
             return Ok(None);
         };
         let secret = self
             .seal_keys
-            .unseal(&webhook_secret_context(app), &sealed)?;
-        let secret = WebhookSecret::parse(secret.expose_secret());
-        secret.map(Some).ok_or(ShowError::Form)
+            .unseal(&webhook_secret_context(app), &sealed.current)?;
+        let secret = WebhookSecret::parse(secret.expose_secret()).ok_or(ShowError::Form)?;
+        Ok(Some(WebhookSecrets {
+            secret,
+            previous_expires_at: sealed.previous_expires_at(self.clock.now()),
+        }))
     }
 }
 

@@ -75,6 +75,10 @@ pub(super) fn start_webhooks(
         "the dispatcher of webhooks",
         webhooks.clone().dispatch(tracker.clone(), stop.clone()),
     );
+    shutdown.spawn_vital(
+        "the removal of expired webhook secrets",
+        workers::forget_webhook_secrets(webhooks.clone(), stop.clone()),
+    );
     Ok(webhooks)
 }
 

@@ -10,7 +10,8 @@ use crate::accounts::audit::Trail;
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
 use crate::storage::{
-    apps, billing_jobs, bounced_messages, deleted_apps, email_counters, spool, webhook_messages,
+    apps, billing_jobs, bounced_messages, deleted_apps, email_counters, signing_secrets, spool,
+    webhook_messages,
 };
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
@@ -74,6 +75,7 @@ impl Mailboxes {
                     WebhooksLeft::None => {
                         email_counters::remove(&mut connection, Owner::App(app)).await?;
                         deleted_apps::remove_counters(&mut connection, app).await?;
+                        signing_secrets::remove_of_app(&mut connection, app).await?;
                         let before = self.clock.now() - LATE;
                         deleted_apps::forget(&mut connection, app, before).await?;
                         break;

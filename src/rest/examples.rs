@@ -155,7 +155,9 @@ fn named(name: &str) -> Option<Value> {
         | "show_banner"
         | "test" => json!(false),
         "duration_ms" => json!(184),
-        "expires_at" | "current_period_end" => json!("2026-11-03T09:30:00.000Z"),
+        "expires_at" | "current_period_end" | "previous_secret_expires_at" => {
+            json!("2026-11-03T09:30:00.000Z")
+        }
         "failed_perm" | "failed_temp" | "failure_count" => json!(0),
         "http_status" => json!(200),
         "label" => json!("Example Ltd"),
@@ -165,6 +167,12 @@ fn named(name: &str) -> Option<Value> {
         "message_id" => json!("<01h2xcejqtf2nbrexx3vqjhp41@example.com>"),
         "next_retry_at" => json!("2026-11-02T09:31:00.000Z"),
         "object" => json!({ "id": "sub_1MowQVLkdIwHu7ixeRlqHVzs", "object": "subscription" }),
+        "payload" => json!({
+            "event": "send_key.renewed",
+            "app_id": UUID,
+            "timestamp": MOMENT,
+            "data": { "app_id": UUID },
+        }),
         "payprov_customer_id" => json!("cus_NffrFeUfNV2Hib"),
         "pk" | "pushable_key" => json!("pk_7hQ2mT9vXzK4pLwYc1RbN8sHdGjA5uE3oVi6xWq0BtM"),
         "response_body" => json!("ok"),

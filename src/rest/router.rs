@@ -26,8 +26,8 @@ use super::webhook_document::add_webhook_events;
 use super::{
     apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, log_actions,
     logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook, queue, refusals, request,
-    send, stats, subscribers, suppressions, webhook_deliveries, webhook_secret, webhook_test,
-    webhooks,
+    send, stats, subscribers, suppressions, webhook_deliveries, webhook_delivery, webhook_replay,
+    webhook_secret, webhook_test, webhooks,
 };
 use mailgate_server::page::Page;
 
@@ -47,13 +47,19 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(apps::reset_pushable_key))
         .routes(routes!(webhook_secret::webhook_secret))
         .routes(routes!(webhook_secret::reset_webhook_secret))
+        .routes(routes!(webhook_secret::rotate))
         .routes(routes!(credentials::disconnect))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::change, webhooks::delete))
         .routes(routes!(webhook_test::test))
         .routes(routes!(webhook_deliveries::list))
         .routes(routes!(webhook_deliveries::list_of_app))
-        .routes(routes!(webhook_deliveries::retry))
+        .routes(routes!(webhook_delivery::show))
+        .routes(routes!(webhook_delivery::show_of_app))
+        .routes(routes!(webhook_delivery::retry))
+        .routes(routes!(webhook_delivery::retry_of_app))
+        .routes(routes!(webhook_replay::replay))
+        .routes(routes!(webhook_replay::replay_of_app))
         .routes(routes!(logs::list))
         .routes(routes!(logs::show))
         .routes(routes!(log_actions::retry))

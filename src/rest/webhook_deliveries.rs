@@ -1,8 +1,8 @@
-//! What was delivered to a webhook configuration, and delivering it again.
+//! What was delivered to a webhook configuration, or to the app's own `webhook_url`. Single deliveries are in
+//! `webhook_delivery`.
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -11,11 +11,11 @@ use super::authority::OwnedApp;
 use super::problem::{FieldError, Problem};
 use super::query::{Described, whole_number};
 use super::webhook_fields::not_in_the_catalogue;
-use super::webhook_views::{DeliveryList, RetriedDelivery};
+use super::webhook_views::DeliveryList;
 use super::webhooks::{OfWebhook, no_such_webhook};
-use crate::webhooks::{DeliveryFilter, RedeliverError};
+use crate::webhooks::DeliveryFilter;
 use mailgate_types::event_name::EventName;
-use mailgate_types::ids::{AppId, WebhookConfigId, WebhookDeliveryId};
+use mailgate_types::ids::{AppId, WebhookConfigId};
 
 /// A part of the list.
 #[derive(Deserialize, IntoParams)]
@@ -35,7 +35,8 @@ pub(super) struct Page {
     success: Option<String>,
 }
 
-/// The delivery attempts to a configuration, newest first, including failed ones.
+/// The delivery attempts to a configuration, newest first, including failed ones, with what was sent: up to 4 MiB of
+/// it in one response.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries",
@@ -62,7 +63,8 @@ pub(super) async fn list(
     listed(&state, app.id, Some(path.id()?), page).await
 }
 
-/// The delivery attempts to the app's own `webhook_url`, newest first, including failed ones.
+/// The delivery attempts to the app's own `webhook_url`, newest first, including failed ones, with what was sent: up
+/// to 4 MiB of it in one response.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/deliveries",
@@ -114,7 +116,7 @@ async fn listed(
         return Err(Problem::fields(errors));
     }
     let (limit, offset) = (limit.unwrap_or(20), offset.unwrap_or(0));
-    let (deliveries, totals) = state
+    let page = state
         .webhooks
         .deliveries(
             app,
@@ -126,81 +128,5 @@ async fn listed(
         .await
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_webhook)?;
-    Ok(Json(DeliveryList::new(id, deliveries, totals)))
-}
-
-/// The path's own part.
-#[derive(Deserialize)]
-pub(super) struct OfDelivery {
-    webhook_id: String,
-    delivery_id: String,
-}
-
-/// Delivers an event again immediately, as the next attempt: the same body with the same `webhook-id`. This also
-/// works for an event that was delivered successfully. An event that is waiting for its next attempt is sent now.
-#[utoipa::path(
-    post,
-    path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
-    operation_id = "retry_delivery",
-    tag = "Webhooks",
-    security(("api_secret" = [])),
-    params(
-        ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
-        ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
-        ("delivery_id" = String, Path, description = "Any of the event's deliveries, `wdel_…`"),
-    ),
-    responses(
-        (status = 202, body = RetriedDelivery),
-        (status = 404, description = "`app_not_found`; `webhook_not_found`: the app has no such configuration; `delivery_not_found`: the configuration has no such delivery"),
-        (status = 409, description = "`delivery_in_flight`: the event is being delivered at this moment"),
-        (status = 410, description = "`delivery_expired`: the event's body is no longer kept"),
-    )
-)]
-pub(super) async fn retry(
-    State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    Path(path): Path<OfDelivery>,
-) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
-    let config: WebhookConfigId = path.webhook_id.parse().map_err(|_| no_such_webhook())?;
-    state
-        .webhooks
-        .configuration(app.id, config)
-        .await
-        .map_err(|error| Problem::database(&error))?
-        .ok_or_else(no_such_webhook)?;
-    let delivery: WebhookDeliveryId = path.delivery_id.parse().map_err(|_| no_such_delivery())?;
-    let redelivered = state.webhooks.redeliver(app.id, config, delivery).await;
-    let redelivered = redelivered.map_err(not_redelivered)?;
-    let answer = RetriedDelivery {
-        message_id: redelivered.message.to_string(),
-        webhook_config_id: config.to_string(),
-        attempt_number: redelivered.attempt_number,
-    };
-    Ok((StatusCode::ACCEPTED, Json(answer)))
-}
-
-/// The same for one that isn't there and for another configuration's.
-fn no_such_delivery() -> Problem {
-    Problem::new(
-        StatusCode::NOT_FOUND,
-        "delivery_not_found",
-        "The webhook configuration has no delivery with this id.",
-    )
-}
-
-fn not_redelivered(error: RedeliverError) -> Problem {
-    match error {
-        RedeliverError::NotFound => no_such_delivery(),
-        RedeliverError::InFlight => Problem::new(
-            StatusCode::CONFLICT,
-            "delivery_in_flight",
-            "The event is being delivered at this moment; its outcome is listed soon.",
-        ),
-        RedeliverError::Gone => Problem::new(
-            StatusCode::GONE,
-            "delivery_expired",
-            "The event's body is no longer kept.",
-        ),
-        RedeliverError::Database(error) => Problem::database(&error),
-    }
+    Ok(Json(DeliveryList::new(id, page)))
 }

@@ -261,9 +261,10 @@ fn headers() -> [Parameter; 3] {
         ),
         (
             "webhook-signature",
-            text(Some("^v1,[A-Za-z0-9+/]{43}=$")),
+            text(Some("^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)?$")),
             "`v1,` and base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots, under the \
-             endpoint's secret.",
+             endpoint's secret. For 24 hours after that was replaced, a second one under the old secret follows, \
+             behind a space.",
         ),
     ]
     .map(|(name, schema, description)| {

@@ -36,8 +36,7 @@ pub(super) struct CreateWebhookRequest {
     is_active: Field<bool>,
 }
 
-/// Changes to a webhook configuration. Omitted fields stay as they are. The secret can't be changed: to replace it,
-/// create another configuration and delete this one.
+/// Changes to a webhook configuration. Omitted fields stay as they are. To replace the secret, use `rotate-secret`.
 #[derive(Deserialize, Default, ToSchema)]
 pub(super) struct ChangeWebhookRequest {
     /// Where events go from now on, including those that are waiting for their next attempt.
@@ -52,6 +51,27 @@ pub(super) struct ChangeWebhookRequest {
     #[schema(value_type = Option<bool>)]
     #[serde(default)]
     is_active: Field<bool>,
+}
+
+/// A new secret for a webhook configuration.
+#[derive(Deserialize, Default, ToSchema)]
+pub(super) struct RotateSecretRequest {
+    /// The new secret, as at creation; generated if omitted.
+    #[schema(value_type = Option<String>, min_length = 16, max_length = 134, example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    #[serde(default)]
+    secret: Field<String>,
+}
+
+impl RotateSecretRequest {
+    pub(super) fn validate(self) -> Result<Option<SigningSecret>, Problem> {
+        let mut errors = Vec::new();
+        let secret = self.secret.optional("secret", &mut errors);
+        let secret = secret.and_then(|secret| checked_secret(&secret, &mut errors));
+        if !errors.is_empty() {
+            return Err(Problem::fields(errors));
+        }
+        Ok(secret)
+    }
 }
 
 impl CreateWebhookRequest {

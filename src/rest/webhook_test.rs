@@ -8,7 +8,7 @@ use super::AppState;
 use super::authority::OwnedApp;
 use super::problem::Problem;
 use super::webhook_views::{TestPayload, WebhookTestResult};
-use super::webhooks::{OfWebhook, no_such_webhook, refused};
+use super::webhooks::{OfWebhook, no_such_webhook};
 use crate::webhooks::TestError;
 
 /// Sends a test delivery immediately and returns its result, with 200 even if the receiver failed. Inactive
@@ -48,7 +48,7 @@ pub(super) async fn test(
             "test_under_way",
             "Another test delivery of this app is in progress; wait for its result.",
         ),
-        TestError::Configuration(error) => refused(&error),
+        TestError::Secret => Problem::internal(&error),
     })?;
     Ok(Json(WebhookTestResult {
         success: attempt.success,

@@ -1,10 +1,11 @@
 //! Webhook configurations and deliveries as the interface shows them.
 
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::enums::{DeliveredEvent, written_out};
-use crate::webhooks::{Configuration, Delivery, DeliveryTotals, WebhookConfig};
+use crate::webhooks::{Configuration, DeliveryPage, ShownDelivery, WebhookConfig};
 use mailgate_types::event::TestEvent;
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::WebhookConfigId;
@@ -40,6 +41,9 @@ pub(super) struct WebhookItem {
     /// How the key is read from the secret.
     #[schema(value_type = SecretEncoding)]
     secret_encoding: &'static str,
+    /// ISO 8601, UTC: until when the secret before it signs too; null if it doesn't.
+    #[schema(required, format = DateTime)]
+    previous_secret_expires_at: Option<String>,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
     created_at: String,
@@ -192,6 +196,10 @@ pub(super) struct DeliveryItem {
     /// Why it failed; null when it didn't.
     #[schema(required)]
     error_message: Option<String>,
+    /// The body that was sent. Null for a test, when it's no longer kept, and in lists beyond 4 MiB in all: ask for
+    /// the delivery alone then.
+    #[schema(required, value_type = Option<Object>)]
+    payload: Option<Box<RawValue>>,
 }
 
 /// The attempt that a retry makes.
@@ -200,8 +208,9 @@ pub(super) struct RetriedDelivery {
     /// `msg_…`: the header `webhook-id`, the same as before.
     #[schema(example = "msg_01h2xcejqtf2nbrexx3vqjhp41")]
     pub(super) message_id: String,
-    /// `wconf_…`
-    pub(super) webhook_config_id: String,
+    /// `wconf_…`; null for the app's own `webhook_url`.
+    #[schema(required)]
+    pub(super) webhook_config_id: Option<String>,
     /// The number that the attempt will have.
     #[schema(minimum = 2)]
     pub(super) attempt_number: i32,
@@ -223,6 +232,7 @@ impl WebhookItem {
             is_active: config.is_active,
             secret: shown.truncated_secret,
             secret_encoding: shown.secret_encoding.as_str(),
+            previous_secret_expires_at: shown.previous_secret_expires_at.map(iso8601),
             created_at: iso8601(config.created_at),
             last_triggered_at: shown.last_triggered_at.map(iso8601),
             success_rate_7d: shown.success_rate_7d,
@@ -271,12 +281,8 @@ impl TestPayload {
 }
 
 impl DeliveryList {
-    pub(super) fn new(
-        config: Option<WebhookConfigId>,
-        deliveries: Vec<Delivery>,
-        totals: DeliveryTotals,
-    ) -> Self {
-        let items = deliveries.into_iter();
+    pub(super) fn new(config: Option<WebhookConfigId>, page: DeliveryPage) -> Self {
+        let (items, totals) = (page.deliveries.into_iter(), page.totals);
         Self {
             deliveries: items.map(|it| DeliveryItem::new(config, it)).collect(),
             total: totals.successes + totals.failures,
@@ -287,7 +293,8 @@ impl DeliveryList {
 }
 
 impl DeliveryItem {
-    fn new(config: Option<WebhookConfigId>, delivery: Delivery) -> Self {
+    pub(super) fn new(config: Option<WebhookConfigId>, shown: ShownDelivery) -> Self {
+        let delivery = shown.delivery;
         Self {
             id: delivery.id.to_string(),
             webhook_config_id: config.map(|config| config.to_string()),
@@ -301,6 +308,8 @@ impl DeliveryItem {
             duration_ms: delivery.duration_ms,
             success: delivery.success,
             error_message: delivery.error_message,
+            // It is as the gateway wrote it.
+            payload: (shown.payload).and_then(|body| RawValue::from_string(body).ok()),
         }
     }
 }

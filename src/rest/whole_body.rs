@@ -32,6 +32,25 @@ pub(super) async fn json_body_within(
     limit: usize,
     room: impl FnMut(usize) -> Result<(), Problem>,
 ) -> Result<Bytes, Problem> {
+    says_json(headers)?;
+    read(headers, body, limit, room).await
+}
+
+/// The whole body of a request that may have none, in which case it needn't say what it is.
+pub(super) async fn optional_json_body(
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Option<Bytes>, Problem> {
+    let body = whole_body(headers, body, limit).await?;
+    if body.is_empty() {
+        return Ok(None);
+    }
+    says_json(headers)?;
+    Ok(Some(body))
+}
+
+fn says_json(headers: &HeaderMap) -> Result<(), Problem> {
     let media_type = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
@@ -44,7 +63,7 @@ pub(super) async fn json_body_within(
             "The body must be JSON, with Content-Type: application/json.",
         ));
     }
-    read(headers, body, limit, room).await
+    Ok(())
 }
 
 /// The whole body, to the byte.

@@ -14,7 +14,7 @@ use crate::storage::spool::usage::Usage;
 use crate::storage::spool::waiting::{self, Groups, Locked};
 use crate::storage::{apps, email_logs, pool};
 use mailgate_types::clock::SharedClock;
-use mailgate_types::ids::{AppId, LogId, SubscriberId};
+use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::waiting_reason::WaitingReason;
 
@@ -118,17 +118,18 @@ impl Queue {
         Ok(QueueSummary { usage, groups })
     }
 
-    /// Up to `limit` waiting messages without the first `offset`, those due first first: of one app or of all, for one
-    /// reason or any.
+    /// Up to `limit` waiting messages without the first `offset`, those due first first: of one app or of all, of one
+    /// mailbox or any, for one reason or any.
     pub async fn list(
         &self,
         app: Option<AppId>,
+        mailbox: Option<CredentialId>,
         reason: Option<WaitingReason>,
         limit: i64,
         offset: i64,
     ) -> Result<Vec<QueuedMessage>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        waiting::list(&mut connection, app, reason, limit, offset).await
+        waiting::list(&mut connection, app, mailbox, reason, limit, offset).await
     }
 
     /// A message that waits or is being sent, and why its last attempt failed; `None` if it has left the queue.

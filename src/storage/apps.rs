@@ -12,8 +12,8 @@ use sqlx::types::Uuid;
 
 pub use deleted::{DeletedApps, announce_deleted, gone};
 pub use keys::{
-    SealedCredentials, find_credentials, find_webhook_secret, replace_pushable_key,
-    replace_send_key, replace_webhook_secret,
+    SealedCredentials, find_credentials, find_webhook_secrets, replace_pushable_key,
+    replace_send_key, rotate_webhook_secret,
 };
 pub use sending::{SendingApp, find_by_send_keys, subscription_status};
 
@@ -275,6 +275,22 @@ pub async fn find_referred(
         subscriber.0,
         id.map(|id| id.0),
         slug,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(found.map(AppId))
+}
+
+/// Any subscriber's app with this UUID, or else the one with this slug.
+pub async fn find_anybodys(
+    connection: &mut PgConnection,
+    reference: &str,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM apps WHERE id = $1 OR slug = $2
+         ORDER BY (id = $1) IS TRUE DESC LIMIT 1",
+        reference.parse::<Uuid>().ok(),
+        reference,
     )
     .fetch_optional(connection)
     .await?;

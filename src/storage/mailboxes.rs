@@ -23,6 +23,7 @@ pub mod addresses;
 pub mod count;
 pub mod due;
 pub mod end;
+pub mod overview;
 mod tokens;
 mod wanted;
 

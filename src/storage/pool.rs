@@ -4,6 +4,7 @@ use std::io;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use secrecy::ExposeSecret;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
@@ -244,6 +245,13 @@ pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
         return Err(sqlx::Error::Io(io::Error::other(why)));
     }
     Ok(applied.unwrap_or(0) >= newest)
+}
+
+/// The database's clock.
+pub async fn clock(pool: &PgPool) -> Result<DateTime<Utc>, sqlx::Error> {
+    sqlx::query_scalar("SELECT clock_timestamp()")
+        .fetch_one(pool)
+        .await
 }
 
 /// Planning a statement over all partitions takes longer than running it, so each is planned once, and chooses its

@@ -20,16 +20,23 @@ pub struct SealedColumn {
     digest: Option<&'static str>,
 }
 
+/// The context of a webhook secret in a row that names its endpoint.
+const OF_ENDPOINT: &str = "CASE WHEN endpoint_id = app_id THEN 'apps.webhook_secret ' || app_id ELSE 'webhook_configs.secret ' || endpoint_id END";
+
 /// All of them, except [`LAPSING`]: a new one is one more line here.
 #[rustfmt::skip]
 pub const COLUMNS: &[SealedColumn] = &[
     column("subscribers", "api_secret_sealed", &["id"], "'subscribers.api_secret ' || id", Some("api_secret_digest")),
     column("apps", "send_key_sealed", &["id"], "'apps.send_key ' || id", Some("send_key_digest")),
     column("apps", "webhook_secret_sealed", &["id"], "'apps.webhook_secret ' || id", None),
+    column("apps", "previous_webhook_secret_sealed", &["id"], "'apps.webhook_secret ' || id", None),
     column("mailboxes", "refresh_token_sealed", &["id"], "'mailboxes.refresh_token ' || id", None),
     column("mailboxes", "access_token_sealed", &["id"], "'mailboxes.access_token ' || id", None),
     column("webhook_configs", "secret_sealed", &["id"], "'webhook_configs.secret ' || id", None),
-    column("webhook_queue", "secret_sealed", &["message_id", "endpoint_id"], "CASE WHEN endpoint_id = app_id THEN 'apps.webhook_secret ' || app_id ELSE 'webhook_configs.secret ' || endpoint_id END", None),
+    column("webhook_configs", "previous_secret_sealed", &["id"], "'webhook_configs.secret ' || id", None),
+    column("webhook_queue", "secret_sealed", &["message_id", "endpoint_id"], OF_ENDPOINT, None),
+    column("deleted_webhook_endpoints", "secret_sealed", &["endpoint_id"], OF_ENDPOINT, None),
+    column("deleted_webhook_endpoints", "previous_secret_sealed", &["endpoint_id"], OF_ENDPOINT, None),
 ];
 
 /// Columns of rows that are found by a keyed digest of a value that isn't stored: they can't be moved to another key,
@@ -176,6 +183,19 @@ fn value(row: &PgRow) -> Result<SealedValue, sqlx::Error> {
         context: row.try_get("context")?,
         sealed: row.try_get("sealed")?,
     })
+}
+
+/// The secret that was sealed for the newest subscriber, with its context; `None` if there is no subscriber.
+pub async fn newest_secret(
+    connection: &mut PgConnection,
+) -> Result<Option<(String, Vec<u8>)>, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT 'subscribers.api_secret ' || id AS "context!", api_secret_sealed
+           FROM subscribers ORDER BY id DESC LIMIT 1"#
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| (row.context, row.api_secret_sealed)))
 }
 
 /// How many rows of [`LAPSING`] columns are still valid at `now` and don't begin with the prefix.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use super::signing_secrets::SealedSecrets;
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
 
@@ -22,8 +23,8 @@ pub struct WebhookConfig {
     pub events: Vec<EventName>,
     /// Whether it is active.
     pub is_active: bool,
-    /// The signing secret, sealed.
-    pub secret_sealed: Vec<u8>,
+    /// The signing secrets, sealed.
+    pub secrets: SealedSecrets,
     /// When it was created.
     pub created_at: DateTime<Utc>,
     /// When it was last changed.
@@ -37,6 +38,8 @@ struct Row {
     events: Vec<String>,
     is_active: bool,
     secret_sealed: Vec<u8>,
+    previous_secret_sealed: Option<Vec<u8>>,
+    previous_secret_expires_at: Option<DateTime<Utc>>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -52,7 +55,11 @@ impl TryFrom<Row> for WebhookConfig {
             url: row.url,
             events: names.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
             is_active: row.is_active,
-            secret_sealed: row.secret_sealed,
+            secrets: SealedSecrets::new(
+                row.secret_sealed,
+                row.previous_secret_sealed,
+                row.previous_secret_expires_at,
+            ),
             created_at: row.created_at,
             updated_at: row.updated_at,
         })
@@ -88,7 +95,7 @@ pub async fn insert(
         config.url,
         &names(&config.events),
         config.is_active,
-        config.secret_sealed,
+        config.secrets.current,
         config.created_at,
         config.updated_at,
     )
@@ -105,7 +112,8 @@ pub async fn find(
 ) -> Result<Option<WebhookConfig>, sqlx::Error> {
     sqlx::query_as!(
         Row,
-        "SELECT id, app_id, url, events, is_active, secret_sealed, created_at, updated_at
+        "SELECT id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
+                previous_secret_expires_at, created_at, updated_at
          FROM webhook_configs WHERE app_id = $1 AND id = $2",
         app.0,
         id.0,
@@ -136,7 +144,8 @@ pub async fn list(
     since: DateTime<Utc>,
 ) -> Result<Vec<ListedConfig>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT id, app_id, url, events, is_active, secret_sealed, created_at, updated_at,
+        r#"SELECT id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
+                  previous_secret_expires_at, created_at, updated_at,
                   (SELECT delivered_at FROM webhook_deliveries
                    WHERE endpoint_id = config.id AND event <> 'test'
                    ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at,
@@ -168,6 +177,8 @@ pub async fn list(
                     events: row.events,
                     is_active: row.is_active,
                     secret_sealed: row.secret_sealed,
+                    previous_secret_sealed: row.previous_secret_sealed,
+                    previous_secret_expires_at: row.previous_secret_expires_at,
                     created_at: row.created_at,
                     updated_at: row.updated_at,
                 }
@@ -203,12 +214,43 @@ pub async fn update(
          SET url = coalesce($3, url), events = coalesce($4, events),
              is_active = coalesce($5, is_active), updated_at = $6
          WHERE app_id = $1 AND id = $2
-         RETURNING id, app_id, url, events, is_active, secret_sealed, created_at, updated_at",
+         RETURNING id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
+                   previous_secret_expires_at, created_at, updated_at",
         app.0,
         id.0,
         change.url,
         events.as_deref(),
         change.is_active,
+        now,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(WebhookConfig::try_from)
+    .transpose()
+}
+
+/// Replaces a configuration's secret; the one before it signs beside it until `expires_at`. Returns the new state;
+/// `None` if the app has none with this id.
+pub async fn rotate_secret(
+    connection: &mut PgConnection,
+    app: AppId,
+    id: WebhookConfigId,
+    sealed: &[u8],
+    expires_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Option<WebhookConfig>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        "UPDATE webhook_configs
+         SET secret_sealed = $3, previous_secret_sealed = secret_sealed,
+             previous_secret_expires_at = $4, updated_at = $5
+         WHERE app_id = $1 AND id = $2
+         RETURNING id, app_id, url, events, is_active, secret_sealed, previous_secret_sealed,
+                   previous_secret_expires_at, created_at, updated_at",
+        app.0,
+        id.0,
+        sealed,
+        expires_at,
         now,
     )
     .fetch_optional(connection)

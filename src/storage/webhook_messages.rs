@@ -162,3 +162,38 @@ pub async fn bodies(
         .map(|row| (WebhookMessageId(row.id), row.body))
         .collect())
 }
+
+/// The bodies of an app's messages, in their order; an expired one is `None`, and so are those beyond a total of
+/// `most` bytes.
+pub async fn bodies_within(
+    connection: &mut PgConnection,
+    app: AppId,
+    messages: &[WebhookMessageId],
+    most: i64,
+) -> Result<Vec<Option<String>>, sqlx::Error> {
+    let ids: Vec<Uuid> = messages.iter().map(|id| id.0).collect();
+    // As above.
+    let (Some(lowest), Some(highest)) = (ids.iter().min(), ids.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    sqlx::query_scalar!(
+        r#"SELECT CASE WHEN total <= $5 THEN body END AS body
+           FROM (SELECT position, body,
+                        sum(octet_length(body)) OVER (ORDER BY position) AS total
+                 FROM unnest($2::uuid[]) WITH ORDINALITY AS wanted (id, position)
+                      LEFT JOIN LATERAL (
+                          SELECT body FROM webhook_messages AS message
+                          WHERE message.app_id = $1 AND message.id = wanted.id
+                                AND message.id BETWEEN $3 AND $4
+                          LIMIT 1
+                      ) AS found ON true) AS summed
+           ORDER BY position"#,
+        app.0,
+        &ids,
+        lowest,
+        highest,
+        most,
+    )
+    .fetch_all(connection)
+    .await
+}

@@ -3,6 +3,8 @@
 //! again.
 
 pub mod backlog;
+pub mod replay;
+pub mod requeue;
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::types::Uuid;
 use sqlx::{PgConnection, PgPool};
 
+use super::signing_secrets::SealedSecrets;
 use mailgate_types::ids::{AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId};
 
 /// The channel on which Postgres announces new rows.
@@ -51,8 +54,8 @@ pub struct Claimed {
     pub event: String,
     /// The endpoint's current URL, or its last one if the endpoint is gone.
     pub url: String,
-    /// The endpoint's secret, likewise.
-    pub secret_sealed: Vec<u8>,
+    /// The endpoint's secrets, likewise.
+    pub secrets: SealedSecrets,
     /// The number of recorded attempts.
     pub attempts: i32,
     /// When the lease expires, by the database's clock; identifies the claim.
@@ -114,16 +117,25 @@ pub async fn claim(
                WHERE queue.ctid = ANY (ARRAY(SELECT ctid FROM picked))
                RETURNING queue.*
            )
-           SELECT message_id AS "message_id!", endpoint_id AS "endpoint_id!",
+           SELECT message_id AS "message_id!", claimed.endpoint_id AS "endpoint_id!",
                   claimed.app_id AS "app_id!", log_id, event AS "event!", attempts AS "attempts!",
                   due_at AS "lease!",
                   coalesce(config.url, nullif(apps.webhook_url, ''), claimed.url) AS "url!",
                   CASE WHEN config.id IS NOT NULL THEN config.secret_sealed
-                       WHEN apps.webhook_url <> '' THEN apps.webhook_secret_sealed
-                       ELSE claimed.secret_sealed END AS "secret_sealed!"
+                       WHEN apps.id IS NOT NULL THEN apps.webhook_secret_sealed
+                       ELSE coalesce(deleted.secret_sealed, claimed.secret_sealed)
+                  END AS "secret_sealed!",
+                  CASE WHEN config.id IS NOT NULL THEN config.previous_secret_sealed
+                       WHEN apps.id IS NOT NULL THEN apps.previous_webhook_secret_sealed
+                       ELSE deleted.previous_secret_sealed END AS previous_secret_sealed,
+                  CASE WHEN config.id IS NOT NULL THEN config.previous_secret_expires_at
+                       WHEN apps.id IS NOT NULL THEN apps.previous_webhook_secret_expires_at
+                       ELSE deleted.previous_secret_expires_at END AS previous_secret_expires_at
            FROM claimed
-                LEFT JOIN webhook_configs AS config ON config.id = endpoint_id
-                LEFT JOIN apps ON apps.id = endpoint_id
+                LEFT JOIN webhook_configs AS config ON config.id = claimed.endpoint_id
+                LEFT JOIN apps ON apps.id = claimed.endpoint_id
+                LEFT JOIN deleted_webhook_endpoints AS deleted
+                       ON deleted.endpoint_id = claimed.endpoint_id
            ORDER BY message_id"#,
         &endpoints,
         &numbers,
@@ -140,7 +152,11 @@ pub async fn claim(
             log: row.log_id.map(LogId),
             event: row.event,
             url: row.url,
-            secret_sealed: row.secret_sealed,
+            secrets: SealedSecrets::new(
+                row.secret_sealed,
+                row.previous_secret_sealed,
+                row.previous_secret_expires_at,
+            ),
             attempts: row.attempts,
             lease: row.lease,
             until,
@@ -323,85 +339,4 @@ pub async fn oldest(
             .fetch_optional(connection)
             .await?;
     Ok(oldest.map(WebhookMessageId))
-}
-
-/// The result of a request to deliver a message again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Requeued {
-    /// It is due now, as the attempt with this number.
-    Due(i32),
-    /// It is being delivered at the moment.
-    InFlight,
-    /// Its body has expired.
-    Gone,
-}
-
-/// Queues a message for a configuration again, due immediately: with the number of attempts made so far or, if it is
-/// still waiting for its next attempt, by making it due. Within the caller's transaction.
-pub async fn requeue(
-    connection: &mut PgConnection,
-    app: AppId,
-    endpoint: EndpointId,
-    message: WebhookMessageId,
-    now: DateTime<Utc>,
-) -> Result<Requeued, sqlx::Error> {
-    // One at a time, so that two requests don't count the attempts concurrently.
-    sqlx::query_scalar!(
-        "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
-        format!("webhook_queue {} {}", message.0, endpoint.0),
-    )
-    .fetch_one(&mut *connection)
-    .await?;
-    let queued = sqlx::query!(
-        "SELECT state, attempts FROM webhook_queue WHERE message_id = $1 AND endpoint_id = $2
-         FOR UPDATE",
-        message.0,
-        endpoint.0,
-    )
-    .fetch_optional(&mut *connection)
-    .await?;
-    let attempts = match queued {
-        Some(row) if row.state == "leased" => return Ok(Requeued::InFlight),
-        Some(row) => {
-            sqlx::query!(
-                "UPDATE webhook_queue SET state = 'ready', due_at = $3
-                 WHERE message_id = $1 AND endpoint_id = $2 AND state = 'waiting'",
-                message.0,
-                endpoint.0,
-                now,
-            )
-            .execute(&mut *connection)
-            .await?;
-            row.attempts
-        }
-        // A process that has just recorded an attempt and removed the row has committed by now.
-        None => {
-            let inserted = sqlx::query_scalar!(
-                "INSERT INTO webhook_queue
-                     (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, attempts,
-                      due_at)
-                 SELECT message.id, config.id, message.app_id, log_id, event, url, secret_sealed,
-                        (SELECT coalesce(max(attempt_number), 0) FROM webhook_deliveries
-                         WHERE message_id = $3 AND endpoint_id = $2), $4
-                 FROM webhook_messages AS message
-                      JOIN webhook_configs AS config ON config.app_id = message.app_id
-                 WHERE message.app_id = $1 AND message.id = $3 AND config.id = $2
-                 RETURNING attempts",
-                app.0,
-                endpoint.0,
-                message.0,
-                now,
-            )
-            .fetch_optional(&mut *connection)
-            .await?;
-            let Some(attempts) = inserted else {
-                return Ok(Requeued::Gone);
-            };
-            attempts
-        }
-    };
-    sqlx::query_scalar!("SELECT pg_notify($1, '')::text", CHANNEL)
-        .fetch_one(connection)
-        .await?;
-    Ok(Requeued::Due(attempts + 1))
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use secrecy::SecretString;
 
 use super::Webhooks;
-use super::sign::SigningKey;
+use super::sign::SigningKeys;
 use crate::providers::egress::EgressError;
 use mailgate_types::ids::WebhookMessageId;
 
@@ -38,8 +38,8 @@ impl Webhooks {
         id: WebhookMessageId,
         body: Bytes,
     ) -> Attempt {
-        match SigningKey::new(secret) {
-            Some(key) => self.attempt_with(url, &key, id, body).await,
+        match SigningKeys::new(secret) {
+            Some(keys) => self.attempt_with(url, &keys, id, body).await,
             None => Attempt::failed("the secret can't sign".to_owned(), 0, true),
         }
     }
@@ -47,12 +47,12 @@ impl Webhooks {
     pub(super) async fn attempt_with(
         &self,
         url: &str,
-        key: &SigningKey,
+        keys: &SigningKeys,
         id: WebhookMessageId,
         body: Bytes,
     ) -> Attempt {
         let now = self.clock.now();
-        let headers = key.headers(id, now.timestamp(), &body);
+        let headers = keys.headers(id, now, &body);
         let began = Instant::now();
         let outcome = self.egress.post(url, headers, body, now).await;
         let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::Webhooks;
 use super::lanes::Leased;
-use super::sign::SigningKey;
+use super::sign::SigningKeys;
 use crate::storage::outage::trouble;
 use crate::storage::pool::DedicatedConnection;
 use crate::storage::webhook_messages;
@@ -34,7 +34,7 @@ const STEP: Duration = Duration::from_secs(15);
 pub(super) struct Ready {
     pub(super) claimed: Claimed,
     pub(super) body: Option<Bytes>,
-    pub(super) key: Option<SigningKey>,
+    pub(super) keys: Option<SigningKeys>,
 }
 
 impl Leased for Ready {

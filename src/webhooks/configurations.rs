@@ -7,6 +7,7 @@ use serde_json::json;
 use super::{Webhooks, secret_context};
 use crate::accounts::audit::{Trail, commit_change};
 use crate::storage::apps;
+use crate::storage::signing_secrets::SealedSecrets;
 use crate::storage::webhook_configs::{self, ListedConfig};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::event_name::EventName;
@@ -67,6 +68,8 @@ pub struct Configuration {
     pub truncated_secret: String,
     /// How the signing key is derived from the secret.
     pub secret_encoding: SecretEncoding,
+    /// Until when the secret before it signs too; `None` if it doesn't.
+    pub previous_secret_expires_at: Option<DateTime<Utc>>,
     /// When the last delivery attempt began.
     pub last_triggered_at: Option<DateTime<Utc>>,
     /// The fraction of delivery attempts for events of the last 7 days that the receiver accepted, 0 to 1; 1 if there
@@ -98,8 +101,10 @@ impl Webhooks {
             url: new.url,
             events: new.events,
             is_active: new.is_active,
-            secret_sealed: (self.seal_keys)
-                .seal(&secret_context(app, id.into()), secret.expose())?,
+            secrets: SealedSecrets {
+                current: (self.seal_keys).seal(&secret_context(app, id.into()), secret.expose())?,
+                previous: None,
+            },
             created_at: now,
             updated_at: now,
         };
@@ -146,6 +151,8 @@ impl Webhooks {
         Ok(Configuration {
             truncated_secret: secret.truncated(),
             secret_encoding: secret.encoding(),
+            previous_secret_expires_at: (listed.config.secrets)
+                .previous_expires_at(self.clock.now()),
             config: listed.config,
             last_triggered_at: listed.last_triggered_at,
             success_rate_7d: rate(listed.successes, listed.attempts),
@@ -158,7 +165,7 @@ impl Webhooks {
         config: &WebhookConfig,
     ) -> Result<SigningSecret, UnsealError> {
         let place = secret_context(config.app, config.id.into());
-        let secret = self.seal_keys.unseal(&place, &config.secret_sealed)?;
+        let secret = self.seal_keys.unseal(&place, &config.secrets.current)?;
         Ok(SigningSecret::from(secret))
     }
 

@@ -1,15 +1,37 @@
-//! The deliveries to a configuration.
+//! The deliveries to an endpoint, with what was sent.
 
 use super::Webhooks;
-use crate::storage::webhook_configs;
 use crate::storage::webhook_deliveries::list;
-use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId};
+use crate::storage::{webhook_configs, webhook_messages};
+use mailgate_types::ids::{AppId, EndpointId, WebhookConfigId, WebhookDeliveryId};
 
 pub use crate::storage::webhook_deliveries::list::{Delivery, DeliveryFilter, DeliveryTotals};
 
+/// The bodies of a page may have so many bytes together.
+pub const MOST_PAYLOAD_BYTES: i64 = 4 << 20;
+
+/// A delivery attempt, with what was sent.
+#[derive(Debug)]
+pub struct ShownDelivery {
+    /// The attempt.
+    pub delivery: Delivery,
+    /// The body; `None` if it has expired, is that of a test, or has no room on its page.
+    pub payload: Option<String>,
+}
+
+/// A part of an endpoint's attempts.
+#[derive(Debug)]
+pub struct DeliveryPage {
+    /// The newest first.
+    pub deliveries: Vec<ShownDelivery>,
+    /// The number of all that match the filter.
+    pub totals: DeliveryTotals,
+}
+
 impl Webhooks {
     /// A page of a configuration's attempts that match the filter, newest first, and their total number; without `id`,
-    /// those to the app's own `webhook_url`. `None` if the app has no such configuration.
+    /// those to the app's own `webhook_url`. `None` if the app has no such configuration. Bodies are included up to
+    /// [`MOST_PAYLOAD_BYTES`].
     pub async fn deliveries(
         &self,
         app: AppId,
@@ -17,7 +39,7 @@ impl Webhooks {
         filter: DeliveryFilter,
         limit: i64,
         offset: i64,
-    ) -> Result<Option<(Vec<Delivery>, DeliveryTotals)>, sqlx::Error> {
+    ) -> Result<Option<DeliveryPage>, sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         let endpoint = match id {
             Some(id) => {
@@ -36,6 +58,33 @@ impl Webhooks {
         } else {
             Vec::new()
         };
-        Ok(Some((deliveries, totals)))
+        let messages: Vec<_> = deliveries.iter().map(|it| it.message).collect();
+        let payloads =
+            webhook_messages::bodies_within(&mut connection, app, &messages, MOST_PAYLOAD_BYTES);
+        let deliveries = deliveries.into_iter().zip(payloads.await?);
+        Ok(Some(DeliveryPage {
+            deliveries: deliveries
+                .map(|(delivery, payload)| ShownDelivery { delivery, payload })
+                .collect(),
+            totals,
+        }))
+    }
+
+    /// One attempt to deliver to a configuration, or without `config` to the app's own `webhook_url`.
+    pub async fn delivery(
+        &self,
+        app: AppId,
+        config: Option<WebhookConfigId>,
+        id: WebhookDeliveryId,
+    ) -> Result<Option<ShownDelivery>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
+        let Some(delivery) = list::find(&mut connection, app, endpoint, id).await? else {
+            return Ok(None);
+        };
+        let messages = [(app, delivery.message)];
+        let bodies = webhook_messages::bodies(&mut connection, &messages).await?;
+        let payload = bodies.into_iter().next().map(|(_, body)| body);
+        Ok(Some(ShownDelivery { delivery, payload }))
     }
 }

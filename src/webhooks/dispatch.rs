@@ -17,9 +17,10 @@ use super::claim::{Claimer, Ready, Seen};
 use super::lanes::Lanes;
 use super::recorder::recorder;
 use super::schedule::wait_after;
-use super::sign::SigningKey;
+use super::sign::SigningKeys;
 use super::{Attempt, Webhooks, secret_context};
 use crate::storage::outage::trouble;
+use crate::storage::signing_secrets::SealedSecrets;
 use crate::storage::webhook_queue::{Attempted, Claimed};
 use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
@@ -108,7 +109,7 @@ struct Dispatcher {
     webhooks: Webhooks,
     lanes: Lanes<Ready>,
     /// Signing keys by endpoint, so that each secret is unsealed once.
-    keys: HashMap<EndpointId, (Vec<u8>, SigningKey)>,
+    keys: HashMap<EndpointId, (SealedSecrets, SigningKeys)>,
     tracker: TaskTracker,
     attempts: mpsc::Sender<Attempted>,
     ended: mpsc::Sender<Ended>,
@@ -187,29 +188,29 @@ impl Dispatcher {
     fn take(&mut self, claimed: Vec<Claimed>, bodies: &HashMap<WebhookMessageId, Bytes>) {
         for claimed in claimed {
             let body = bodies.get(&claimed.message).cloned();
-            let key = self.key(&claimed);
-            self.lanes
-                .push(claimed.endpoint, Ready { claimed, body, key });
+            let keys = self.keys(&claimed);
+            self.lanes.push(
+                claimed.endpoint,
+                Ready {
+                    claimed,
+                    body,
+                    keys,
+                },
+            );
         }
     }
 
-    fn key(&mut self, claimed: &Claimed) -> Option<SigningKey> {
-        if let Some((sealed, key)) = self.keys.get(&claimed.endpoint)
-            && *sealed == claimed.secret_sealed
+    fn keys(&mut self, claimed: &Claimed) -> Option<SigningKeys> {
+        if let Some((secrets, keys)) = self.keys.get(&claimed.endpoint)
+            && *secrets == claimed.secrets
         {
-            return Some(key.clone());
+            return Some(keys.clone());
         }
-        let (endpoint, sealed) = (claimed.endpoint, &claimed.secret_sealed);
-        let context = secret_context(claimed.app, endpoint);
-        let key = match self.webhooks.seal_keys.unseal(&context, sealed) {
-            Ok(secret) => SigningKey::new(&secret)?,
-            Err(error) => {
-                tracing::error!(%error, app_id = %claimed.app, endpoint_id = %endpoint.0, "a webhook secret can't be unsealed");
-                return None;
-            }
-        };
-        self.keys.insert(endpoint, (sealed.clone(), key.clone()));
-        Some(key)
+        let context = secret_context(claimed.app, claimed.endpoint);
+        let keys = SigningKeys::unseal(&self.webhooks.seal_keys, &context, &claimed.secrets)?;
+        let known = (claimed.secrets.clone(), keys.clone());
+        self.keys.insert(claimed.endpoint, known);
+        Some(keys)
     }
 
     fn start(&mut self) {
@@ -293,12 +294,16 @@ async fn deliver(
     mut place: LaneSlot,
     attempts: mpsc::Sender<Attempted>,
 ) {
-    let Ready { claimed, body, key } = ready;
+    let Ready {
+        claimed,
+        body,
+        keys,
+    } = ready;
     let began_at = webhooks.clock.now();
-    let attempt = match (body, key) {
-        (Some(body), Some(key)) => {
+    let attempt = match (body, keys) {
+        (Some(body), Some(keys)) => {
             webhooks
-                .attempt_with(&claimed.url, &key, claimed.message, body)
+                .attempt_with(&claimed.url, &keys, claimed.message, body)
                 .await
         }
         (None, _) => Attempt::failed("the message is no longer kept".to_owned(), 0, true),

@@ -1,8 +1,8 @@
-//! Redelivers messages at a subscriber's request.
+//! Redelivers a message at a subscriber's request.
 
 use super::Webhooks;
 use crate::storage::webhook_deliveries;
-use crate::storage::webhook_queue::{self, Requeued};
+use crate::storage::webhook_queue::requeue::{Requeued, receives, requeue};
 use mailgate_types::ids::{
     AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId,
 };
@@ -10,12 +10,18 @@ use mailgate_types::ids::{
 /// Why a delivery can't be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum RedeliverError {
-    /// The configuration has no such delivery.
+    /// The endpoint has no such delivery.
     #[error("there is no such delivery")]
     NotFound,
+    /// The app has no `webhook_url`.
+    #[error("the app has no webhook_url")]
+    NoUrl,
     /// Its message is being delivered to the endpoint at this moment.
     #[error("this message is being delivered at this moment")]
     InFlight,
+    /// A replay of the endpoint is being queued at this moment.
+    #[error("a replay is in progress")]
+    Replaying,
     /// Its body has expired.
     #[error("the body of this message is no longer kept")]
     Gone,
@@ -34,21 +40,25 @@ pub struct Redelivered {
 }
 
 impl Webhooks {
-    /// Delivers the message of an earlier delivery to its configuration again, immediately: under the same
-    /// webhook-id, as its next attempt, followed by the remaining attempts of the schedule.
+    /// Delivers the message of an earlier delivery to its configuration again, or without one to the app's own
+    /// `webhook_url`, immediately: under the same webhook-id, as its next attempt, followed by the remaining attempts
+    /// of the schedule.
     pub async fn redeliver(
         &self,
         app: AppId,
-        config: WebhookConfigId,
+        config: Option<WebhookConfigId>,
         delivery: WebhookDeliveryId,
     ) -> Result<Redelivered, RedeliverError> {
-        let endpoint = EndpointId::from(config);
+        let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
         let mut transaction = self.pool.begin().await?;
         let message = webhook_deliveries::message_of(&mut transaction, app, endpoint, delivery)
             .await?
             .ok_or(RedeliverError::NotFound)?;
+        if config.is_none() && receives(&mut transaction, app, endpoint).await? != Some(true) {
+            return Err(RedeliverError::NoUrl);
+        }
         let now = self.clock.now();
-        match webhook_queue::requeue(&mut transaction, app, endpoint, message, now).await? {
+        match requeue(&mut transaction, app, endpoint, message, now).await? {
             Requeued::Due(attempt_number) => {
                 transaction.commit().await?;
                 Ok(Redelivered {
@@ -57,6 +67,7 @@ impl Webhooks {
                 })
             }
             Requeued::InFlight => Err(RedeliverError::InFlight),
+            Requeued::Replaying => Err(RedeliverError::Replaying),
             Requeued::Gone => Err(RedeliverError::Gone),
         }
     }

@@ -12,9 +12,13 @@ use super::places::Places;
 use crate::accounts::Accounts;
 use crate::mailboxes::{ADDRESS_PLACES, Mailboxes};
 use crate::reports::Reports;
+use crate::webhooks::Webhooks;
 
 /// How often expired connect links are removed.
 const LINKS: Duration = Duration::from_mins(1);
+
+/// How often expired webhook secrets are removed.
+const SECRETS: Duration = Duration::from_mins(1);
 
 /// How often deleted apps are purged.
 const APPS: Duration = Duration::from_secs(5);
@@ -38,6 +42,12 @@ pub async fn forget_lapsed_links(mailboxes: Mailboxes, stop: CancellationToken) 
         mailboxes.forget_lapsed_links(&stop)
     })
     .await;
+}
+
+/// Removes the webhook secrets that sign nothing any more.
+pub async fn forget_webhook_secrets(webhooks: Webhooks, stop: CancellationToken) {
+    let trouble = "expired webhook secrets can't be removed";
+    every(SECRETS, &stop, trouble, || webhooks.forget_secrets(&stop)).await;
 }
 
 /// Removes what deleted apps left in the log.

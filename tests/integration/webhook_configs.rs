@@ -7,6 +7,9 @@ mod fields;
 mod life;
 mod own_url;
 mod ownership;
+mod payloads;
+mod replay;
+mod rotation;
 mod testing;
 mod told;
 
@@ -94,8 +97,21 @@ async fn next_attempt(gateway: &Gateway) {
     gateway.clock.advance(wait.max(TimeDelta::zero()));
 }
 
-/// Asserts that a request is signed with this secret, as a receiver would that knows the standard only.
+/// Asserts that a request is signed with these secrets and no others, in this order, as a receiver would that knows the
+/// standard only.
+fn is_signed_with(request: &Received, secrets: &[&str]) {
+    let expected: Vec<String> = (secrets.iter())
+        .map(|secret| signature(request, secret))
+        .collect();
+    assert_eq!(request.header("webhook-signature"), expected.join(" "));
+    assert_eq!(request.header("content-type"), "application/json");
+}
+
 fn is_signed(request: &Received, secret: &str) {
+    is_signed_with(request, &[secret]);
+}
+
+fn signature(request: &Received, secret: &str) -> String {
     let key = match secret.strip_prefix("whsec_") {
         Some(encoded) => STANDARD.decode(encoded).unwrap(),
         None => secret.as_bytes().to_vec(),
@@ -107,9 +123,7 @@ fn is_signed(request: &Received, secret: &str) {
     let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&key).unwrap();
     mac.update(format!("{id}.{timestamp}.").as_bytes());
     mac.update(&request.body);
-    let expected = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
-    assert_eq!(request.header("webhook-signature"), expected);
-    assert_eq!(request.header("content-type"), "application/json");
+    format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
 /// The names of the events that arrived, in their order.

@@ -117,6 +117,10 @@ pub enum AuditAction {
     WebhookChanged,
     /// A webhook configuration was deleted.
     WebhookDeleted,
+    /// The secret of a webhook configuration was replaced.
+    WebhookSecretRotated,
+    /// Events were queued again for a webhook configuration, or for an app's own `webhook_url`.
+    WebhookReplayed,
     /// A mailbox was connected, for the first time or again.
     UserConnected,
     /// A mailbox was disconnected.
@@ -146,7 +150,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -160,6 +164,8 @@ impl AuditAction {
         Self::WebhookCreated,
         Self::WebhookChanged,
         Self::WebhookDeleted,
+        Self::WebhookSecretRotated,
+        Self::WebhookReplayed,
         Self::UserConnected,
         Self::UserDisconnected,
         Self::SuppressionsDeleted,
@@ -189,6 +195,8 @@ impl AuditAction {
             Self::WebhookCreated => "webhook.created",
             Self::WebhookChanged => "webhook.changed",
             Self::WebhookDeleted => "webhook.deleted",
+            Self::WebhookSecretRotated => "webhook.secret_rotated",
+            Self::WebhookReplayed => "webhook.replayed",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
             Self::SuppressionsDeleted => "suppressions.deleted",

@@ -2,6 +2,7 @@
 //! customer.
 
 use std::fmt::{Debug, Formatter};
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,6 +18,9 @@ const GENERATED: usize = 32;
 
 /// Characters shown at each end of a truncated secret, at most a quarter of it.
 const SHOWN: usize = 4;
+
+/// How long a secret that was replaced still signs beside the new one.
+pub const OVERLAP: Duration = Duration::from_hours(24);
 
 /// Why a secret is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! When certificates expire, read from their DER encoding (RFC 5280 §4.1) without checking anything else about them.
+//! From when until when certificates are valid, read from their DER encoding (RFC 5280 §4.1) without checking anything else about them.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 use rustls::pki_types::CertificateDer;
@@ -19,8 +19,18 @@ pub fn soonest(pem: &[u8]) -> Option<DateTime<Utc>> {
         .min()
 }
 
+/// From when until when the first certificate of a PEM file is valid; `None` if it can't be read.
+#[must_use]
+pub fn validity(pem: &[u8]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    dates(&CertificateDer::pem_slice_iter(pem).next()?.ok()?)
+}
+
 /// The end of a certificate's validity.
 fn not_after(certificate: &[u8]) -> Option<DateTime<Utc>> {
+    dates(certificate).map(|(_, ends)| ends)
+}
+
+fn dates(certificate: &[u8]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let mut signed = Elements(Elements(certificate).of(SEQUENCE)?);
     let mut fields = Elements(signed.of(SEQUENCE)?);
     if fields.0.first() == Some(&VERSION) {
@@ -31,8 +41,7 @@ fn not_after(certificate: &[u8]) -> Option<DateTime<Utc>> {
     fields.of(SEQUENCE)?;
     fields.of(SEQUENCE)?;
     let mut validity = Elements(fields.of(SEQUENCE)?);
-    validity.next()?;
-    moment(validity.next()?)
+    Some((moment(validity.next()?)?, moment(validity.next()?)?))
 }
 
 /// A time in a certificate: to the second, in UTC.

@@ -1,7 +1,9 @@
 //! An app's keys, and their replacement.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use crate::storage::signing_secrets::SealedSecrets;
 use mailgate_types::ids::{AppId, SubscriberId};
 
 /// The keys of an app and its subscriber, sealed as stored.
@@ -41,29 +43,43 @@ pub async fn find_credentials(
     }))
 }
 
-/// The secret that signs webhooks to the app's `webhook_url`, sealed as stored; `None` if the app is gone.
-pub async fn find_webhook_secret(
+/// The secrets that sign webhooks to the app's `webhook_url`, sealed as stored; `None` if the app is gone.
+pub async fn find_webhook_secrets(
     connection: &mut PgConnection,
     app: AppId,
-) -> Result<Option<Vec<u8>>, sqlx::Error> {
-    sqlx::query_scalar!(
-        "SELECT webhook_secret_sealed FROM apps WHERE id = $1",
+) -> Result<Option<SealedSecrets>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT webhook_secret_sealed, previous_webhook_secret_sealed,
+                previous_webhook_secret_expires_at
+         FROM apps WHERE id = $1",
         app.0
     )
     .fetch_optional(connection)
-    .await
+    .await?;
+    Ok(row.map(|row| {
+        SealedSecrets::new(
+            row.webhook_secret_sealed,
+            row.previous_webhook_secret_sealed,
+            row.previous_webhook_secret_expires_at,
+        )
+    }))
 }
 
-/// Replaces the webhook secret; `false` when the app is gone.
-pub async fn replace_webhook_secret(
+/// Replaces the webhook secret; the one before it signs beside it until `expires_at`. `false` when the app is gone.
+pub async fn rotate_webhook_secret(
     connection: &mut PgConnection,
     app: AppId,
     sealed: &[u8],
+    expires_at: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let replaced = sqlx::query!(
-        "UPDATE apps SET webhook_secret_sealed = $2 WHERE id = $1",
+        "UPDATE apps
+         SET webhook_secret_sealed = $2, previous_webhook_secret_sealed = webhook_secret_sealed,
+             previous_webhook_secret_expires_at = $3
+         WHERE id = $1",
         app.0,
         sealed,
+        expires_at,
     )
     .execute(connection)
     .await?;

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::event_name::EventName;
-use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::ids::{AppId, EndpointId, WebhookDeliveryId, WebhookMessageId};
 
 /// A delivery attempt.
 #[derive(Debug, Clone)]
@@ -125,6 +125,27 @@ pub async fn list(
         .await?
     };
     Ok(rows.into_iter().map(Delivery::from).collect())
+}
+
+/// One attempt to deliver to this endpoint of the app.
+pub async fn find(
+    connection: &mut PgConnection,
+    app: AppId,
+    endpoint: EndpointId,
+    delivery: WebhookDeliveryId,
+) -> Result<Option<Delivery>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, message_id, event, attempt_number, http_status, response_body, delivered_at,
+                duration_ms, success, error_message
+         FROM webhook_deliveries WHERE endpoint_id = $1 AND id = $2 AND app_id = $3",
+        endpoint.0,
+        delivery.0,
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(Delivery::from))
 }
 
 /// The number of an endpoint's attempts.

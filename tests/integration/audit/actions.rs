@@ -78,6 +78,14 @@ fn expected(action: AuditAction) -> Expected {
             let details = json!({ "to_address": "bob@example.com", "deleted": 1 });
             of("subscriber", true, "", details)
         }
+        A::WebhookSecretRotated => of("subscriber", true, "wconf_", none()),
+        A::WebhookReplayed => {
+            let details = json!({
+                "since": "2026-01-01T00:00:00.000Z", "until": "2099-12-31T23:59:59.999Z",
+                "success": false, "event": null, "queued": 1,
+            });
+            of("subscriber", true, "", details)
+        }
         A::UserConnected => Expected {
             has_address: false,
             ..of(
@@ -155,6 +163,24 @@ impl Walk<'_> {
         answer.body
     }
 
+    /// Waits until so many events were tried, and nothing more is done for them.
+    async fn given_up(&self, events: i64) {
+        let gateway = self.gateway;
+        gateway
+            .eventually("attempts", async |gateway| {
+                let attempts: i64 = sqlx::query_scalar("SELECT count(*) FROM webhook_deliveries")
+                    .fetch_one(&mut gateway.database().await)
+                    .await
+                    .unwrap();
+                attempts >= events
+            })
+            .await;
+        sqlx::query("DELETE FROM webhook_queue")
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+    }
+
     /// All that can be done with an app, until it is deleted.
     async fn with_an_app(&mut self, secret: &str) {
         use AuditAction as A;
@@ -197,6 +223,19 @@ impl Walk<'_> {
             "url": HOOK, "events": ["email.sent", "email.reply"], "is_active": false,
         });
         self.change(A::WebhookChanged, secret, (Method::PUT, &webhook), body)
+            .await;
+        let rotate = format!("{webhook}/rotate-secret");
+        self.change(
+            A::WebhookSecretRotated,
+            secret,
+            (Method::POST, &rotate),
+            json!({}),
+        )
+        .await;
+        self.given_up(1).await;
+        let replay = format!("{path}/replay");
+        let body = json!({ "since": "2026-01-01", "until": "2099-12-31" });
+        self.change(A::WebhookReplayed, secret, (Method::POST, &replay), body)
             .await;
         self.change(
             A::WebhookDeleted,

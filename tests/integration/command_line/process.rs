@@ -294,7 +294,7 @@ pub struct Addresses {
 
 /// A child that has ended.
 pub struct Finished {
-    status: ExitStatus,
+    pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }

@@ -69,6 +69,44 @@ parameters."path.webhook_id" = { dictionary = "told", probability = 0.9 }
 parameters."path.delivery_id" = { dictionary = "deliveries", probability = 0.9 }
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 404, 409]
+[[operations]]
+include-name = "POST /apps/{pushable_key}/deliveries/{delivery_id}/retry"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.delivery_id" = { dictionary = "own_deliveries", probability = 0.9 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 409]
+[[operations]]
+include-name = "GET /apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.webhook_id" = { dictionary = "told", probability = 0.9 }
+parameters."path.delivery_id" = { dictionary = "deliveries", probability = 0.9 }
+[[operations]]
+include-name = "GET /apps/{pushable_key}/deliveries/{delivery_id}"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.delivery_id" = { dictionary = "own_deliveries", probability = 0.9 }
+
+# No schema says how long a secret is in bytes.
+[[operations]]
+include-name = "POST /apps/{pushable_key}/webhooks/{webhook_id}/rotate-secret"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.webhook_id" = { dictionary = "webhooks", probability = 0.8 }
+parameters."body.secret" = { dictionary = "secrets", probability = 0.7 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 422]
+
+# A day that its month doesn't have is no date; only an active configuration gets anything again, and one
+# replay of an app goes on at a time.
+[[operations]]
+include-name = "POST /apps/{pushable_key}/webhooks/{webhook_id}/replay"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+parameters."path.webhook_id" = { dictionary = "told", probability = 0.9 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 409, 422]
+[[operations]]
+include-name = "POST /apps/{pushable_key}/replay"
+parameters."path.pushable_key" = { dictionary = "hooked", probability = 0.9 }
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 404, 409, 422]
 
 [[operations]]
 include-name = ["POST /payprov/checkout-setup", "POST /payprov/portal"]
@@ -193,6 +231,7 @@ struct Hooked {
     throwaway: Vec<String>,
     told: String,
     delivery: String,
+    own_delivery: String,
 }
 
 async fn hooked(gateway: &Gateway, api_secret: &str) -> Hooked {
@@ -210,6 +249,7 @@ async fn hooked(gateway: &Gateway, api_secret: &str) -> Hooked {
     let mut database = gateway.database().await;
     for statement in [
         "UPDATE webhook_configs SET url = 'https://127.0.0.1/'",
+        "UPDATE apps SET webhook_url = 'https://127.0.0.1/' WHERE name = 'Hooked'",
         "UPDATE webhook_configs SET is_active = id = (SELECT min(id::text)::uuid FROM webhook_configs)",
     ] {
         sqlx::query(statement).execute(&mut database).await.unwrap();
@@ -219,10 +259,11 @@ async fn hooked(gateway: &Gateway, api_secret: &str) -> Hooked {
     assert_eq!(request.send().await.unwrap().status(), 200);
     gateway
         .eventually("a delivery", async |gateway| {
-            delivery(gateway).await.is_some()
+            delivery(gateway, true).await.is_some() && delivery(gateway, false).await.is_some()
         })
         .await;
-    let delivery = delivery(gateway).await.unwrap().to_string();
+    let own_delivery = delivery(gateway, true).await.unwrap().to_string();
+    let delivery = delivery(gateway, false).await.unwrap().to_string();
     let throwaway = ids.split_off(3);
     let told = ids.remove(0);
     Hooked {
@@ -231,13 +272,17 @@ async fn hooked(gateway: &Gateway, api_secret: &str) -> Hooked {
         throwaway,
         told,
         delivery,
+        own_delivery,
     }
 }
 
-async fn delivery(gateway: &Gateway) -> Option<WebhookDeliveryId> {
-    let id = sqlx::query_scalar("SELECT id FROM webhook_deliveries")
-        .fetch_optional(&mut gateway.database().await)
-        .await;
+/// A delivery to the app's own address, or to a configuration.
+async fn delivery(gateway: &Gateway, own: bool) -> Option<WebhookDeliveryId> {
+    let id =
+        sqlx::query_scalar("SELECT id FROM webhook_deliveries WHERE (endpoint_id = app_id) = $1")
+            .bind(own)
+            .fetch_optional(&mut gateway.database().await)
+            .await;
     id.unwrap().map(WebhookDeliveryId)
 }
 
@@ -311,6 +356,7 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         ("throwaway_webhooks", hooked.throwaway),
         ("told", vec![hooked.told]),
         ("deliveries", vec![hooked.delivery]),
+        ("own_deliveries", vec![hooked.own_delivery]),
         ("lasting", lasting),
         ("throwaway", throwaway),
         ("populated", vec![populated]),
@@ -464,6 +510,9 @@ fn template(path: &str) -> String {
     }
     if parts.len() > 4 && parts[3] == "credentials" {
         parts[4] = "{credential_id}";
+    }
+    if parts.len() > 4 && parts[3] == "deliveries" {
+        parts[4] = "{delivery_id}";
     }
     if parts.len() > 4 && parts[3] == "webhooks" {
         parts[4] = "{webhook_id}";

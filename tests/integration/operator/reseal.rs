@@ -1,6 +1,8 @@
 //! `mailgate reseal` beside gateways that run.
 
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
+use mailgate_types::audit::Author;
+use mailgate_types::ids::WebhookConfigId;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 use serde_json::{Value, json};
@@ -73,7 +75,8 @@ async fn send(gateway: &Gateway, base: &str) -> (u16, Value) {
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-async fn configure_webhook(gateway: &Gateway, api_secret: &str) {
+/// A configuration whose secret has just been replaced.
+async fn configure_webhook(gateway: &Gateway, api_secret: &str) -> WebhookConfigId {
     let url = format!(
         "{}/apps/{}/webhooks",
         gateway.daemon.base_url,
@@ -83,6 +86,12 @@ async fn configure_webhook(gateway: &Gateway, api_secret: &str) {
     let request = http_client().post(url).header("x-api-secret", api_secret);
     let created = request.json(&body).send().await.unwrap();
     assert_eq!(created.status(), 201);
+    let created: Value = created.json().await.unwrap();
+    let id = created["id"].as_str().unwrap().parse().unwrap();
+    let (webhooks, author) = (&gateway.daemon.webhooks, Author::operator(None));
+    let rotated = webhooks.rotate_secret(gateway.app.id, id, None, author);
+    assert!(rotated.await.unwrap().is_some());
+    id
 }
 
 #[tokio::test]
@@ -127,7 +136,15 @@ async fn keys_are_rotated_while_mail_goes_on() {
         .unwrap()
         .unwrap();
     let api_secret = credentials.api_secret.expose();
+    let author = Author::operator(None);
+    let gone = configure_webhook(&gateway, api_secret).await;
+    let webhooks = &gateway.daemon.webhooks;
+    let deleted = webhooks.delete_configuration(gateway.app.id, gone, author);
+    assert!(deleted.await.unwrap());
     configure_webhook(&gateway, api_secret).await;
+    let accounts = &gateway.daemon.accounts;
+    let renewed = accounts.renew_webhook_secret(gateway.app.id, author);
+    assert!(renewed.await.is_ok());
     assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
     // Nobody sends from this one, so nothing but the command changes its tokens.
     let idle = "idle@sandbox.example";

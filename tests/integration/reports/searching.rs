@@ -62,6 +62,7 @@ struct Sample {
     message_id: Option<String>,
     plugin: Plugin,
     status: LogStatus,
+    bounced: bool,
     at: DateTime<Utc>,
 }
 
@@ -109,6 +110,7 @@ impl World {
         } else {
             to
         };
+        let status = self.one(&LogStatus::ALL);
         Sample {
             id: LogId::at(at),
             app,
@@ -123,7 +125,8 @@ impl World {
                 number => Some(format!("<{}@x>", number * self.random.random_range(1..40))),
             },
             plugin: self.one(&Plugin::ALL),
-            status: self.one(&LogStatus::ALL),
+            status,
+            bounced: status == LogStatus::Sent && self.random.random_bool(0.3),
             at,
         }
     }
@@ -154,6 +157,16 @@ impl World {
             .execute(&mut *transaction)
             .await
             .unwrap();
+            if sample.bounced {
+                sqlx::query(
+                    "INSERT INTO bounced_messages
+                     SELECT id, app_id, subscriber_id, plugin FROM email_logs WHERE id = $1",
+                )
+                .bind(sample.id.0)
+                .execute(&mut *transaction)
+                .await
+                .unwrap();
+            }
         }
         transaction.commit().await.unwrap();
         self.samples.extend(samples.iter().cloned());
@@ -201,7 +214,7 @@ impl World {
         }
         let mut rarely = |chance: f64| self.random.random_bool(chance);
         let (app, status, plugin) = (rarely(0.2), rarely(0.2), rarely(0.2));
-        let (from, before) = (rarely(0.2), rarely(0.2));
+        let (from, before, bounced) = (rarely(0.2), rarely(0.2), rarely(0.3));
         let app = app.then(|| self.random.random_range(0..self.apps.len()));
         let back = |random: &mut StdRng| {
             TimeDelta::milliseconds(
@@ -212,6 +225,7 @@ impl World {
             app: app.map(|app| AppReference::parse(&self.apps[app].to_string()).unwrap()),
             status: status.then(|| self.one(&LogStatus::ALL)),
             plugin: plugin.then(|| self.one(&Plugin::ALL)),
+            bounced: bounced.then(|| self.random.random_bool(0.5)),
             from: from.then(|| self.now - back(&mut self.random)),
             before: before.then(|| self.now - back(&mut self.random)),
             search,
@@ -234,6 +248,7 @@ impl World {
                 && filter.app.as_ref().is_none_or(|app| of_app(app, sample))
                 && filter.status.is_none_or(|it| it == sample.status)
                 && filter.plugin.is_none_or(|it| it == sample.plugin)
+                && filter.bounced.is_none_or(|it| it == sample.bounced)
                 && filter.from.is_none_or(|from| sample.at >= from)
                 && filter.before.is_none_or(|before| sample.at < before)
                 && (search.recipient.as_ref())

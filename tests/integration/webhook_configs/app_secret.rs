@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::{arrived, builder, is_signed};
-use crate::support::caller::{Caller, has_just, text};
+use super::{arrived, builder, is_signed, is_signed_with};
+use crate::support::caller::{Caller, has_just, is_moment, text};
 use crate::support::receiver::Receiver;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +18,10 @@ async fn a_renewed_webhook_secret_signs_from_then_on() {
         .get(&format!("{path}/webhook-secret"))
         .await
         .success(200);
-    assert_eq!(shown, json!({ "webhook_secret": app["webhook_secret"] }));
+    assert_eq!(
+        shown,
+        json!({ "webhook_secret": app["webhook_secret"], "previous_secret_expires_at": null })
+    );
     is_signed(
         &arrived(&gateway, &receiver, 1).await[0],
         text(&shown, "webhook_secret"),
@@ -26,14 +29,19 @@ async fn a_renewed_webhook_secret_signs_from_then_on() {
 
     let reset = format!("{path}/reset-webhook-secret");
     let renewed = caller.reset(&reset).await.success(200);
-    has_just(&renewed, vec!["webhook_secret"]);
+    has_just(
+        &renewed,
+        vec!["webhook_secret", "previous_secret_expires_at"],
+    );
+    is_moment(text(&renewed, "previous_secret_expires_at"));
     let secret = text(&renewed, "webhook_secret");
     assert!(
         secret.starts_with("whs_") && secret.len() == 47,
         "{}",
         secret.len()
     );
-    assert_ne!(shown, renewed);
+    let old = text(&shown, "webhook_secret").to_owned();
+    assert_ne!(old, secret);
     let shown = caller
         .get(&format!("{path}/webhook-secret"))
         .await
@@ -42,7 +50,19 @@ async fn a_renewed_webhook_secret_signs_from_then_on() {
     // An event that costs little.
     let renewal = caller.reset(&format!("{path}/reset-send-key")).await;
     renewal.success(200);
-    is_signed(&arrived(&gateway, &receiver, 2).await[1], secret);
+    is_signed_with(&arrived(&gateway, &receiver, 2).await[1], &[secret, &old]);
+    gateway.clock.advance(chrono::TimeDelta::hours(24));
+    let shown = caller
+        .get(&format!("{path}/webhook-secret"))
+        .await
+        .success(200);
+    assert_eq!(
+        shown,
+        json!({ "webhook_secret": secret, "previous_secret_expires_at": null })
+    );
+    let renewal = caller.reset(&format!("{path}/reset-send-key")).await;
+    renewal.success(200);
+    is_signed(&arrived(&gateway, &receiver, 3).await[2], secret);
 
     let stranger = Caller::another(&gateway, "Stranger").await;
     let answer = stranger.get(&format!("{path}/webhook-secret")).await;

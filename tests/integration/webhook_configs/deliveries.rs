@@ -86,6 +86,7 @@ async fn every_attempt_is_listed_and_counted() {
                 "duration_ms",
                 "success",
                 "error_message",
+                "payload",
             ],
         );
         assert!(text(delivery, "id").starts_with("wdel_"));
@@ -94,6 +95,7 @@ async fn every_attempt_is_listed_and_counted() {
         assert_eq!(delivery["message_id"], requests[0].header("webhook-id"));
         assert_eq!(delivery["http_status"], status);
         assert_eq!(delivery["response_body"], body);
+        assert_eq!(delivery["payload"], requests[0].json());
         assert_eq!(delivery["success"], error.is_none());
         match error {
             Some(status) => assert!(text(delivery, "error_message").contains(status)),

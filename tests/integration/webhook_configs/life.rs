@@ -59,12 +59,17 @@ async fn is_as_asked_for(caller: &Caller<'_>, created: &Value, url: &str) {
     assert_eq!(created["is_active"], true);
 
     let item = listed(caller).await;
-    let in_list = ["last_triggered_at", "success_rate_7d"];
+    let in_list = [
+        "last_triggered_at",
+        "success_rate_7d",
+        "previous_secret_expires_at",
+    ];
     has_just(&item, [in_creation.as_slice(), &in_list].concat());
     let truncated = format!("{}…{}", &secret[..10], &secret[secret.len() - 4..]);
     assert_eq!(item["secret"], truncated);
     assert_eq!(item["last_triggered_at"], Value::Null);
     assert_eq!(item["success_rate_7d"], 1.0);
+    assert_eq!(item["previous_secret_expires_at"], Value::Null);
     for field in [
         "id",
         "app_id",

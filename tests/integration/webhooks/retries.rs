@@ -255,7 +255,7 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
 
     // Ended: it is queued anew, under the next number.
     webhooks
-        .redeliver(app, config, delivery(&first[0]))
+        .redeliver(app, Some(config), delivery(&first[0]))
         .await
         .unwrap();
     let second = attempted(&gateway, 2).await;
@@ -271,14 +271,14 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     happen(&gateway, &[connected(app)]).await;
     let third = attempted(&gateway, 3).await;
     webhooks
-        .redeliver(app, config, delivery(&third[2]))
+        .redeliver(app, Some(config), delivery(&third[2]))
         .await
         .unwrap();
     let fourth = attempted(&gateway, 4).await;
     assert_eq!((fourth[3].attempt_number, fourth[3].success), (2, true));
     assert!(queued(&gateway).await.is_empty());
     // By many at once: each message goes out once more.
-    let asked = (0..8).map(|_| webhooks.redeliver(app, config, delivery(&first[0])));
+    let asked = (0..8).map(|_| webhooks.redeliver(app, Some(config), delivery(&first[0])));
     for asked in futures_util::future::join_all(asked).await {
         assert!(
             matches!(asked, Ok(_) | Err(RedeliverError::InFlight)),
@@ -305,13 +305,15 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     receiver.then([Reply::Hang]);
     let count = receiver.count();
     webhooks
-        .redeliver(app, config, delivery(&first[0]))
+        .redeliver(app, Some(config), delivery(&first[0]))
         .await
         .unwrap();
     gateway
         .eventually("it is under way", async |_| receiver.count() == count + 1)
         .await;
-    let asked = webhooks.redeliver(app, config, delivery(&first[0])).await;
+    let asked = webhooks
+        .redeliver(app, Some(config), delivery(&first[0]))
+        .await;
     assert!(matches!(asked, Err(RedeliverError::InFlight)), "{asked:?}");
     let (_, other) = crate::support::gateway::create_app(&gateway.daemon, "Other").await;
     let others = configure(&gateway, other.id, &receiver.url("/"), &[], SECRET).await;
@@ -325,7 +327,7 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
             delivery(&first[0]),
         ),
     ] {
-        let asked = webhooks.redeliver(app, config, delivery).await;
+        let asked = webhooks.redeliver(app, Some(config), delivery).await;
         assert!(matches!(asked, Err(RedeliverError::NotFound)), "{asked:?}");
     }
     sqlx::query("DELETE FROM webhook_messages WHERE id = $1")
@@ -333,7 +335,9 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
-    let asked = webhooks.redeliver(app, config, delivery(&third[2])).await;
+    let asked = webhooks
+        .redeliver(app, Some(config), delivery(&third[2]))
+        .await;
     assert!(matches!(asked, Err(RedeliverError::Gone)), "{asked:?}");
     drop(receiver);
     gateway.stop().await;

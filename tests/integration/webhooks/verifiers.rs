@@ -4,11 +4,22 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use mailgate_types::audit::Author;
 use mailgate_types::clock::Clock;
+use mailgate_types::signing_secret::SigningSecret;
 use serde_json::{Value, json};
 
 use super::{SECRET, attempted, configure, connected, gateway, happen, replied, set_own_url};
 use crate::support::receiver::{Received, Receiver};
+
+/// Both verifiers.
+const VERIFIERS: [(&str, &str); 2] = [
+    ("target/peers/node/node", "tests/peers/verify_webhooks.mjs"),
+    (
+        "target/peers/python/bin/python",
+        "tests/peers/verify_webhooks.py",
+    ),
+];
 
 /// A secret of the customer's own.
 const RAW: &str = "correct horse battery staple";
@@ -112,13 +123,7 @@ async fn libraries_take_what_is_genuine_and_refuse_the_rest() {
     changed.push(stale);
 
     let all: Vec<Value> = genuine.iter().chain(&changed).cloned().collect();
-    for (program, script) in [
-        ("target/peers/node/node", "tests/peers/verify_webhooks.mjs"),
-        (
-            "target/peers/python/bin/python",
-            "tests/peers/verify_webhooks.py",
-        ),
-    ] {
+    for (program, script) in VERIFIERS {
         let verdicts = verify(program, script, &json!(all));
         let (taken, refused) = verdicts.split_at(genuine.len());
         assert!(
@@ -133,6 +138,72 @@ async fn libraries_take_what_is_genuine_and_refuse_the_rest() {
         assert!(
             stale.to_lowercase().contains("timestamp"),
             "{script}: {stale}"
+        );
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_secrets_overlap_either_verifies() {
+    let gateway = gateway().start().await;
+    let app = gateway.app.id;
+    let (hook, own) = (Receiver::start().await, Receiver::start().await);
+    set_own_url(&gateway, &own.url("/")).await;
+    let events = &["user.connected"];
+    let id = configure(&gateway, app, &hook.url("/"), events, SECRET).await;
+    let author = Author::operator(None);
+    let raw = SigningSecret::parse(RAW).unwrap();
+    let webhooks = &gateway.daemon.webhooks;
+    let rotated = webhooks.rotate_secret(app, id, Some(raw), author).await;
+    assert!(rotated.unwrap().is_some());
+    let accounts = &gateway.daemon.accounts;
+    let renewed = accounts.renew_webhook_secret(app, author).await.unwrap();
+    let (old, new) = (
+        gateway.app.webhook_secret.expose().to_owned(),
+        renewed.secret.expose().to_owned(),
+    );
+    happen(&gateway, &[connected(app)]).await;
+    attempted(&gateway, 2).await;
+    let cases = |number: usize| {
+        let (hook, own) = (&hook.received()[number], &own.received()[number]);
+        json!([
+            case(hook, RAW, true),
+            case(own, &new, true),
+            case(hook, SECRET, false),
+            case(own, &old, true),
+        ])
+    };
+    for (program, script) in VERIFIERS {
+        assert_eq!(verify(program, script, &cases(0)), ["verified"; 4]);
+    }
+    // A day later, which the verifiers' clocks don't know: the old secrets' signatures are not there.
+    gateway.clock.advance(chrono::TimeDelta::hours(24));
+    happen(&gateway, &[connected(app)]).await;
+    attempted(&gateway, 4).await;
+    for received in [&hook, &own] {
+        let request = &received.received()[1];
+        let signature = request.header("webhook-signature");
+        assert_eq!(signature.matches("v1,").count(), 1, "{signature}");
+    }
+    // Nor does any other than the new one verify what comes once it has ended.
+    sqlx::query("UPDATE webhook_configs SET previous_secret_expires_at = now() - interval '1 day'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    sqlx::query("UPDATE apps SET previous_webhook_secret_expires_at = now() - interval '1 day'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    gateway.clock.advance(chrono::TimeDelta::hours(-24));
+    happen(&gateway, &[connected(app)]).await;
+    attempted(&gateway, 6).await;
+    for (program, script) in VERIFIERS {
+        let verdicts = verify(program, script, &cases(2));
+        assert_eq!(verdicts[..2], ["verified"; 2], "{script}");
+        let refused = &verdicts[2..];
+        assert!(
+            refused.iter().all(|verdict| verdict != "verified"),
+            "{script}: {refused:?}"
         );
     }
     gateway.stop().await;

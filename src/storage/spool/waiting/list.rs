@@ -81,10 +81,12 @@ impl TryFrom<Row> for Listed {
     }
 }
 
-/// Up to `limit` waiting messages, those due first first, of one app or of all, for one reason or any.
+/// Up to `limit` waiting messages, those due first first, of one app or of all, of one mailbox or any,
+/// for one reason or any.
 pub async fn list(
     connection: &mut PgConnection,
     app: Option<AppId>,
+    mailbox: Option<CredentialId>,
     reason: Option<WaitingReason>,
     limit: i64,
     offset: i64,
@@ -101,11 +103,13 @@ pub async fn list(
                               ELSE 'temporary_failure' END AS reason
                FROM spool
                WHERE state = 'deferred' AND ($1::uuid IS NULL OR app_id = $1)
+                     AND ($2::uuid IS NULL OR credential_id = $2)
            ) AS waiting LEFT JOIN apps ON apps.id = app_id
-           WHERE $2::text IS NULL OR reason = $2
+           WHERE $3::text IS NULL OR reason = $3
            ORDER BY next_attempt_at, waiting.id
-           LIMIT $3 OFFSET $4"#,
+           LIMIT $4 OFFSET $5"#,
         app.map(|app| app.0),
+        mailbox.map(|mailbox| mailbox.0),
         reason.map(WaitingReason::as_str),
         limit,
         offset,

@@ -1,0 +1,61 @@
+//! What the commands print for people: columns side by side.
+
+use std::fmt::Write as _;
+
+/// Rows of texts, the first of which are the columns' names.
+#[derive(Debug)]
+pub(super) struct Table<const COLUMNS: usize> {
+    rows: Vec<[String; COLUMNS]>,
+}
+
+impl<const COLUMNS: usize> Table<COLUMNS> {
+    pub(super) fn new(names: [&str; COLUMNS]) -> Self {
+        Self {
+            rows: vec![names.map(str::to_owned)],
+        }
+    }
+
+    /// Control characters of texts that strangers chose must not reach a terminal.
+    pub(super) fn row(&mut self, cells: [String; COLUMNS]) {
+        let plain = |cell: String| -> String {
+            let shown = cell
+                .chars()
+                .map(|it| if it.is_control() { '?' } else { it });
+            shown.collect()
+        };
+        self.rows.push(cells.map(plain));
+    }
+
+    /// All lines, without spaces at their ends.
+    pub(super) fn text(&self) -> String {
+        let mut widths = [0; COLUMNS];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (cell, width) in row.iter().zip(widths) {
+                // Writing to a text can't fail.
+                let _ = write!(line, "{cell:<width$}  ");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_plain() {
+        let mut table = Table::new(["A", "B"]);
+        table.row(["één".to_owned(), "x\u{1b}[2J".to_owned()]);
+        assert_eq!(table.text(), "A    B\néén  x?[2J\n");
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether the servers of the settings can be reached, without signing in anywhere: for `mailgate check`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest::Client;
+use reqwest::header::DATE;
+use reqwest::redirect::Policy;
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use url::Url;
+
+use super::mail::smtp::connection::{Connection, Endpoint as Submission};
+use super::tls;
+use crate::config::{Endpoint, SubmissionTls};
+use mailgate_types::web_address::names_loopback;
+
+/// Longest greeting that is read, in bytes.
+const GREETING: usize = 1_024;
+
+/// Why a server can't be reached, in a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreached(String);
+
+impl Unreached {
+    fn by(error: &dyn std::error::Error) -> Self {
+        // The reason is in the last of the sources.
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text = format!("{text}: {cause}");
+            source = cause.source();
+        }
+        Self(text)
+    }
+
+    fn late(limit: Duration) -> Self {
+        Self(format!("no answer within {} s", limit.as_secs()))
+    }
+}
+
+/// An HTTP server's answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered {
+    /// The status, whatever it is.
+    pub status: u16,
+    /// Its clock (RFC 9110 §6.6.1), to the second.
+    pub date: Option<DateTime<Utc>>,
+}
+
+/// Asks an HTTP server for this URL without any credential. Any status will do.
+///
+/// # Errors
+///
+/// [`Unreached`]
+pub async fn http(
+    url: &str,
+    ca_file: Option<&Path>,
+    limit: Duration,
+) -> Result<Answered, Unreached> {
+    let tls = tls::client(ca_file).map_err(|error| Unreached::by(&error))?;
+    let mut client = Client::builder();
+    // A proxy from the environment can't reach this machine's loopback.
+    if Url::parse(url).is_ok_and(|url| names_loopback(&url)) {
+        client = client.no_proxy();
+    }
+    let client = client
+        .tls_backend_preconfigured(tls.as_ref().clone())
+        .redirect(Policy::none())
+        .timeout(limit)
+        .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| Unreached::by(&error))?;
+    let asked = client.get(url).send().await;
+    // The address may hold what an operator keeps to themselves.
+    let answer = asked.map_err(|error| Unreached::by(&error.without_url()))?;
+    let date = answer.headers().get(DATE);
+    let date = date.and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+    Ok(Answered {
+        status: answer.status().as_u16(),
+        date: date.map(|date| date.to_utc()),
+    })
+}
+
+/// Connects to a submission server up to its answer to EHLO, under TLS where the settings say so.
+///
+/// # Errors
+///
+/// [`Unreached`]
+pub async fn submission(
+    server: &Endpoint,
+    encryption: SubmissionTls,
+    hello: &str,
+    ca_file: Option<&Path>,
+    limit: Duration,
+) -> Result<(), Unreached> {
+    let tls = tls::client(ca_file).map_err(|error| Unreached::by(&error))?;
+    let endpoint = Submission {
+        host: server.host.clone(),
+        port: server.port,
+        tls: encryption,
+        hello: hello.to_owned(),
+        connect: limit,
+        command: limit,
+        data: limit,
+    };
+    let connector = TlsConnector::from(tls);
+    match timeout(limit, Connection::open(&endpoint, &connector)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(Unreached(error.to_string())),
+        Err(_) => Err(Unreached::late(limit)),
+    }
+}
+
+/// Connects to an IMAP server by TLS up to its greeting (RFC 9051 §7.1).
+///
+/// # Errors
+///
+/// [`Unreached`]
+pub async fn imap(
+    server: &Endpoint,
+    ca_file: Option<&Path>,
+    limit: Duration,
+) -> Result<(), Unreached> {
+    let tls = tls::client(ca_file).map_err(|error| Unreached::by(&error))?;
+    let greeting = async {
+        let name = ServerName::try_from(server.host.clone());
+        let name = name.map_err(|error| Unreached::by(&error))?;
+        let stream = TcpStream::connect((server.host.as_str(), server.port)).await;
+        let stream = stream.map_err(|error| Unreached::by(&error))?;
+        let stream = TlsConnector::from(tls).connect(name, stream).await;
+        let mut stream = stream.map_err(|error| Unreached::by(&error))?;
+        let mut greeting = Vec::new();
+        while !greeting.contains(&b'\n') && greeting.len() < GREETING {
+            let read = stream.read_buf(&mut greeting).await;
+            if read.map_err(|error| Unreached::by(&error))? == 0 {
+                break;
+            }
+        }
+        if greeting.starts_with(b"* OK") || greeting.starts_with(b"* PREAUTH") {
+            Ok(())
+        } else {
+            Err(Unreached("what answers there is no IMAP server".to_owned()))
+        }
+    };
+    timeout(limit, greeting)
+        .await
+        .unwrap_or_else(|_| Err(Unreached::late(limit)))
+}

@@ -1,0 +1,199 @@
+//! Queues an endpoint's past messages again, batch by batch.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use super::requeue::{announce, requeuing};
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{AppId, EndpointId, WebhookDeliveryId, lowest_uuid_at};
+
+/// Which messages of an endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayFilter {
+    /// Of events from here on.
+    pub since: DateTime<Utc>,
+    /// Of events before.
+    pub before: DateTime<Utc>,
+    /// Whether the last attempt succeeded.
+    pub success: bool,
+    /// Of this event only.
+    pub event: Option<EventName>,
+    /// Considers only attempts from before this moment.
+    pub as_of: DateTime<Utc>,
+}
+
+/// The result of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    /// Attempts that were examined.
+    pub examined: i64,
+    /// The last attempt that was dealt with.
+    pub last: Option<WebhookDeliveryId>,
+    /// Whether it ended at a message for which there was no room.
+    pub is_full: bool,
+    /// Messages that were queued.
+    pub queued: i64,
+    /// Messages that are queued already, or in flight.
+    pub skipped: i64,
+    /// Messages whose body has expired.
+    pub expired: i64,
+}
+
+/// Begins a replay of an endpoint within the caller's transaction, until whose end nobody else queues its messages
+/// again; `false` if another replay of it is in progress.
+pub async fn begin(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+) -> Result<bool, sqlx::Error> {
+    let is_alone = sqlx::query_scalar!(
+        r#"SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS "is_alone!""#,
+        format!("webhook_replay {}", endpoint.0),
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if is_alone {
+        // Those who queue single messages are done within milliseconds, and then committed.
+        sqlx::query_scalar!(
+            "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
+            requeuing(endpoint),
+        )
+        .fetch_one(connection)
+        .await?;
+    }
+    Ok(is_alone)
+}
+
+/// How many deliveries to an endpoint wait, ready or for their next attempt; each counted up to `most`.
+pub async fn waiting(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+    most: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT (SELECT count(*) FROM (SELECT FROM webhook_queue
+                                         WHERE endpoint_id = $1 AND state = 'ready' LIMIT $2) AS ready)
+                  + (SELECT count(*) FROM (SELECT FROM webhook_queue
+                                           WHERE endpoint_id = $1 AND state = 'waiting' LIMIT $2) AS later)
+                  AS "count!""#,
+        endpoint.0,
+        most,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// One statement for each outcome, since failures have an index of their own. Everything is looked up row by row
+/// through the keys, whatever the planner assumes.
+macro_rules! replay_batch {
+    ($outcome:tt, $($argument:expr),* $(,)?) => {
+        sqlx::query!(
+            r#"WITH looked AS MATERIALIZED (
+                   SELECT id, message_id, attempt_number, event
+                   FROM webhook_deliveries
+                   WHERE endpoint_id = $2 AND "# + $outcome + r#" AND id > $3 AND id < $4
+                         AND message_id >= $5 AND message_id < $6
+                   ORDER BY id LIMIT $7
+               ), judged AS MATERIALIZED (
+                   SELECT looked.*, message.log_id, message.id IS NOT NULL AS is_kept,
+                          queued.is_queued IS NOT NULL AS is_queued
+                   FROM looked
+                        LEFT JOIN LATERAL (
+                            SELECT kept.id, kept.log_id FROM webhook_messages AS kept
+                            WHERE kept.app_id = $1 AND kept.id = looked.message_id LIMIT 1
+                        ) AS message ON true
+                        LEFT JOIN LATERAL (
+                            SELECT true AS is_queued FROM webhook_queue AS queue
+                            WHERE queue.message_id = looked.message_id AND queue.endpoint_id = $2
+                            LIMIT 1
+                        ) AS queued ON true
+                   WHERE event <> 'test' AND ($8::text IS NULL OR event = $8)
+                         AND attempt_number = (
+                             SELECT max(latest.attempt_number) FROM webhook_deliveries AS latest
+                             WHERE latest.message_id = looked.message_id AND latest.endpoint_id = $2
+                         )
+               ), ranked AS MATERIALIZED (
+                   SELECT judged.*,
+                          count(*) FILTER (WHERE is_kept AND NOT is_queued) OVER (ORDER BY id) AS rank
+                   FROM judged
+               ), queued AS (
+                   INSERT INTO webhook_queue
+                       (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed,
+                        attempts, due_at)
+                   SELECT message_id, $2, $1, log_id, event, url, secret_sealed, attempt_number,
+                          $10::timestamptz + rank * interval '1 microsecond'
+                   FROM ranked
+                        CROSS JOIN (
+                            SELECT url, secret_sealed FROM webhook_configs
+                            WHERE app_id = $1 AND webhook_configs.id = $2
+                            UNION ALL
+                            SELECT webhook_url, webhook_secret_sealed FROM apps
+                            WHERE apps.id = $1 AND apps.id = $2 AND webhook_url <> ''
+                        ) AS endpoint (url, secret_sealed)
+                   WHERE is_kept AND NOT is_queued AND rank <= $9
+                   ON CONFLICT DO NOTHING
+                   RETURNING message_id
+               ), beyond AS (
+                   SELECT id FROM ranked WHERE rank > $9 ORDER BY id LIMIT 1
+               )
+               SELECT (SELECT count(*) FROM looked) AS "examined!",
+                      (SELECT id FROM looked
+                       WHERE NOT EXISTS (SELECT FROM beyond WHERE beyond.id <= looked.id)
+                       ORDER BY id DESC LIMIT 1) AS last,
+                      EXISTS (SELECT FROM beyond) AS "is_full!",
+                      (SELECT count(*) FROM queued) AS "queued!",
+                      (SELECT count(*) FROM ranked WHERE rank <= $9 AND is_queued) AS "skipped!",
+                      (SELECT count(*) FROM ranked
+                       WHERE rank <= $9 AND NOT is_kept AND NOT is_queued) AS "expired!""#,
+            $($argument),*
+        )
+    };
+}
+
+/// Queues up to `room` messages, looking at up to `limit` attempts that came after `after`, in the order of the
+/// attempts. The messages are due from `due_at` on, and ready already: whatever is due earlier precedes them.
+#[expect(clippy::too_many_arguments, reason = "one statement")]
+pub async fn batch(
+    connection: &mut PgConnection,
+    app: AppId,
+    endpoint: EndpointId,
+    filter: ReplayFilter,
+    after: Option<WebhookDeliveryId>,
+    limit: i64,
+    room: i64,
+    due_at: DateTime<Utc>,
+) -> Result<Batch, sqlx::Error> {
+    let after = after.map_or(Uuid::nil(), |after| after.0);
+    let (first, before) = (lowest_uuid_at(filter.since), lowest_uuid_at(filter.before));
+    // No attempt is older than its message.
+    let after = after.max(Uuid::from_u128(first.as_u128().saturating_sub(1)));
+    let as_of = lowest_uuid_at(filter.as_of);
+    let event = filter.event.map(EventName::as_str);
+    macro_rules! fetch {
+        ($outcome:tt) => {{
+            let row = replay_batch!(
+                $outcome, app.0, endpoint.0, after, as_of, first, before, limit, event, room,
+                due_at,
+            )
+            .fetch_one(&mut *connection)
+            .await?;
+            Batch {
+                examined: row.examined,
+                last: row.last.map(WebhookDeliveryId),
+                is_full: row.is_full,
+                queued: row.queued,
+                skipped: row.skipped,
+                expired: row.expired,
+            }
+        }};
+    }
+    let batch = if filter.success {
+        fetch!("success")
+    } else {
+        fetch!("NOT success")
+    };
+    if batch.queued > 0 {
+        announce(connection).await?;
+    }
+    Ok(batch)
+}

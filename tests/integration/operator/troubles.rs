@@ -1,0 +1,273 @@
+//! `mailgate queue`, `mailgate mailboxes` and `mailgate check`, as child processes beside a gateway.
+
+use serde_json::{Value, json};
+
+use super::just_logs;
+use crate::command_line::process::{Finished, Invocation, certificates};
+use crate::support::gateway::{Gateway, MAILBOX, SEAL_KEY};
+
+async fn run(gateway: &Gateway, arguments: &[&str]) -> Finished {
+    Invocation::new(arguments)
+        .set("DATABASE__URL", &gateway.database_url)
+        .set("SEAL__KEYS", SEAL_KEY)
+        .finish()
+        .await
+}
+
+async fn answered(gateway: &Gateway, arguments: &[&str]) -> Value {
+    let finished = run(gateway, &[arguments, &["--json"]].concat()).await;
+    finished.succeeds();
+    just_logs(&finished.stderr);
+    serde_json::from_str(&finished.stdout).unwrap()
+}
+
+/// A message that waits for its second attempt.
+async fn waiting(gateway: &Gateway) -> String {
+    let (status, answer) = gateway.send_to("tempfail@example.com").await;
+    assert_eq!(status, 202, "{answer}");
+    answer["log_id"].as_str().unwrap().to_owned()
+}
+
+fn ids(listed: &Value) -> Vec<&str> {
+    let messages = listed["messages"].as_array().unwrap().iter();
+    messages.map(|it| it["log_id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queue_is_listed_shown_and_changed() {
+    let gateway = Gateway::start().await;
+    let (one, two) = (waiting(&gateway).await, waiting(&gateway).await);
+    let app = gateway.app.id.to_string();
+    let listed = answered(&gateway, &["queue", "list"]).await;
+    assert_eq!(ids(&listed), [one.as_str(), two.as_str()]);
+    let message = &listed["messages"][0];
+    assert_eq!(message["app_id"], app);
+    assert_eq!(message["reason"], "temporary_failure");
+    assert_eq!(message["attempts"], 1);
+    assert_eq!(message["from_address"], MAILBOX);
+    let mailbox = message["credential_id"].as_str().unwrap();
+    for (arguments, expected) in [
+        (vec!["--app", &app], 2),
+        (vec!["--mailbox", mailbox], 2),
+        (vec!["--mailbox", "cred_01h2xcejqtf2nbrexx3vqjhp41"], 0),
+        (vec!["--reason", "temporary_failure"], 2),
+        (vec!["--reason", "scheduled"], 0),
+        (vec!["--limit", "1"], 1),
+        (vec!["--offset", "2"], 0),
+    ] {
+        let arguments = [vec!["queue", "list"], arguments].concat();
+        let listed = answered(&gateway, &arguments).await;
+        assert_eq!(ids(&listed).len(), expected, "{arguments:?}");
+    }
+    let shown = answered(&gateway, &["queue", "show", &one]).await;
+    assert_eq!(shown["log_id"], one);
+    assert_eq!(shown["in_progress"], false);
+    assert!(shown["error"].as_str().is_some_and(|it| !it.is_empty()));
+    let table = run(&gateway, &["queue", "list"]).await;
+    table.succeeds();
+    assert!(table.stdout.starts_with("MESSAGE "), "{}", table.stdout);
+    assert!(table.stdout.contains(&one) && table.stdout.contains(MAILBOX));
+    assert!(!table.stdout.contains("tempfail"), "{}", table.stdout);
+
+    let retried = answered(&gateway, &["queue", "retry", &one]).await;
+    assert_eq!(retried["log_id"], one);
+    let canceled = answered(&gateway, &["queue", "cancel", &two]).await;
+    assert_eq!(canceled, json!({ "canceled": 1, "left": 0 }));
+    let listed = answered(&gateway, &["queue", "list"]).await;
+    assert!(!ids(&listed).contains(&two.as_str()));
+    let unknown = "log_01h2xcejqtf2nbrexx3vqjhp41";
+    for action in ["show", "retry", "cancel"] {
+        let finished = run(&gateway, &["queue", action, unknown]).await;
+        finished.fails(1, &[unknown]);
+    }
+    run(&gateway, &["queue", "list", "--app", "nobody"])
+        .await
+        .fails(1, &["--app"]);
+    // Usage.
+    for arguments in [
+        vec!["queue", "cancel"],
+        vec!["queue", "cancel", "--app", &app],
+        vec!["queue", "show", "nonsense"],
+        vec!["queue", "list", "--reason", "x"],
+        vec!["queue", "list", "--limit", "0"],
+    ] {
+        let finished = run(&gateway, &arguments).await;
+        assert_eq!(finished.status.code(), Some(2), "{arguments:?}");
+    }
+    waiting(&gateway).await;
+    gateway
+        .eventually("nothing is in hand", async |gateway| {
+            let all = ["queue", "cancel", "--app", &app, "--yes", "--json"];
+            let finished = run(gateway, &all).await;
+            let listed = answered(gateway, &["queue", "list"]).await;
+            finished.status.success() && ids(&listed).is_empty()
+        })
+        .await;
+    let statuses: Vec<(String,)> = sqlx::query_as("SELECT DISTINCT status FROM email_logs")
+        .fetch_all(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(statuses, [("failed_perm".to_owned(),)]);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mailboxes_in_trouble_are_listed() {
+    let gateway = Gateway::start().await;
+    let listed = answered(&gateway, &["mailboxes", "list"]).await;
+    let all = listed["mailboxes"].as_array().unwrap();
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0]["email"], MAILBOX);
+    assert_eq!(all[0]["status"], "active");
+    assert_eq!(all[0]["problems"], json!([]));
+    let failing = ["mailboxes", "list", "--failing"];
+    let none = answered(&gateway, &failing).await;
+    assert_eq!(none, json!({ "mailboxes": [] }));
+
+    waiting(&gateway).await;
+    for (statement, problems) in [
+        ("SELECT 1", vec!["messages_fail"]),
+        (
+            "UPDATE mailboxes SET parked_until = now() + interval '1 hour'",
+            vec!["parked", "messages_fail"],
+        ),
+        (
+            "UPDATE mailboxes SET parked_until = NULL, refresh_due_at = now(),
+                    access_token_expires_at = now() - interval '1 hour'",
+            vec!["token_not_refreshed", "messages_fail"],
+        ),
+        (
+            "UPDATE mailboxes SET status = 'disconnected', disconnect_reason = 'invalid_grant',
+                    disconnected_at = now()",
+            vec!["disconnected", "messages_fail"],
+        ),
+    ] {
+        sqlx::query(statement)
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+        let listed = answered(&gateway, &failing).await;
+        assert_eq!(listed["mailboxes"][0]["problems"], json!(problems));
+    }
+    let table = run(&gateway, &failing).await;
+    table.succeeds();
+    assert!(
+        table.stdout.contains("disconnected: invalid_grant"),
+        "{}",
+        table.stdout
+    );
+    // Its user took it away: nobody has to do anything.
+    for statement in [
+        "UPDATE mailboxes SET disconnect_reason = 'removed'",
+        "DELETE FROM spool",
+    ] {
+        sqlx::query(statement)
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+    }
+    assert_eq!(answered(&gateway, &failing).await, none);
+    gateway.stop().await;
+}
+
+/// `mailgate check` with the gateway's own providers.
+fn check(gateway: &Gateway, arguments: &[&str]) -> Invocation {
+    let all = ["check"].iter().chain(arguments);
+    let mut check = Invocation::new(all)
+        .set("DATABASE__URL", &gateway.database_url)
+        .set("SEAL__KEYS", SEAL_KEY);
+    for (plugin, settings) in gateway.sandbox.plugins(&gateway.ca_file) {
+        for (name, value) in settings.as_table().unwrap() {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            let name = format!("PLUGINS__{plugin}__{name}").to_uppercase();
+            check = check.set(&name, value);
+        }
+    }
+    check
+}
+
+fn of<'a>(answer: &'a Value, name: &str) -> &'a Value {
+    let mut checks = answer["checks"].as_array().unwrap().iter();
+    let found = checks.find(|check| check["check"] == name);
+    found.unwrap_or_else(|| panic!("{name} in {answer}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_gateway_needs_is_checked() {
+    let gateway = Gateway::start().await;
+    let (_folder, files) = certificates();
+    let with_files = |check: Invocation| {
+        check
+            .set("TLS__CERTIFICATE", &files.certificate)
+            .set("TLS__KEY", &files.key)
+    };
+    let fine = with_files(check(&gateway, &["--json"])).finish().await;
+    let answer: Value = serde_json::from_str(&fine.stdout).unwrap();
+    fine.succeeds();
+    assert_eq!(answer["ok"], true);
+    for name in [
+        "settings",
+        "database",
+        "database_tables",
+        "database_clock",
+        "seal_keys",
+        "certificate",
+        "plugin_a_oauth",
+        "plugin_a_smtp",
+        "plugin_b_oauth",
+        "provider_clock",
+    ] {
+        let check = of(&answer, name);
+        assert_eq!(check["ok"], true, "{check}");
+        assert_eq!(check.as_object().unwrap().len(), 5, "{check}");
+    }
+    let table = with_files(check(&gateway, &[])).finish().await;
+    table.succeeds();
+    assert!(table.stdout.starts_with("CHECK "), "{}", table.stdout);
+
+    let (_other, others) = certificates();
+    let new = "new:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
+    let wrong = check(&gateway, &["--json"])
+        .set("TLS__CERTIFICATE", &files.certificate)
+        .set("TLS__KEY", &others.key)
+        .set("SEAL__KEYS", new)
+        .set("PLUGINS__PLUGIN_A__TOKEN_URL", "http://127.0.0.1:1/token")
+        .set("RELAY__HOST", "127.0.0.1")
+        .set("RELAY__PORT", "1")
+        .set("RELAY__FROM", "billing@gateway.example")
+        .finish()
+        .await;
+    wrong.fails(1, &["checks failed"]);
+    let answer: Value = serde_json::from_str(&wrong.stdout).unwrap();
+    assert_eq!(answer["ok"], false);
+    for (name, is_ok) in [
+        ("database", true),
+        ("seal_keys", false),
+        ("certificate", false),
+        ("plugin_a_oauth", false),
+        ("plugin_b_oauth", true),
+        ("relay", false),
+    ] {
+        let check = of(&answer, name);
+        assert_eq!(check["ok"], is_ok, "{check}");
+    }
+    for secret in [SEAL_KEY, new, "postgres://"] {
+        assert!(!wrong.stdout.contains(secret), "{}", wrong.stdout);
+    }
+
+    let unreachable = with_files(check(&gateway, &["--json"]))
+        .set("DATABASE__URL", "postgres://x:hidden@127.0.0.1:1/x")
+        .finish()
+        .await;
+    unreachable.fails(1, &["checks failed"]);
+    let answer: Value = serde_json::from_str(&unreachable.stdout).unwrap();
+    assert_eq!(of(&answer, "database")["ok"], false);
+    assert!(!unreachable.stdout.contains("hidden"));
+    Invocation::new(["check"]).finish().await.fails(
+        2,
+        &["database.url", "seal.keys", "tls.certificate", "tls.key"],
+    );
+    gateway.stop().await;
+}
