@@ -63,7 +63,7 @@ async fn another_pushable_key_or_another_seal_changes_nothing() {
     gateway.stop_daemon().await;
     // Sealed anew, and the first key is no longer known.
     let new = "new:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
-    Invocation::new(&["reseal"])
+    Invocation::new(["reseal"])
         .set("DATABASE__URL", &gateway.database_url)
         .set("SEAL__KEYS", format!("{new},{SEAL_KEY}"))
         .finish()
