@@ -32,7 +32,7 @@ func main() {
 
 	logs, _, err := client.LogsAPI.ListLogs(ctx).Status("sent").Limit(1).Execute()
 	must(err, "list")
-	if logs.Total < 1 || logs.Logs[0].Id != sent.LogId {
+	if logs.Total.Get() == nil || *logs.Total.Get() < 1 || logs.Logs[0].Id != sent.LogId {
 		log.Fatal("the message isn't the newest in the log: ", logs)
 	}
 	detail, _, err := client.LogsAPI.ShowLog(ctx, sent.LogId).Execute()

@@ -125,7 +125,7 @@ parameters."body.pk" = { dictionary = "sending", probability = 0.9 }
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 403, 422]
 
-# A day that its month doesn't have is no date, which no pattern says.
+# A day that its month doesn't have is no date, which no pattern says; nor does one say which cursors were handed out.
 [[operations]]
 include-name = ["GET /logs", "GET /audit"]
 [operations.checks.positive_data_acceptance]

@@ -49,9 +49,9 @@ fn is_of(place: &str, schema: &Value, value: &Value) {
     let Some(fields) = value.as_object() else {
         return;
     };
-    let properties = schema["properties"].as_object().expect("properties");
+    let further = schema.get("additionalProperties");
     for (name, value) in fields {
-        let property = properties.get(name);
+        let property = schema["properties"].get(name).or(further);
         let property = property.unwrap_or_else(|| panic!("{place}.{name} is not described"));
         is_of(&format!("{place}.{name}"), property, value);
     }
