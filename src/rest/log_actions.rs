@@ -19,6 +19,11 @@ use mailgate_types::moment::iso8601;
 
 /// A message that is tried now.
 #[derive(Serialize, ToSchema)]
+#[schema(example = json!({
+    "log_id": "log_01h2xcejqtf2nbrexx3vqjhp41",
+    "status": "failed_temp",
+    "next_retry_at": "2026-11-02T09:30:00.000Z"
+}))]
 pub(super) struct RetriedMessage {
     /// `log_…`: the message.
     log_id: String,
@@ -120,15 +125,18 @@ pub(super) async fn cancel(
 }
 
 fn unchanged(error: QueueError, id: LogId) -> Problem {
-    let (status, code) = match &error {
+    let text = format!("{error}.");
+    let problem = match error {
         QueueError::NotFound => return no_such_log(),
-        QueueError::Database(error) => return Problem::database(error),
-        QueueError::Blocked(_) => (StatusCode::PAYMENT_REQUIRED, "subscription_blocked"),
-        QueueError::InProgress => (StatusCode::CONFLICT, "message_in_progress"),
-        QueueError::OutcomeUnknown => (StatusCode::CONFLICT, "outcome_unknown"),
-        QueueError::Scheduled => (StatusCode::CONFLICT, "message_scheduled"),
-        QueueError::Sent => (StatusCode::CONFLICT, "message_sent"),
-        QueueError::Failed => (StatusCode::CONFLICT, "message_failed"),
+        QueueError::Database(error) => return Problem::database(&error),
+        QueueError::Blocked(_) => {
+            Problem::new(StatusCode::PAYMENT_REQUIRED, "subscription_blocked", text)
+        }
+        QueueError::InProgress => Problem::new(StatusCode::CONFLICT, "message_in_progress", text),
+        QueueError::OutcomeUnknown => Problem::new(StatusCode::CONFLICT, "outcome_unknown", text),
+        QueueError::Scheduled => Problem::new(StatusCode::CONFLICT, "message_scheduled", text),
+        QueueError::Sent => Problem::new(StatusCode::CONFLICT, "message_sent", text),
+        QueueError::Failed => Problem::new(StatusCode::CONFLICT, "message_failed", text),
     };
-    Problem::new(status, code, format!("{error}.")).with_log_id(id)
+    problem.with_log_id(id)
 }

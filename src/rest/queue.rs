@@ -25,7 +25,7 @@ pub(super) struct QueueShown {
     /// What waits, by app, mailbox and reason, the largest number first; at most 100.
     #[schema(max_items = 100)]
     groups: Vec<QueueGroup>,
-    /// Whether `groups` holds all that waits. It doesn't beyond 100 groups or 100,000 messages.
+    /// Whether `groups` holds all that waits. It doesn't beyond 100 groups or 20,000 messages.
     is_complete: bool,
 }
 

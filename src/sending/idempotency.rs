@@ -161,6 +161,26 @@ impl Sending {
         })
     }
 
+    /// Whether no message has this key. Waits for a transaction that is about to give it to one.
+    pub(super) async fn is_free(
+        &self,
+        app: AppId,
+        key: &IdempotencyKey,
+    ) -> Result<bool, SendError> {
+        let now = self.clock.now();
+        let asked = async {
+            let mut transaction = self.pool.begin().await?;
+            let key = key.of_message(app, LogId::at(now));
+            let claimed = idempotency_keys::claim(&mut transaction, &[&key], now).await?;
+            transaction.rollback().await?;
+            Ok(!claimed.is_empty())
+        };
+        asked.await.map_err(|error: sqlx::Error| {
+            trouble!(error, error, app_id = %app, "an idempotency key can't be looked up");
+            SendError::NotTaken
+        })
+    }
+
     /// Binds an answer that is about to be given; `false` if its message was withdrawn. If that can't be known, the
     /// answer is only that the message is in progress, since it may still be sent.
     async fn bind(

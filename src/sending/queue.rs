@@ -4,7 +4,10 @@
 mod cancel;
 mod retry;
 
+use std::sync::Arc;
+
 use sqlx::{PgConnection, PgPool};
+use tokio::sync::Semaphore;
 
 use super::gate::Blocked;
 use crate::storage::spool::usage::Usage;
@@ -20,14 +23,19 @@ pub use crate::storage::spool::waiting::{Group, Listed as QueuedMessage};
 /// Groups that a summary shows at most.
 pub const MOST_GROUPS: i64 = 100;
 
-/// Messages that a summary reads at most.
-const READ: i64 = 100_000;
+/// Messages that a summary reads at most: as many as one app may have waiting by default.
+const READ: i64 = 20_000;
+
+/// Summaries that one process makes at the same time.
+const SUMMARIES: usize = 2;
 
 /// The queue.
 #[derive(Debug, Clone)]
 pub struct Queue {
     pool: PgPool,
     clock: SharedClock,
+    /// Whoever has much waiting and asks often waits, and not the database.
+    summaries: Arc<Semaphore>,
 }
 
 /// Whose messages a caller may see and change.
@@ -92,11 +100,17 @@ impl Queue {
     /// Creates the queue over a database.
     #[must_use]
     pub fn new(pool: PgPool, clock: SharedClock) -> Self {
-        Self { pool, clock }
+        Self {
+            pool,
+            clock,
+            summaries: Arc::new(Semaphore::new(SUMMARIES)),
+        }
     }
 
     /// What waits for a subscriber's apps: the groups with most messages, [`MOST_GROUPS`] at most.
     pub async fn summary(&self, subscriber: SubscriberId) -> Result<QueueSummary, sqlx::Error> {
+        // It is never closed.
+        let _place = self.summaries.acquire().await.ok();
         let mut snapshot = pool::snapshot(&self.pool).await?;
         let usage = waiting::usage_of(&mut snapshot, subscriber).await?;
         let groups = waiting::groups(&mut snapshot, subscriber, MOST_GROUPS, READ).await?;
@@ -132,23 +146,36 @@ impl Queue {
     }
 }
 
-/// Locks a message of the queue until the transaction ends, and keeps its app from being deleted. `None` if it isn't in
-/// the queue, or isn't the caller's.
+/// Locks a message that waits until the transaction ends, and keeps its app from being deleted. `None` if it isn't in the
+/// queue, or isn't the caller's; [`QueueError::InProgress`] if a process has it in hand.
 async fn lock(
     connection: &mut PgConnection,
     scope: Scope,
     id: LogId,
-) -> Result<Option<Locked>, sqlx::Error> {
-    let owner = waiting::owner(connection, id).await?;
-    let owner = owner.filter(|(_, owner)| scope.subscriber().is_none_or(|it| it == *owner));
-    let Some((app, _)) = owner else {
+) -> Result<Option<Locked>, QueueError> {
+    let Some(app) = app_of(connection, scope, id).await? else {
         return Ok(None);
     };
     // Before the message, as whoever deletes an app locks them.
     if !apps::keep(connection, app).await? {
         return Ok(None);
     }
-    waiting::lock(connection, id).await
+    let locked = waiting::lock(connection, id).await?;
+    if locked.is_none() && app_of(connection, scope, id).await?.is_some() {
+        return Err(QueueError::InProgress);
+    }
+    Ok(locked)
+}
+
+/// The app of a message in the queue, if it is the caller's.
+async fn app_of(
+    connection: &mut PgConnection,
+    scope: Scope,
+    id: LogId,
+) -> Result<Option<AppId>, sqlx::Error> {
+    let owner = waiting::owner(connection, id).await?;
+    let owner = owner.filter(|(_, owner)| scope.subscriber().is_none_or(|it| it == *owner));
+    Ok(owner.map(|(app, _)| app))
 }
 
 /// Why a message that is not in the queue can't be changed; its log row's error where it has failed.

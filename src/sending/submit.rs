@@ -109,8 +109,11 @@ impl Sending {
             // A request that is repeated gets its answer, though its time has come since.
             if let Some(key) = &key {
                 self.prove(&mut caller, still_means).await?;
+                if self.is_free(wanted.app, key).await? {
+                    return Err(Refusal::SendAtPast);
+                }
                 let answer = self.answer_to(wanted.app, key).await?;
-                return answer.ok_or(Refusal::SendAtPast);
+                return answer.ok_or(SendError::NotTaken.into());
             }
             return Err(Refusal::SendAtPast);
         }

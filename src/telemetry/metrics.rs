@@ -47,7 +47,7 @@ const LISTENER: Label = ("listener", &["starttls", "tls"]);
 const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_messages_total", Kind::Counter, "Attempts to send a message, by outcome", &[("outcome", &["sent", "failed_temp", "failed_perm"]), PLUGIN]),
     ("mailgate_provider_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Duration of one submission to a provider", &[PLUGIN]),
-    ("mailgate_spool_messages", Kind::Gauge, "Messages in the spool, 100,000 at most", &[("state", &["open", "deferred"])]),
+    ("mailgate_spool_messages", Kind::Gauge, "Messages in the spool: being sent, waiting for another attempt, or scheduled; 100,000 at most", &[("state", &["open", "deferred", "scheduled"])]),
     ("mailgate_spool_oldest_seconds", Kind::Gauge, "Age of the oldest message in the spool", &[]),
     ("mailgate_spool_overdue_seconds", Kind::Gauge, "How long the most overdue retry has been due", &[]),
     ("mailgate_journal_batch_entries", Kind::Histogram(ENTRIES, Unit::Count), "Entries in one commit of the journal", &[]),

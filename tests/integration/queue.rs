@@ -94,7 +94,7 @@ async fn events(gateway: &Gateway) -> Vec<(String, String, Option<String>)> {
         let data = &body["data"];
         (
             text(&body, "event").to_owned(),
-            text(data, "log_id").to_owned(),
+            data["log_id"].as_str().unwrap_or_default().to_owned(),
             data["error"].as_str().map(str::to_owned),
         )
     });

@@ -27,9 +27,6 @@ impl Queue {
                 (error, _) => Err(error),
             };
         };
-        if !message.is_deferred {
-            return Err(QueueError::InProgress);
-        }
         if message.outcome_unknown {
             return Err(QueueError::OutcomeUnknown);
         }

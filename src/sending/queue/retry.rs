@@ -27,9 +27,6 @@ impl Queue {
         let Some(message) = lock(&mut transaction, scope, id).await? else {
             return Err(ended(&mut transaction, scope, id).await?.0);
         };
-        if !message.is_deferred {
-            return Err(QueueError::InProgress);
-        }
         if message.was_scheduled && !message.is_logged {
             return Err(QueueError::Scheduled);
         }

@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::plugin::Plugin;
 
-/// A message in the spool that its caller has locked.
+/// A waiting message that its caller has locked.
 #[derive(Debug, Clone)]
 pub struct Locked {
     /// The message.
@@ -34,8 +34,6 @@ pub struct Locked {
     pub subject: String,
     /// The Message-ID header.
     pub message_id: Option<String>,
-    /// Whether it waits, and no process has it in hand.
-    pub is_deferred: bool,
     /// Whether the log has it.
     pub is_logged: bool,
     /// Whether it was scheduled.
@@ -58,14 +56,14 @@ pub async fn owner(
     Ok(row.map(|row| (AppId(row.app_id), SubscriberId(row.subscriber_id))))
 }
 
-/// Locks a message until the caller's transaction ends, waiting for a statement that claims, ends or defers it.
-/// `None` if it has left the spool.
+/// Locks a message that waits until the caller's transaction ends, so that no process takes it up meanwhile. `None` if
+/// one has it in hand, or it has left the spool: that one is not locked, since the journal writes of it together with
+/// others.
 pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Locked>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, message_id,
-                  state = 'deferred' AS "is_deferred!", is_logged,
-                  send_at IS NOT NULL AS "was_scheduled!", outcome_unknown
-           FROM spool WHERE id = $1 FOR UPDATE"#,
+                  is_logged, send_at IS NOT NULL AS "was_scheduled!", outcome_unknown
+           FROM spool WHERE id = $1 AND state = 'deferred' FOR UPDATE"#,
         id.0,
     )
     .fetch_optional(connection)
@@ -80,7 +78,6 @@ pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Loc
             to_address: row.to_address,
             subject: row.subject,
             message_id: row.message_id,
-            is_deferred: row.is_deferred,
             is_logged: row.is_logged,
             was_scheduled: row.was_scheduled,
             outcome_unknown: row.outcome_unknown,

@@ -107,11 +107,16 @@ impl Check<'_> {
         let (arrival, log) = (arrived.first(), logs.first());
         let agrees = match (told, log) {
             (Told::Nothing, log) => log.is_some() || arrival.is_none(),
-            (Told::NotTaken, log) => log.is_none() && arrival.is_none(),
+            (Told::NotTaken | Told::Late, log) => log.is_none() && arrival.is_none(),
             (Told::Sent(id), Some(log)) => {
                 log.id == id.0 && log.status == "sent" && arrival.is_some()
             }
-            (Told::Queued(id), Some(log)) => log.id == id.0,
+            (Told::Queued(id) | Told::Scheduled(id), Some(log)) => {
+                log.id == id.0 && !log.is_cancelled()
+            }
+            (Told::Cancelled(id), Some(log)) => {
+                log.id == id.0 && log.is_cancelled() && arrival.is_none()
+            }
             (Told::Refused(id, _), Some(log)) => {
                 log.status == "failed_perm" && id.is_none_or(|id| log.id == id.0)
             }
@@ -123,6 +128,7 @@ impl Check<'_> {
                 "sent" => arrival.is_some(),
                 "failed_temp" => arrival.is_none(),
                 _ if log.is_unverifiable() => may_be_unknown(message),
+                _ if log.is_cancelled() => arrival.is_none() && message.is_cancelled,
                 _ => arrival.is_none() && is_refusal(&message.recipient, log),
             };
             self.is(is_true, marker, || format!("logged wrongly: {}", shown()));
@@ -132,6 +138,10 @@ impl Check<'_> {
                 && arrival.mailbox == mailbox(message.plugin)
                 && arrival.recipients == [message.recipient.as_str()];
             self.is(is_whole, marker, || format!("arrived as {arrival:?}"));
+            let is_early = message.send_at.is_some_and(|at| arrival.at < at);
+            self.is(!is_early, marker, || {
+                format!("left before its time: {}", shown())
+            });
             let id = log.map(|log| log.shown_id());
             let is_same = arrival.log_id.is_none() || arrival.log_id == id;
             self.is(is_same, marker, || {
@@ -152,7 +162,13 @@ impl Check<'_> {
             let (last, before) = of_log
                 .split_last()
                 .map_or((None, &[][..]), |(last, before)| (Some(last), before));
-            let ended = last.is_none_or(|last| last.status == log.status)
+            // A message that was cancelled ended without a further attempt.
+            let end = if log.is_cancelled() {
+                "failed_temp"
+            } else {
+                &log.status
+            };
+            let ended = last.is_none_or(|last| last.status == end)
                 && before.iter().all(|it| it.status == "failed_temp");
             let right =
                 numbered && ended && [Some(self.heard), self.unheard].contains(&Some(log.app_id));
@@ -294,6 +310,10 @@ impl Check<'_> {
                 continue;
             };
             let of_key = self.tables.keys.get(key);
+            if entry.told == Told::Late {
+                self.is(of_key.is_none(), key, || format!("it is taken: {of_key:?}"));
+                continue;
+            }
             let of_key = of_key.and_then(|row| self.tables.logs.get(&row.log_id));
             let is_its_own = of_key.is_some_and(|log| log.subject == *marker);
             self.is(is_its_own, key, || format!("it stands for {of_key:?}"));

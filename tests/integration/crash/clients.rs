@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use chrono::{TimeDelta, Utc};
 use mailgate::accounts::CreatedApp;
+use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -14,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::ledger::{Ledger, Message, Told};
-use super::rest::RestClient;
+use super::rest::{Cancelled, RestClient};
 use super::smtp::{Port, SmtpSender};
 use crate::support::gateway::Gateway;
 
@@ -23,6 +25,9 @@ const CLIENTS: u64 = 6;
 
 /// A client's pause before its next message, in milliseconds.
 const PAUSE: std::ops::Range<u64> = 0..40;
+
+/// How far ahead messages are scheduled, in milliseconds.
+const SCHEDULED: std::ops::Range<i64> = 500..8_000;
 
 /// A client's pause before it connects again.
 const UNREACHED: Duration = Duration::from_millis(15);
@@ -43,12 +48,14 @@ pub struct Account {
     pub slug: String,
     pub pushable_key: String,
     pub send_key: String,
+    pub api_secret: String,
 }
 
 impl Account {
     /// The app of a gateway, at the gateway's own addresses.
     pub fn of(gateway: &Gateway) -> Self {
         Self {
+            api_secret: String::new(),
             base_url: gateway.daemon.base_url.clone(),
             starttls: gateway.starttls_address(),
             tls: gateway.tls_address(),
@@ -59,15 +66,31 @@ impl Account {
         }
     }
 
-    /// Another app's.
-    pub fn for_app(self, app: &CreatedApp) -> Self {
+    /// With the API secret, as whoever cancels messages needs it.
+    pub async fn owned(self, gateway: &Gateway) -> Self {
         Self {
+            api_secret: api_secret(gateway, gateway.app.id).await,
+            ..self
+        }
+    }
+
+    /// Another app's.
+    pub async fn for_app(self, gateway: &Gateway, app: &CreatedApp) -> Self {
+        Self {
+            api_secret: api_secret(gateway, app.id).await,
             slug: app.slug.clone(),
             pushable_key: app.pushable_key.expose().to_owned(),
             send_key: app.send_key.expose().to_owned(),
             ..self
         }
     }
+}
+
+async fn api_secret(gateway: &Gateway, app: AppId) -> String {
+    let credentials = gateway.daemon.accounts.app_credentials(app).await;
+    let credentials = credentials.expect("the database answers");
+    let secret = credentials.expect("the app is there").api_secret;
+    secret.expose().to_owned()
 }
 
 /// The message did not reach the gateway: nothing of it was said.
@@ -83,6 +106,7 @@ enum Door {
 struct Client {
     name: String,
     door: Door,
+    canceller: RestClient,
     has_keys: bool,
     random: StdRng,
     count: u32,
@@ -120,6 +144,7 @@ impl Clients {
             let client = Client {
                 name,
                 door,
+                canceller: RestClient::new(account.clone()),
                 has_keys: number % 3 == 0,
                 random: StdRng::seed_from_u64(seed + 2 + number),
                 count: 0,
@@ -183,6 +208,10 @@ impl Client {
                 Some(Told::NotTaken) => REFUSED,
                 _ => Duration::from_millis(self.random.random_range(PAUSE)),
             };
+            let told = match told {
+                Some(told) => Some(self.cancelled(&message, told, &give_up).await),
+                None => None,
+            };
             match told {
                 Some(told) if message.key.is_none() || told.is_final() => {
                     self.ledger.add(message, told);
@@ -199,6 +228,21 @@ impl Client {
         (self.unanswered.into_iter())
             .map(|(_, message)| format!("{}: its key never had an answer", message.marker))
             .collect()
+    }
+
+    /// Cancels a message that waits, if that is what its client does; what it was told of it in the end.
+    async fn cancelled(&self, message: &Message, told: Told, give_up: &CancellationToken) -> Told {
+        let (Told::Scheduled(id) | Told::Queued(id)) = told else {
+            return told;
+        };
+        while message.is_cancelled && !give_up.is_cancelled() {
+            match self.canceller.cancel(id).await {
+                Cancelled::Yes => return Told::Cancelled(id),
+                Cancelled::No => break,
+                Cancelled::Unknown => tokio::time::sleep(UNREACHED).await,
+            }
+        }
+        told
     }
 
     /// What to send next: something without an answer that is due, or a new message.
@@ -226,7 +270,13 @@ impl Client {
             88..94 => "permfail",
             _ => "drop",
         };
+        let send_at = random.random_bool(0.15).then(|| {
+            let wait = random.random_range(SCHEDULED);
+            Utc::now() + TimeDelta::milliseconds(wait)
+        });
         Message {
+            send_at,
+            is_cancelled: random.random_bool(0.4),
             key: self.has_keys.then(|| format!("key of {marker}")),
             marker,
             plugin: if random.random_bool(0.6) {

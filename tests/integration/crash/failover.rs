@@ -56,8 +56,10 @@ async fn fail_over(seed: u64) {
         starttls: program.starttls,
         tls: program.tls,
         ..Account::of(&gateway)
-    };
-    let accounts = [account.clone(), account.for_app(&unheard)];
+    }
+    .owned(&gateway)
+    .await;
+    let accounts = [account.clone(), account.for_app(&gateway, &unheard).await];
     let clients = Clients::start(&accounts, &ledger, seed, u32::MAX);
 
     patience::until("messages before the loss", async || {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use chrono::{DateTime, Utc};
 use mailgate_types::ids::LogId;
 use mailgate_types::plugin::Plugin;
 
@@ -24,6 +25,10 @@ pub struct Message {
     pub lines: usize,
     /// The gateway was not killed any more when it was begun.
     pub in_a_long_life: bool,
+    /// When it is to leave, if not at once.
+    pub send_at: Option<DateTime<Utc>>,
+    /// Its client cancels it as long as it waits.
+    pub is_cancelled: bool,
 }
 
 /// What a client was told of a message.
@@ -39,6 +44,12 @@ pub enum Told {
     Sent(LogId),
     /// 202, or `250 … queued`.
     Queued(LogId),
+    /// 202, or `250 … scheduled`.
+    Scheduled(LogId),
+    /// 200, to its cancellation.
+    Cancelled(LogId),
+    /// 422, or 550: the time that it was to leave at has passed.
+    Late,
     /// 502, or 5xx; SMTP names no id.
     Refused(Option<LogId>, String),
     /// What nobody should be told.
@@ -125,6 +136,9 @@ impl Told {
             Self::InFlight => "in flight",
             Self::Sent(_) => "sent",
             Self::Queued(_) => "queued",
+            Self::Scheduled(_) => "scheduled",
+            Self::Cancelled(_) => "cancelled",
+            Self::Late => "late",
             Self::Refused(..) => "refused",
             Self::Other(_) => "other",
         }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use mailgate_sandbox::inbox::Inbox;
 use memchr::memmem;
 use rand::rngs::StdRng;
@@ -32,6 +33,7 @@ pub struct Arrival {
     pub recipients: Vec<String>,
     /// How often the marker stands in it.
     pub markers: usize,
+    pub at: DateTime<Utc>,
     /// The id in its Received header, where it came by SMTP.
     pub log_id: Option<String>,
 }
@@ -88,6 +90,7 @@ async fn sweep(inbox: &Inbox, collected: &Mutex<Collected>) {
         let arrival = Arrival {
             mailbox: message.mailbox.clone(),
             recipients: message.envelope_to.clone(),
+            at: message.received_at,
             markers: memmem::find_iter(&raw, marker.as_bytes()).count(),
             log_id: received_id(&raw),
         };

@@ -22,13 +22,16 @@ impl RestClient {
     }
 
     pub async fn send(&self, message: &Message) -> Result<Told, Unreached> {
-        let body = json!({
+        let mut body = json!({
             "pk": self.account.pushable_key,
             "to": message.recipient,
             "subject": message.marker,
             "body": message.body("\n"),
             "plugin": message.plugin.as_str(),
         });
+        if let Some(at) = message.send_at {
+            body["send_at"] = json!(at.to_rfc3339());
+        }
         let mut request = self
             .http
             .post(format!("{}/send", self.account.base_url))
@@ -50,11 +53,46 @@ impl RestClient {
     }
 }
 
+/// What became of the cancellation of a message.
+pub enum Cancelled {
+    /// It is cancelled.
+    Yes,
+    /// It can't be any more.
+    No,
+    /// Ask again.
+    Unknown,
+}
+
+impl RestClient {
+    /// Cancels a message that waits.
+    pub async fn cancel(&self, id: LogId) -> Cancelled {
+        let request = self
+            .http
+            .post(format!("{}/logs/{id}/cancel", self.account.base_url))
+            .header("x-api-secret", &self.account.api_secret);
+        let Ok(response) = request.send().await else {
+            return Cancelled::Unknown;
+        };
+        let status = response.status().as_u16();
+        let Ok(answer) = response.json::<Value>().await else {
+            return Cancelled::Unknown;
+        };
+        match (status, answer["code"].as_str()) {
+            (200, _) => Cancelled::Yes,
+            (409, Some("message_sent" | "message_failed" | "outcome_unknown")) => Cancelled::No,
+            (409, Some("message_in_progress")) | (503 | 504, _) => Cancelled::Unknown,
+            _ => panic!("{id}: {status} {answer}"),
+        }
+    }
+}
+
 fn told(status: u16, answer: &Value) -> Option<Told> {
     let log = || -> Option<LogId> { answer["log_id"].as_str()?.parse().ok() };
     match (status, answer["status"].as_str(), answer["code"].as_str()) {
         (200, Some("sent"), _) => Some(Told::Sent(log()?)),
         (202, Some("failed_temp"), _) => Some(Told::Queued(log()?)),
+        (202, Some("scheduled"), _) => Some(Told::Scheduled(log()?)),
+        (422, ..) if answer["errors"][0]["field"] == "send_at" => Some(Told::Late),
         (409, _, Some("idempotency_key_in_flight")) => Some(Told::InFlight),
         (502, _, Some("provider_rejected" | "outcome_unknown")) => {
             let text = answer["detail"].as_str()?.to_owned();

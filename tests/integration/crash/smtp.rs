@@ -136,12 +136,15 @@ pub fn mailbox(plugin: Plugin) -> &'static str {
 
 async fn content(connection: &mut Connection, message: &Message) -> io::Result<String> {
     let key = (message.key.as_ref()).map(|key| format!("Idempotency-Key: {key}\r\n"));
+    let send_at =
+        (message.send_at).map(|at| format!("X-Mailgate-Send-At: {}\r\n", at.to_rfc3339()));
     let content = format!(
-        "From: <{}>\r\nTo: <{}>\r\nSubject: {}\r\n{}\r\n{}\r\n.\r\n",
+        "From: <{}>\r\nTo: <{}>\r\nSubject: {}\r\n{}{}\r\n{}\r\n.\r\n",
         mailbox(message.plugin),
         message.recipient,
         message.marker,
         key.unwrap_or_default(),
+        send_at.unwrap_or_default(),
         message.body("\r\n")
     );
     write(connection, &content).await?;
@@ -153,6 +156,8 @@ fn told(reply: &str) -> Option<Told> {
     match (reply.get(..4)?, reply) {
         ("250 ", reply) if reply.contains(" sent via plugin_") => Some(Told::Sent(log()?)),
         ("250 ", reply) if reply.contains(" queued, next attempt ") => Some(Told::Queued(log()?)),
+        ("250 ", reply) if reply.contains(" scheduled for ") => Some(Told::Scheduled(log()?)),
+        ("550 ", reply) if reply.contains("Send-At must be later") => Some(Told::Late),
         ("451 ", reply) if reply.contains("Idempotency-Key") => Some(Told::InFlight),
         ("451 ", _) => Some(Told::NotTaken),
         // The gateway's own failure, and a mailbox that it doesn't know.

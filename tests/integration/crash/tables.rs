@@ -155,6 +155,10 @@ impl LogRow {
         self.status == "failed_perm" && self.error().contains("it may have arrived")
     }
 
+    pub fn is_cancelled(&self) -> bool {
+        self.status == "failed_perm" && self.error() == "Cancelled"
+    }
+
     pub fn error(&self) -> &str {
         self.error_message.as_deref().unwrap_or_default()
     }

@@ -96,7 +96,9 @@ async fn what_a_subscriber_types_works() {
             continue;
         }
         let answer: Value = serde_json::from_str(&printed).expect(&script);
-        if command.contains("/send") {
+        if block.text.contains("send_at") {
+            assert_eq!(answer["status"], "scheduled", "{answer}");
+        } else if command.contains("/send") {
             assert_eq!(answer["status"], "sent", "{answer}");
             assert_eq!(names(&answer), names(&shown), "{answer}");
         } else if command.contains("/connect-sessions") {
@@ -112,7 +114,7 @@ async fn what_a_subscriber_types_works() {
             }
         }
     }
-    assert_eq!(blocks.len(), 6);
+    assert_eq!(blocks.len(), 7);
     let arrived = gateway.arrived().await;
     assert_eq!(arrived.len(), 3);
     for message in arrived {

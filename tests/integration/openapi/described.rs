@@ -13,7 +13,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 44] = [
+const SPECIFIED: [(&str, &str); 47] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -49,6 +49,9 @@ const SPECIFIED: [(&str, &str); 44] = [
     ("GET", "/audit"),
     ("GET", "/logs"),
     ("GET", "/logs/{log_id}"),
+    ("POST", "/logs/{log_id}/retry"),
+    ("POST", "/logs/{log_id}/cancel"),
+    ("GET", "/queue"),
     ("GET", "/stats"),
     ("GET", "/email-stats"),
     ("GET", "/me"),

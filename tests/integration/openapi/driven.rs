@@ -131,6 +131,12 @@ include-name = ["GET /logs", "GET /audit"]
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", 401, 422]
 
+# A message that was tried now is soon no longer there to be tried.
+[[operations]]
+include-name = ["POST /logs/{log_id}/retry", "POST /logs/{log_id}/cancel"]
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 401, 402, 404, 409]
+
 # Only a browser that was sent to the provider before can bring a state that is known.
 [[operations]]
 include-name = "GET /oauth/callback"
@@ -299,6 +305,30 @@ async fn logged(gateway: &Gateway, pushable_key: &str) -> String {
     id.to_string()
 }
 
+/// The id of a message of an app that waits for another attempt.
+async fn waiting(gateway: &Gateway, pushable_key: &str) -> String {
+    let id = logged(gateway, pushable_key).await;
+    let log: LogId = id.parse().unwrap();
+    sqlx::query(
+        "WITH waiting AS (
+             UPDATE email_logs SET status = 'failed_temp' WHERE id = $1 RETURNING *
+         )
+         INSERT INTO spool
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, size_bytes, has_attachments, recipients, smtputf8, opened_at, state,
+              next_attempt_at, attempts, is_logged, outcome_unknown)
+         SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+                subject, plugin, size_bytes, has_attachments, '{bob@example.com}', false, sent_at,
+                'deferred', now() + interval '1 day', 1, true, false
+         FROM waiting",
+    )
+    .bind(log.0)
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+    id
+}
+
 /// The credentials as schemathesis has them.
 fn credentials(gateway: &Gateway, api_secret: &str) -> String {
     let send_key = gateway.app.send_key.expose();
@@ -317,6 +347,8 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
     let (populated, mailboxes) = mailboxes(gateway, api_secret).await;
     let hooked = hooked(gateway, api_secret).await;
     let log = logged(gateway, &lasting[0]).await;
+    let retried = waiting(gateway, &lasting[0]).await;
+    let cancelled = waiting(gateway, &lasting[0]).await;
     let mut configuration = String::new();
     for (name, keys) in [
         ("hooked", vec![hooked.pushable_key]),
@@ -330,6 +362,8 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         ("populated", vec![populated]),
         ("mailboxes", mailboxes),
         ("logs", vec![log]),
+        ("retried", vec![retried]),
+        ("cancelled", vec![cancelled]),
         (
             "sending",
             vec![gateway.app.pushable_key.expose().to_owned()],
@@ -361,13 +395,19 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         )
         .unwrap();
     }
-    write!(
-        configuration,
-        "[[operations]]\n\
-         include-name = \"GET /logs/{{log_id}}\"\n\
-         parameters.\"path.log_id\" = {{ dictionary = \"logs\", probability = 0.8 }}\n"
-    )
-    .unwrap();
+    for (operation, dictionary) in [
+        ("GET /logs/{log_id}", "logs"),
+        ("POST /logs/{log_id}/retry", "retried"),
+        ("POST /logs/{log_id}/cancel", "cancelled"),
+    ] {
+        write!(
+            configuration,
+            "[[operations]]\n\
+             include-name = \"{operation}\"\n\
+             parameters.\"path.log_id\" = {{ dictionary = \"{dictionary}\", probability = 0.8 }}\n"
+        )
+        .unwrap();
+    }
     write!(
         configuration,
         "[[operations]]\n\

@@ -1,12 +1,13 @@
 //! What is checked when a scheduled message is taken is checked again when it leaves.
 
 use chrono::TimeDelta;
+use mailgate_types::clock::Clock;
 use serde_json::json;
 
 use super::*;
 use crate::command_line::process::Invocation;
 use crate::support::caller::path;
-use crate::support::gateway::{MAILBOX, OPERATOR, SEAL_KEY};
+use crate::support::gateway::{OPERATOR, SEAL_KEY};
 
 const HOUR: TimeDelta = TimeDelta::hours(1);
 
@@ -62,7 +63,7 @@ async fn another_pushable_key_or_another_seal_changes_nothing() {
     gateway.stop_daemon().await;
     // Sealed anew, and the first key is no longer known.
     let new = "new:ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
-    Invocation::new(&["reseal"])
+    Invocation::new(["reseal"])
         .set("DATABASE__URL", &gateway.database_url)
         .set("SEAL__KEYS", format!("{new},{SEAL_KEY}"))
         .finish()
@@ -194,28 +195,42 @@ async fn an_app_or_a_subscriber_that_goes_takes_it_along() {
     gateway.stop().await;
 }
 
-/// The tables of this release, and the statement with which the last one takes up what is due.
+/// The tables of this release, and the statements with which the last one takes up what is due, and ends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_release_takes_it_up_at_its_time_too() {
+    const CLAIM: &str = "WITH fence AS MATERIALIZED (
+             SELECT id FROM gateways WHERE ended_at IS NULL LIMIT 1 FOR KEY SHARE
+         )
+         UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
+         FROM fence
+         WHERE spool.id = ANY (ARRAY(
+             SELECT id FROM spool
+             WHERE state = 'deferred' AND next_attempt_at <= $1
+             ORDER BY next_attempt_at LIMIT 10 FOR UPDATE SKIP LOCKED
+         ))";
+    const DEFER: &str = "UPDATE spool
+         SET state = 'deferred', attempts = 1, next_attempt_at = $1, lease_until = NULL,
+             gateway_id = NULL, outcome_unknown = false, is_logged = true,
+             awaits_subscription = false";
+    const END: &str = "DELETE FROM spool WHERE $1::timestamptz IS NOT NULL AND is_logged";
     let gateway = Gateway::start().await;
-    let id = scheduled(&gateway, "bob@example.com", HOUR).await;
-    let due: &'static str = "SELECT count(*) FROM spool WHERE state = 'deferred'
-        AND next_attempt_at <= now() + interval '59 minutes'";
-    assert_eq!(number(&gateway, due).await, 0);
-    // Its release of what awaited a subscription touches nothing that was scheduled.
-    let released: &'static str = "SELECT count(*) FROM spool WHERE awaits_subscription";
-    assert_eq!(number(&gateway, released).await, 0);
-    // It knows nothing of the key, and leaves what it doesn't know as it is.
-    run(
-        &gateway,
-        "UPDATE spool SET state = 'deferred', attempts = 1, is_logged = true, outcome_unknown = false",
-    )
-    .await;
-    assert_eq!(usage(&gateway).await, 1);
-    run(&gateway, "DELETE FROM spool").await;
-    assert_eq!(usage(&gateway).await, 0);
-    let owner = Caller::owner(&gateway).await;
-    assert_eq!(cancel(&owner, &id).await.problem(), (404, "log_not_found"));
-    assert_eq!(MAILBOX, "ada@sandbox.example");
+    scheduled(&gateway, "bob@example.com", HOUR).await;
+    let due = gateway.clock.now() + HOUR;
+    let later = due + HOUR;
+    for (statement, at, rows) in [
+        (CLAIM, due - TimeDelta::minutes(1), 0),
+        (CLAIM, due + TimeDelta::seconds(1), 1),
+        (DEFER, later, 1),
+        (END, later, 1),
+    ] {
+        let done = sqlx::query(statement)
+            .bind(at)
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+        assert_eq!(done.rows_affected(), rows, "{statement}");
+        // It counts from the moment it was taken, once.
+        assert_eq!(usage(&gateway).await, i64::from(statement != END));
+    }
     gateway.stop().await;
 }

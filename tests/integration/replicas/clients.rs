@@ -119,6 +119,8 @@ impl Client {
                 recipient: "good@example.com".to_owned(),
                 lines: 3,
                 in_a_long_life: true,
+                send_at: None,
+                is_cancelled: false,
             };
             let told = self.send(&message).await;
             self.ledger.add(message, told);

@@ -110,6 +110,8 @@ fn slow(direct: Account, balanced: Account) -> JoinHandle<(Message, Told)> {
         key: Some("in hand".to_owned()),
         lines: 3,
         in_a_long_life: false,
+        send_at: None,
+        is_cancelled: false,
     };
     tokio::spawn(async move {
         let first = RestClient::new(direct).send(&message).await;

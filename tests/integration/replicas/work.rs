@@ -126,6 +126,8 @@ async fn send(accounts: &[Account], messages: usize) {
                     key: None,
                     lines: 80,
                     in_a_long_life: true,
+                    send_at: None,
+                    is_cancelled: false,
                 };
                 let told = client.send(&message).await.expect("the gateway is there");
                 assert!(matches!(told, Told::Sent(_)), "{told:?}");
