@@ -313,8 +313,11 @@ impl Walk {
                 let is_there = range.from <= log.0 && log.0 < range.to;
                 Ok(is_there.then_some(*log).into_iter().collect())
             }
-            Way::Message(ids) => {
+            Way::Message(ids) if self.window.is_none() => {
                 candidates::by_message(connection, self.subscriber, ids, range, limit).await
+            }
+            Way::Message(ids) => {
+                candidates::by_message_within(connection, self.subscriber, ids, range, limit).await
             }
             Way::Recipient(address) => {
                 candidates::by_recipient(connection, self.subscriber, address, range, limit).await
