@@ -12,8 +12,6 @@ mod diagnostic;
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-#[cfg(test)]
-mod hostile;
 mod inline;
 mod lines;
 mod mime;
@@ -23,6 +21,8 @@ mod phrases;
 mod recipient;
 mod report;
 mod status_code;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use bounce::{Bounce, BouncedRecipient, RECIPIENTS};
