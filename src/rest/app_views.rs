@@ -20,6 +20,7 @@ pub(super) struct AppItem {
 }
 
 /// What the list and the detail show alike.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Serialize, ToSchema)]
 pub(super) struct AppFieldsShown {
     /// The app's UUID: what logs, filters and events carry as `app_id`.
@@ -129,6 +130,7 @@ pub(super) struct FormerUser {
 }
 
 /// A new app, with the secrets that are shown now.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Serialize, ToSchema)]
 pub(super) struct CreatedApp {
     /// The app's UUID: what logs, filters and events carry as `app_id`.

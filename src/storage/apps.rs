@@ -20,6 +20,7 @@ pub use sending::{SendingApp, find_by_send_keys, subscription_status};
 use mailgate_types::ids::{AppId, SubscriberId};
 
 /// A new row.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug)]
 pub struct NewApp<'a> {
     /// Its id.
@@ -88,6 +89,7 @@ pub async fn insert(connection: &mut PgConnection, app: &NewApp<'_>) -> Result<b
 }
 
 /// An app as its subscriber sees it.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug, Clone)]
 pub struct App {
     /// Its id.
@@ -118,6 +120,7 @@ pub struct App {
     pub users_count: i64,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 struct Row {
     id: Uuid,
     slug: String,

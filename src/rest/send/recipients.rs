@@ -56,15 +56,19 @@ mod tests {
 
     #[test]
     fn each_field_is_named() {
-        let address = |text: &str| EmailAddress::parse(text).unwrap();
-        let recipients = Recipients {
-            to: address("Bob@example.com"),
-            cc: vec![address("c@example.com"), address("d@example.com")],
-            bcc: vec![address("bob@Example.com")],
+        let list = |texts: &[&str]| -> Vec<EmailAddress> {
+            let parsed = texts.iter().map(|text| EmailAddress::parse(text));
+            parsed.filter_map(Result::ok).collect()
         };
+        let recipients = list(&["Bob@example.com"]).pop().map(|to| Recipients {
+            to,
+            cc: list(&["c@example.com", "d@example.com"]),
+            bcc: list(&["bob@Example.com"]),
+        });
         let suppressed = ["bob@example.com".to_owned(), "d@example.com".to_owned()];
-        let failure = recipients.suppressed(&suppressed).failure();
-        assert_eq!(failure.fields, "to cc[1] bcc[0]");
-        assert_eq!(failure.code, "recipient_suppressed");
+        let failure = recipients.map(|it| it.suppressed(&suppressed).failure());
+        let named = failure.map(|it| (it.fields, it.code));
+        let expected = ("to cc[1] bcc[0]", "recipient_suppressed");
+        assert_eq!(named, Some((expected.0.to_owned(), expected.1.to_owned())));
     }
 }
