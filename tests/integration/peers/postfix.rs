@@ -17,10 +17,10 @@ const REFUSED_RECIPIENTS: &str = "\
 /^limit@/    554 5.2.0 The sending limit is reached
 ";
 
-/// Recipients that are accepted, and bounce then: one at once, one that waits for a host that never comes.
+/// Recipients that are accepted, and whose delivery fails then: for good, and for as long as it is tried.
 const TRANSPORTS: &str = "\
-/^bounced@/ error:5.1.1 There is no such mailbox any more
-/^delayed@/ retry:4.4.1 The host is out to lunch
+/^bounced@/ refusing:
+/^delayed@/ waiting:
 ";
 
 /// Every mailbox may send as its own address only.
@@ -167,6 +167,10 @@ error     unix       - - n -     - error
 retry     unix       - - n -     - error
 dovecot   unix       - n n -     - pipe
   flags=DR user=mail argv={doveadm} -c {dovecot} save -u ${{recipient}}
+refusing  unix       - n n -     - pipe
+  user=mail argv=/bin/sh -c {{echo 5.1.1 There is no such mailbox any more; exit 67}}
+waiting   unix       - n n -     - pipe
+  user=mail argv=/bin/sh -c {{echo 4.4.1 The host is out to lunch; exit 75}}
 anvil     unix       - - n -     1 anvil
 scache    unix       - - n -     1 scache
 showq     unix       n - n -     - showq
