@@ -30,7 +30,8 @@ pub struct LogDetail {
 }
 
 impl Reports {
-    /// A message of the subscriber's log, or one that is scheduled; `None` if there is none, or it belongs to another subscriber.
+    /// A message of the subscriber's log, or one that is scheduled; `None` if there is none, or it belongs to another
+    /// subscriber.
     pub async fn log(
         &self,
         subscriber: SubscriberId,

@@ -45,9 +45,9 @@ const COPIES: usize = 2;
 /// Sends a message from a connected mailbox of the app.
 ///
 /// 200 means that the provider accepted the message; 202 means that the gateway stored it, because of `send_at` or to
-/// retry it, so you must not. If you get no answer, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat the request with
-/// the same `Idempotency-Key` and the same body, after `Retry-After` if it is given: the message is sent only once.
-/// Any other answer would be the same again.
+/// retry it, so you must not. If you get no answer, or 409 `idempotency_key_in_flight`, 429, 500, 503 or 504, repeat
+/// the request with the same `Idempotency-Key` and the same body, after `Retry-After` if it is given: the message is
+/// sent only once. Any other answer would be the same again.
 #[utoipa::path(
     post,
     path = "/send",

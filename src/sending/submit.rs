@@ -106,9 +106,9 @@ impl Sending {
             share: _share,
         } = request;
         if send_at.is_some_and(|at| !at.is_ahead(self.clock.now())) {
+            self.prove(&mut caller, still_means).await?;
             // A request that is repeated gets its answer, though its time has come since.
             if let Some(key) = &key {
-                self.prove(&mut caller, still_means).await?;
                 if self.is_free(wanted.app, key).await? {
                     return Err(Refusal::SendAtPast);
                 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use secrecy::ExposeSecret;
 
 use crate::accounts::{Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp};
@@ -18,7 +18,7 @@ use crate::reports::Refusals;
 use crate::sending::budget::{Budget, Holder, Share};
 use crate::sending::draft::{Draft, PrepareError};
 use crate::sending::raw_message::{RawMessage, RawMessageError};
-use crate::sending::{Blocked, Outcome, Refusal, Request, SendError, Sending};
+use crate::sending::{Blocked, Outcome, Receipt, Refusal, Request, SendError, Sending};
 use crate::storage::outage::trouble;
 use mailgate_smtp::connection::{Backend, Delivered};
 use mailgate_smtp::protocol::authentication::{Credentials, Mechanism};
@@ -30,6 +30,9 @@ use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
 use mailgate_types::refusal::{Door, RefusalReason};
 use mailgate_types::send_at::SendAtError;
+
+/// Why a message is refused that was to leave before now.
+const SEND_AT_PAST: RawMessageError = RawMessageError::SendAt(SendAtError::Past);
 
 /// The reply text when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
@@ -345,10 +348,7 @@ fn refused(refusal: Refusal) -> Reply {
     match refusal {
         Refusal::Key | Refusal::Changed(_) => authentication_failed(),
         Refusal::Blocked(blocked) => self::blocked(blocked),
-        Refusal::SendAtPast => {
-            let past = RawMessageError::SendAt(SendAtError::Past);
-            Reply::new(550, "5.6.0", &past.to_string())
-        }
+        Refusal::SendAtPast => Reply::new(550, "5.6.0", &SEND_AT_PAST.to_string()),
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
             Reply::new(552, "5.3.4", "The message is too large")
@@ -378,30 +378,19 @@ fn reply(outcome: &Outcome) -> Reply {
             "2.0.0",
             &format!("{} sent via {}", receipt.id, receipt.plugin),
         ),
-        Outcome::Scheduled { receipt, send_at } => Reply::new(
-            250,
-            "2.0.0",
-            &format!(
-                "{} scheduled for {}",
-                receipt.id,
-                send_at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
-            ),
-        ),
+        Outcome::Scheduled { receipt, send_at } => stored(receipt, "scheduled for", *send_at),
         Outcome::Queued {
             receipt,
             next_retry_at,
             ..
-        } => Reply::new(
-            250,
-            "2.0.0",
-            &format!(
-                "{} queued, next attempt {}",
-                receipt.id,
-                next_retry_at.to_rfc3339_opts(SecondsFormat::Secs, true)
-            ),
-        ),
+        } => stored(receipt, "queued, next attempt", *next_retry_at),
         Outcome::Rejected { failure, .. } => rejected(failure),
     }
+}
+
+fn stored(receipt: &Receipt, what: &str, at: DateTime<Utc>) -> Reply {
+    let at = at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    Reply::new(250, "2.0.0", &format!("{} {what} {at}", receipt.id))
 }
 
 /// The provider's own code and text. Its reply to the gateway's login would be mistaken for one to the client's, and
