@@ -60,7 +60,10 @@ impl Examples {
             return;
         };
         let schema = serde_json::to_value(&content.schema).unwrap_or_default();
-        let is_object = schema.get("$ref").is_some() || schema.get("properties").is_some();
+        // A body that may be left out is one of an object and null.
+        let is_object = ["$ref", "properties", "oneOf"]
+            .iter()
+            .any(|key| schema.get(key).is_some());
         if content.example.is_none() && is_object {
             content.example = Some(self.of("", &schema));
         }

@@ -65,7 +65,7 @@ pub(super) async fn show(
     ),
     responses(
         (status = 200, body = DeliveryItem),
-        (status = 404, description = "`app_not_found`; `delivery_not_found`: the app's `webhook_url` has no such delivery"),
+        (status = 404, description = "`app_not_found`; `delivery_not_found`: the app's webhook_url has no such delivery"),
     )
 )]
 pub(super) async fn show_of_app(
@@ -141,8 +141,8 @@ pub(super) async fn retry(
     ),
     responses(
         (status = 202, body = RetriedDelivery),
-        (status = 404, description = "`app_not_found`; `delivery_not_found`: the app's `webhook_url` has no such delivery"),
-        (status = 409, description = "`delivery_in_flight`: the event is being delivered at this moment; `replay_under_way`: a replay of the app is being queued; `webhook_inactive`: the app has no `webhook_url`"),
+        (status = 404, description = "`app_not_found`; `delivery_not_found`: the app's webhook_url has no such delivery"),
+        (status = 409, description = "`delivery_in_flight`: the event is being delivered at this moment; `replay_under_way`: a replay of the app is being queued; `webhook_inactive`: the app has no webhook_url"),
         (status = 410, description = "`delivery_expired`: the event's body is no longer kept"),
     )
 )]

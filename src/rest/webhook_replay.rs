@@ -169,7 +169,7 @@ pub(super) async fn replay(
     request_body = ReplayRequest,
     responses(
         (status = 202, body = ReplayResult),
-        (status = 409, description = "`webhook_inactive`: the app has no `webhook_url`; `replay_under_way`: another replay of the app is being queued; `too_many_waiting`: 10,000 deliveries wait for it"),
+        (status = 409, description = "`webhook_inactive`: the app has no webhook_url; `replay_under_way`: another replay of the app is being queued; `too_many_waiting`: 10,000 deliveries wait for it"),
     )
 )]
 pub(super) async fn replay_of_app(

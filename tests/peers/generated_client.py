@@ -32,6 +32,10 @@ with mailgate_client.ApiClient(configuration) as client:
         pushable_key, {"url": "https://app.example/hook", "events": [EventName.EMAIL_DOT_SENT]}
     )
     assert [hook.id for hook in hooks.list_webhooks(pushable_key).webhooks] == [created.id]
+    rotated = hooks.rotate_webhook_secret(pushable_key, created.id)
+    assert rotated.secret != created.secret and rotated.previous_secret_expires_at, rotated
+    replayed = hooks.replay_webhook(pushable_key, created.id, {"since": "2026-01-01"})
+    assert replayed.queued == 0 and replayed.next_cursor is None, replayed
     hooks.delete_webhook(pushable_key, created.id)
 
     try:

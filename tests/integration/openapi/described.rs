@@ -13,7 +13,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 49] = [
+const SPECIFIED: [(&str, &str); 55] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -23,6 +23,21 @@ const SPECIFIED: [(&str, &str); 49] = [
     ("GET", "/apps/{pushable_key}/suppressions"),
     ("DELETE", "/apps/{pushable_key}/suppressions"),
     ("GET", "/apps/{pushable_key}/deliveries"),
+    ("GET", "/apps/{pushable_key}/deliveries/{delivery_id}"),
+    (
+        "POST",
+        "/apps/{pushable_key}/deliveries/{delivery_id}/retry",
+    ),
+    ("POST", "/apps/{pushable_key}/replay"),
+    ("POST", "/apps/{pushable_key}/webhooks/{webhook_id}/replay"),
+    (
+        "POST",
+        "/apps/{pushable_key}/webhooks/{webhook_id}/rotate-secret",
+    ),
+    (
+        "GET",
+        "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}",
+    ),
     ("DELETE", "/apps/{pushable_key}"),
     ("GET", "/apps/{pushable_key}/send-key"),
     ("POST", "/apps/{pushable_key}/reset-send-key"),

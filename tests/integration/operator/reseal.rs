@@ -94,6 +94,18 @@ async fn configure_webhook(gateway: &Gateway, api_secret: &str) -> WebhookConfig
     id
 }
 
+/// Secrets of webhooks that have been replaced, also of a configuration that is gone.
+async fn replace_webhook_secrets(gateway: &Gateway, api_secret: &str) {
+    let (app, author) = (gateway.app.id, Author::operator(None));
+    let gone = configure_webhook(gateway, api_secret).await;
+    let webhooks = &gateway.daemon.webhooks;
+    let deleted = webhooks.delete_configuration(app, gone, author);
+    assert!(deleted.await.unwrap());
+    configure_webhook(gateway, api_secret).await;
+    let renewed = gateway.daemon.accounts.renew_webhook_secret(app, author);
+    assert!(renewed.await.is_ok());
+}
+
 #[tokio::test]
 async fn every_sealed_column_of_the_schema_is_known() {
     let url = database::create().await;
@@ -136,15 +148,7 @@ async fn keys_are_rotated_while_mail_goes_on() {
         .unwrap()
         .unwrap();
     let api_secret = credentials.api_secret.expose();
-    let author = Author::operator(None);
-    let gone = configure_webhook(&gateway, api_secret).await;
-    let webhooks = &gateway.daemon.webhooks;
-    let deleted = webhooks.delete_configuration(gateway.app.id, gone, author);
-    assert!(deleted.await.unwrap());
-    configure_webhook(&gateway, api_secret).await;
-    let accounts = &gateway.daemon.accounts;
-    let renewed = accounts.renew_webhook_secret(gateway.app.id, author);
-    assert!(renewed.await.is_ok());
+    replace_webhook_secrets(&gateway, api_secret).await;
     assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
     // Nobody sends from this one, so nothing but the command changes its tokens.
     let idle = "idle@sandbox.example";
