@@ -30,3 +30,6 @@ pub use candidate::{HEADERS, is_candidate};
 pub use diagnostic::DIAGNOSTIC;
 pub use original::{LOG_IDS, MESSAGE_IDS};
 pub use report::read;
+
+#[cfg(test)]
+mod tests;
