@@ -11,6 +11,7 @@ mod apps;
 mod audit;
 mod billing;
 mod bounces;
+mod bounces_end_to_end;
 mod certificate_reload;
 mod command_line;
 mod connecting;

@@ -38,7 +38,8 @@ pub const SCOPES: &str = "openid email offline_access mail.send";
 /// A running mailbox provider. Accounts need no setting up: every address is a mailbox, and the
 /// `login_hint` of an authorization request logs its owner in (`deny…` refuses instead).
 ///
-/// As recipients, `tempfail@…` is answered 451, `quota@…` 452, `permfail@…` 550, `limit@…` 554.
+/// As recipients, `tempfail@…` is answered 451, `quota@…` 452, `permfail@…` 550, `limit@…` 554. `bounced@…` is accepted
+/// and bounces, `delayed@…` is accepted and waits, of which the sender is told.
 /// A sender other than the mailbox's own address is answered 553. Beside XOAUTH2 the servers take
 /// [`APP_PASSWORD`] by PLAIN and LOGIN.
 pub struct Provider {

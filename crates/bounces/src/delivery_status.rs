@@ -136,7 +136,7 @@ pub(crate) fn read(content: &[u8]) -> DeliveryStatus {
         let is_another = (names_recipient && is_after_blank)
             || group.place(&name).is_some_and(|place| place.is_some());
         if is_another && group.has_recipient() && group.has_outcome() {
-            found.take(std::mem::take(&mut group));
+            found.take(&std::mem::take(&mut group));
         }
         if names_recipient {
             is_after_blank = false;
@@ -145,7 +145,7 @@ pub(crate) fn read(content: &[u8]) -> DeliveryStatus {
             place.get_or_insert(value);
         }
     }
-    found.take(group);
+    found.take(&group);
     found
 }
 
@@ -155,7 +155,7 @@ impl DeliveryStatus {
         !self.recipients.is_empty()
     }
 
-    fn take(&mut self, group: Group) {
+    fn take(&mut self, group: &Group) {
         self.has_groups |= group.has_recipient() && group.has_outcome();
         self.recipients.extend(group.outcome());
     }

@@ -12,8 +12,6 @@ mod diagnostic;
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-#[cfg(test)]
-mod hostile;
 mod inline;
 mod lines;
 mod mime;
@@ -30,3 +28,6 @@ pub use candidate::{HEADERS, is_candidate};
 pub use diagnostic::DIAGNOSTIC;
 pub use original::{LOG_IDS, MESSAGE_IDS};
 pub use report::read;
+
+#[cfg(test)]
+mod tests;

@@ -110,7 +110,7 @@ impl Notice<'_> {
 
     fn mentions(&self, failed: &[String]) -> Vec<Mention> {
         let own = self.own_addresses();
-        let mut at_line_start = self.with_words(|before| before.is_empty());
+        let mut at_line_start = self.with_words(str::is_empty);
         if !failed.is_empty() {
             // The header is certain; the text has the words.
             let is_alone = failed.len() == 1 && at_line_start.len() == 1;

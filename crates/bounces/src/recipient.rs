@@ -56,15 +56,12 @@ fn unescaped(text: &str) -> String {
                 let number = u32::from_str_radix(escape.get(..end)?, 16).ok()?;
                 Some((char::from_u32(number)?, end))
             });
-        rest = match letter {
-            Some((letter, end)) => {
-                decoded.push(letter);
-                &escape[end + 1..]
-            }
-            None => {
-                decoded.push_str("\\x{");
-                escape
-            }
+        rest = if let Some((letter, end)) = letter {
+            decoded.push(letter);
+            &escape[end + 1..]
+        } else {
+            decoded.push_str("\\x{");
+            escape
         };
     }
     decoded.push_str(rest);

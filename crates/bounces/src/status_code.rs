@@ -16,8 +16,7 @@ pub(crate) fn leading(text: &str) -> Option<String> {
 /// The first code in the words of a server: `550 5.1.1 …`, `550-5.1.1 …`, `#5.1.1`, `(#5.1.1)`.
 pub(crate) fn within(text: &str) -> Option<String> {
     let mut before = ' ';
-    let mut letters = text.char_indices();
-    while let Some((at, letter)) = letters.next() {
+    for (at, letter) in text.char_indices() {
         let is_start = matches!(letter, '4' | '5') && !before.is_alphanumeric() && before != '.';
         if is_start && let Some(code) = leading(&text[at..]) {
             return Some(code);

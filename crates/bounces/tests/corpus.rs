@@ -1,5 +1,7 @@
 //! What is read from the corpus: notifications in the shapes of real servers, and messages that aren't any.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;

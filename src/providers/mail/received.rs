@@ -167,6 +167,26 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn what_tells_a_bounce_is_fetched() {
+        assert!(
+            mailgate_bounces::HEADERS
+                .iter()
+                .all(|name| HEADERS.contains(name))
+        );
+    }
+
+    #[test]
+    fn a_bounce_is_automatic() {
+        let bounce = b"From: mailer-daemon@x.org\r\nX-Failed-Recipients: a@x.org\r\nIn-Reply-To: <m@x.org>\r\n\r\n";
+        assert!(may_be_bounce(bounce));
+        let mut received = Received::default();
+        received.read_bounce(bounce);
+        assert!(received.automatic && received.bounce.is_some());
+        received.read_bounce(b"Subject: hi\r\n\r\n");
+        assert_eq!(received.bounce, None);
+    }
+
+    #[test]
     fn a_reply() {
         let received = Received::parse(
             b"Return-Path: <bob@example.org>\r\nMessage-ID: <r1@example.org>\r\n\

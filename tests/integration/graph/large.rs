@@ -74,7 +74,11 @@ async fn files_arrive_byte_for_byte() {
     assert_eq!(bcc.len(), 1, "{fields}");
     assert_eq!(bcc[0]["emailAddress"]["address"], "eve@example.com");
     assert!(!fields.to_string().contains("own@example.com"));
-    assert_eq!(fields["internetMessageHeaders"][0]["name"], "X-Campaign");
+    let headers = fields["internetMessageHeaders"].as_array().unwrap();
+    let names: Vec<&str> = (headers.iter())
+        .filter_map(|header| header["name"].as_str())
+        .collect();
+    assert_eq!(names[..2], ["X-Mailgate-Id", "X-Campaign"]);
     let thread = &fields["singleValueExtendedProperties"][0];
     assert_eq!(
         (&thread["id"], &thread["value"]),

@@ -17,6 +17,12 @@ const REFUSED_RECIPIENTS: &str = "\
 /^limit@/    554 5.2.0 The sending limit is reached
 ";
 
+/// Recipients that are accepted, and whose delivery fails then: for good, and for as long as it is tried.
+const TRANSPORTS: &str = "\
+/^bounced@/ refusing:
+/^delayed@/ waiting:
+";
+
 /// Every mailbox may send as its own address only.
 const SENDER_LOGINS: &str = "/^(.*)$/ $1\n";
 
@@ -40,6 +46,7 @@ impl Postfix<'_> {
         }
         process::give_to(&folder.join("data"), "postfix");
         fs::write(configuration.join("recipients"), REFUSED_RECIPIENTS).unwrap();
+        fs::write(configuration.join("transports"), TRANSPORTS).unwrap();
         fs::write(configuration.join("senders"), SENDER_LOGINS).unwrap();
         fs::write(configuration.join("main.cf"), self.main(root)).unwrap();
         fs::write(configuration.join("master.cf"), self.master()).unwrap();
@@ -97,6 +104,13 @@ smtp_dns_support_level = disabled
 default_transport = dovecot
 relay_transport = dovecot
 dovecot_destination_recipient_limit = 1
+transport_maps = pcre:{root}/postfix/configuration/transports
+
+# A delay is told of after a second instead of hours.
+delay_warning_time = 1s
+queue_run_delay = 1s
+minimal_backoff_time = 1s
+maximal_backoff_time = 2s
 
 message_size_limit = 62914560
 smtputf8_enable = yes
@@ -153,6 +167,10 @@ error     unix       - - n -     - error
 retry     unix       - - n -     - error
 dovecot   unix       - n n -     - pipe
   flags=DR user=mail argv={doveadm} -c {dovecot} save -u ${{recipient}}
+refusing  unix       - n n -     - pipe
+  user=mail argv=/bin/sh -c {{echo 5.1.1 There is no such mailbox any more; exit 67}}
+waiting   unix       - n n -     - pipe
+  user=mail argv=/bin/sh -c {{echo 4.4.1 The host is out to lunch; exit 75}}
 anvil     unix       - - n -     1 anvil
 scache    unix       - - n -     1 scache
 showq     unix       n - n -     - showq

@@ -285,9 +285,10 @@ impl GmailApi {
                 }
                 bounces += 1;
                 let is_fetched = found.size_estimate <= LARGEST_WHOLE && bounces <= BOUNCES;
-                let whole = match is_fetched {
-                    true => self.whole(account, &one.id).await?,
-                    false => None,
+                let whole = if is_fetched {
+                    self.whole(account, &one.id).await?
+                } else {
+                    None
                 };
                 received.read_bounce(whole.as_deref().unwrap_or(&headers));
             }

@@ -117,12 +117,20 @@ fn time_grows_with_the_size() {
 
 #[test]
 fn as_many_recipients_as_are_kept() {
-    let mut message = "From: mailer-daemon@x.org\nIn-Reply-To: <m@x>\nContent-Type: multipart/report; boundary=b\n\n\
-                       --b\nContent-Type: message/delivery-status\n"
-        .to_owned();
-    for number in 0..1_000 {
-        message += &format!("\nFinal-Recipient: rfc822; {number}@x.org\nAction: failed\n");
-    }
+    let groups: String = (0..1_000)
+        .map(|number| {
+            [
+                "\nFinal-Recipient: rfc822; ",
+                &number.to_string(),
+                "@x.org\nAction: failed\n",
+            ]
+            .concat()
+        })
+        .collect();
+    let message = format!(
+        "From: mailer-daemon@x.org\nIn-Reply-To: <m@x>\nContent-Type: multipart/report; boundary=b\n\n\
+         --b\nContent-Type: message/delivery-status\n{groups}"
+    );
     assert_eq!(
         read(message.as_bytes()).unwrap().recipients.len(),
         RECIPIENTS
