@@ -8,9 +8,12 @@ use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
+use mailgate_types::bounce_type::BounceType;
 use mailgate_types::clock::Clock;
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::event_name::EventName;
+use mailgate_types::ids::LogId;
+use mailgate_types::moment::iso8601;
 use serde_json::{Value, json};
 
 use super::{arrived, builder, create, events, hook, is_signed, next_attempt, renew, settled};
@@ -221,7 +224,7 @@ fn validate(document: &Value, requests: &[Received]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_nine_are_as_described() {
+async fn all_are_as_described() {
     let gateway = builder().set("SENDING__RETRY_SECONDS", "60").start().await;
     let caller = Caller::owner(&gateway).await;
     let receiver = Receiver::start().await;
@@ -244,7 +247,7 @@ async fn all_nine_are_as_described() {
     let connected = connected.await.credential;
     let credential = format!("{}/credentials/{connected}", path(&gateway.app));
     caller.delete(&credential).await.success(200);
-    // Replies are found by IMAP, which the sandbox hasn't.
+    // Replies and bounces are found by IMAP, which the sandbox hasn't.
     let reply = Event::EmailReply {
         message_id: "<m@example.com>".to_owned(),
         from_address: "bob@example.com".to_owned(),
@@ -252,8 +255,20 @@ async fn all_nine_are_as_described() {
         subject: "Re: Hello".to_owned(),
     };
     let mut connection = gateway.database().await;
-    let reply = Emission::of(gateway.app.id, reply);
-    webhook_messages::emit(&mut connection, &[reply], gateway.clock.now())
+    let bounced = Event::EmailBounced {
+        log_id: LogId::at(gateway.clock.now()),
+        message_id: None,
+        from_address: "ada@sandbox.example".to_owned(),
+        to_address: "bob@example.com".to_owned(),
+        subject: "Hello".to_owned(),
+        plugin: mailgate_types::plugin::Plugin::A,
+        bounce_type: BounceType::Temporary,
+        status: Some("4.4.1".to_owned()),
+        diagnostic: None,
+        bounced_at: iso8601(gateway.clock.now()),
+    };
+    let found = [reply, bounced].map(|event| Emission::of(gateway.app.id, event));
+    webhook_messages::emit(&mut connection, &found, gateway.clock.now())
         .await
         .unwrap();
     renew(&caller).await;
