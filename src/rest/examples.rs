@@ -157,6 +157,7 @@ fn named(name: &str) -> Option<Value> {
         | "require_connect_session"
         | "show_banner"
         | "test" => json!(false),
+        "diagnostic" => json!("550 5.1.1 No such user here"),
         "duration_ms" => json!(184),
         "expires_at" | "current_period_end" | "previous_secret_expires_at" => {
             json!("2026-11-03T09:30:00.000Z")

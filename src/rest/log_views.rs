@@ -142,7 +142,7 @@ pub(super) struct BounceShown {
     #[schema(value_type = BounceType)]
     bounce_type: String,
     /// The status code of RFC 3463, like `5.1.1`; null if the notification has none.
-    #[schema(required)]
+    #[schema(required, example = "5.1.1")]
     status: Option<String>,
     /// The server's words; null if the notification has none.
     #[schema(required)]

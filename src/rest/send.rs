@@ -66,7 +66,7 @@ const COPIES: usize = 2;
         (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
         (status = 409, description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
         (status = 413, description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
-        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `recipient_suppressed`: recipients have bounced in the last 30 days, and the app refuses messages to such (`suppress_bounced`); `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
+        (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `recipient_suppressed`: recipients have bounced in the last 30 days, and the app refuses messages to such; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
         (status = 429, description = "`rate_limited`: too many requests with this key; `waiting_quota_full`: the app already has as many messages waiting as it may, and this one can't be sent now"),
         (status = 500, description = "`outcome_unknown`: the message may have been sent; `internal_error`: it was not"),
         (status = 502, description = "`provider_rejected`: refused for good; `outcome_unknown`: the connection closed after sending, and the message may have arrived"),

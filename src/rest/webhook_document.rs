@@ -22,6 +22,8 @@ enum Kind {
     Text,
     /// A text, or null.
     TextOrNull,
+    /// A status code of RFC 3463, or null.
+    StatusCode,
     /// An id with this prefix.
     Id(&'static str),
     Uuid,
@@ -86,7 +88,7 @@ const BOUNCED: &[Field] = &[
     ),
     (
         "status",
-        Kind::TextOrNull,
+        Kind::StatusCode,
         "The status code of RFC 3463, like `5.1.1`; null if the notification has none.",
     ),
     (
@@ -330,6 +332,10 @@ impl Kind {
             Self::Text => text(None),
             Self::TextOrNull => ObjectBuilder::new()
                 .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+                .build(),
+            Self::StatusCode => ObjectBuilder::new()
+                .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
+                .example(Some(serde_json::json!("5.1.1")))
                 .build(),
             Self::Id(prefix) => text(Some(&format!("^{prefix}_[0-7][0-9a-z]{{25}}$"))),
             Self::Uuid => {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use secrecy::ExposeSecret;
 
+use super::suppressed;
 use crate::accounts::{Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp};
 use crate::config::Limits;
 use crate::mailboxes::Wanted;
@@ -36,9 +37,6 @@ const SEND_AT_PAST: RawMessageError = RawMessageError::SendAt(SendAtError::Past)
 
 /// The reply text when there is no room for another message.
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
-
-/// Suppressed recipients that a reply names.
-const NAMED: usize = 3;
 
 /// The backend of the SMTP sessions.
 #[derive(Debug, Clone)]
@@ -358,7 +356,7 @@ fn refused(refusal: Refusal) -> Reply {
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
             Reply::new(552, "5.3.4", "The message is too large")
         }
-        Refusal::Suppressed(recipients) => suppressed(&recipients),
+        Refusal::Suppressed(recipients) => suppressed::reply(&recipients),
         Refusal::Unpreparable(PrepareError::Changed | PrepareError::CutOff) => {
             not_sent(SendError::NotTaken)
         }
@@ -436,19 +434,6 @@ fn no_mailbox_sends_so() -> Reply {
         "From address not authorized: no connected mailbox of the app may send as it. A new address at the provider \
          is recognised within a day, or once the mailbox is connected again",
     )
-}
-
-fn suppressed(recipients: &[String]) -> Reply {
-    let named = recipients.iter().take(NAMED).map(String::as_str);
-    let named = named.collect::<Vec<_>>().join(", ");
-    let more = recipients.len().saturating_sub(NAMED);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    let text = format!("Not sent: mail to {named}{more} has bounced in the last 30 days");
-    Reply::new(550, "5.1.1", &text)
 }
 
 fn blocked(blocked: Blocked) -> Reply {

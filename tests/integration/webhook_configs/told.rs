@@ -8,10 +8,13 @@ use std::process::{Command, Stdio};
 
 use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
+use mailgate_types::bounce_type::BounceType;
 use mailgate_types::clock::Clock;
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::event_name::EventName;
+use mailgate_types::ids::LogId;
 use mailgate_types::metadata::Metadata;
+use mailgate_types::moment::iso8601;
 use serde_json::{Value, json};
 
 use super::{arrived, builder, create, events, hook, is_signed, next_attempt, renew, settled};
@@ -222,7 +225,7 @@ fn validate(document: &Value, requests: &[Received]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_nine_are_as_described() {
+async fn all_are_as_described() {
     let gateway = builder().set("SENDING__RETRY_SECONDS", "60").start().await;
     let caller = Caller::owner(&gateway).await;
     let receiver = Receiver::start().await;
@@ -245,7 +248,7 @@ async fn all_nine_are_as_described() {
     let connected = connected.await.credential;
     let credential = format!("{}/credentials/{connected}", path(&gateway.app));
     caller.delete(&credential).await.success(200);
-    // Replies are found by IMAP, which the sandbox hasn't.
+    // Replies and bounces are found by IMAP, which the sandbox hasn't.
     let reply = Event::EmailReply {
         message_id: "<m@example.com>".to_owned(),
         from_address: "bob@example.com".to_owned(),
@@ -254,8 +257,21 @@ async fn all_nine_are_as_described() {
         metadata: Metadata::default(),
     };
     let mut connection = gateway.database().await;
-    let reply = Emission::of(gateway.app.id, reply);
-    webhook_messages::emit(&mut connection, &[reply], gateway.clock.now())
+    let bounced = Event::EmailBounced {
+        log_id: LogId::at(gateway.clock.now()),
+        message_id: None,
+        from_address: "ada@sandbox.example".to_owned(),
+        to_address: "bob@example.com".to_owned(),
+        subject: "Hello".to_owned(),
+        plugin: mailgate_types::plugin::Plugin::A,
+        bounce_type: BounceType::Temporary,
+        status: Some("4.4.1".to_owned()),
+        diagnostic: None,
+        bounced_at: iso8601(gateway.clock.now()),
+        metadata: Metadata::default(),
+    };
+    let found = [reply, bounced].map(|event| Emission::of(gateway.app.id, event));
+    webhook_messages::emit(&mut connection, &found, gateway.clock.now())
         .await
         .unwrap();
     renew(&caller).await;
