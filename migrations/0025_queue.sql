@@ -11,6 +11,10 @@ ALTER TABLE spool
 -- What is listed of an app as scheduled, in the order in which it leaves.
 CREATE INDEX spool_scheduled ON spool (app_id, id) WHERE send_at IS NOT NULL AND NOT is_logged;
 
+-- Whether another message of a mailbox has the same Message-ID: what waits may be many now. A message that leaves
+-- immediately is never in here.
+CREATE INDEX spool_deferred_by_message ON spool (credential_id, message_id) WHERE state = 'deferred';
+
 -- A scheduled message counts from the statement that takes it, which notes that itself: a trigger would cost each
 -- message that leaves immediately. So it doesn't count again when it is logged, and no longer once it is gone.
 CREATE OR REPLACE TRIGGER spool_stored AFTER UPDATE OF is_logged ON spool

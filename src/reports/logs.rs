@@ -47,6 +47,8 @@ pub struct Position {
     older_than: Uuid,
     /// And behind so many rows more: a search with an offset that it hasn't come to yet.
     skip: i64,
+    /// How far back a search may look in one step, where more has taken too long.
+    window_seconds: Option<i64>,
 }
 
 impl Position {
@@ -54,6 +56,7 @@ impl Position {
         Self {
             older_than: row.0,
             skip: 0,
+            window_seconds: None,
         }
     }
 
@@ -152,14 +155,15 @@ impl Reports {
         limit: usize,
         start: Start,
     ) -> Result<LogPage, sqlx::Error> {
-        let (position, skip) = match start {
-            Start::Offset(offset) => (None, offset),
-            Start::At(Position { older_than, skip }) => (Some(older_than), skip),
+        let (position, skip, window) = match start {
+            Start::Offset(offset) => (None, offset, None),
+            Start::At(at) => (Some(at.older_than), at.skip, at.window_seconds),
         };
         let mut skip = usize::try_from(skip).unwrap_or_default();
         let Some(mut walk) = self.walk(subscriber, filter, position).await? else {
             return Ok(LogPage::default());
         };
+        walk.narrow(window.map(TimeDelta::seconds));
         let mut turn = None;
         let mut logs: Vec<LogRow> = Vec::new();
         loop {
@@ -185,8 +189,13 @@ impl Reports {
             logs,
             total: None,
             has_more: true,
-            next: Some(Position { older_than, skip }),
-            searched_until: Some(searched_until(older_than)),
+            next: Some(Position {
+                older_than,
+                skip,
+                window_seconds: walk.window().map(|window| window.num_seconds()),
+            }),
+            // Where nothing was looked at yet, it lies ahead.
+            searched_until: Some(searched_until(older_than).min(self.clock.now())),
         })
     }
 

@@ -208,6 +208,19 @@ impl Walk {
         self.position
     }
 
+    /// How far back a step may look; `None`: as far as the log goes.
+    pub(super) fn window(&self) -> Option<TimeDelta> {
+        self.window
+    }
+
+    /// Begins with a window that an earlier walk was left with.
+    pub(super) fn narrow(&mut self, window: Option<TimeDelta>) {
+        self.window = window.map(|window| window.clamp(SMALLEST_WINDOW, LARGEST_WINDOW));
+        if self.window.is_some() {
+            self.rows = FEWEST_ROWS;
+        }
+    }
+
     /// Whether the log's oldest row has been looked at.
     pub(super) fn is_done(&self) -> bool {
         self.position <= self.floor

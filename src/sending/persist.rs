@@ -299,6 +299,7 @@ impl Sending {
         key: Option<&str>,
     ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.pool.begin().await?;
+        spool::lock_id(&mut transaction, id).await?;
         let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
             return Ok(!spool::is_there(&mut transaction, id).await?);
         };

@@ -103,28 +103,34 @@ impl Sending {
         let mut transaction = self.pool.begin().await?;
         let now = self.clock.now();
         let Scheduled { opening, key, .. } = scheduled;
+        spool::lock_id(&mut transaction, opening.id).await?;
         if let Some(key) = key {
-            let key = key.of_message(opening.app, opening.id);
-            let claimed = idempotency_keys::claim(&mut transaction, &[&key], now).await?;
-            if claimed.is_empty() {
+            let known = idempotency_keys::find(&mut transaction, opening.app, &key.key).await?;
+            if known.is_some() {
                 return Ok(Stored::Twin);
             }
         }
         if !store(&mut transaction, self.quota, scheduled).await? {
             return Ok(Stored::Stale);
         }
-        if let Some(key) = key {
-            let answer = idempotency::stored(outcome);
-            let answers = [(opening.app, key.key.as_str(), &answer)];
-            idempotency_keys::answer(&mut transaction, &answers).await?;
-        }
-        // Last, so that the app's other messages wait for the commit alone.
+        // Late, so that the app's other messages wait for little more than the commit.
         if !self
             .quota
             .surely_holds(&mut transaction, opening.app)
             .await?
         {
             return Err(StoreError::QuotaFull);
+        }
+        // Last: the journal, which writes for all, waits for whoever holds a key.
+        if let Some(key) = key {
+            let new = key.of_message(opening.app, opening.id);
+            let claimed = idempotency_keys::claim(&mut transaction, &[&new], now).await?;
+            if claimed.is_empty() {
+                return Ok(Stored::Twin);
+            }
+            let answer = idempotency::stored(outcome);
+            let answers = [(opening.app, key.key.as_str(), &answer)];
+            idempotency_keys::answer(&mut transaction, &answers).await?;
         }
         transaction.commit().await?;
         Ok(Stored::Here)

@@ -137,7 +137,11 @@ pub async fn has_twin(
         r#"SELECT EXISTS (SELECT FROM email_logs
                           WHERE credential_id = $1 AND message_id = $2 AND id <> $3)
                   OR EXISTS (SELECT FROM spool
-                             WHERE credential_id = $1 AND message_id = $2 AND id <> $3)
+                             WHERE credential_id = $1 AND message_id = $2 AND id <> $3
+                                   AND state = 'deferred')
+                  OR EXISTS (SELECT FROM spool
+                             WHERE credential_id = $1 AND message_id = $2 AND id <> $3
+                                   AND state = 'open')
                   AS "has_twin!""#,
         mailbox.0,
         message_id,

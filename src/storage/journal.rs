@@ -318,7 +318,8 @@ pub async fn write(
              WHERE opened_at >= (SELECT kept_since FROM log_retention)
              ON CONFLICT (id) DO UPDATE
              SET status = EXCLUDED.status, error_message = EXCLUDED.error_message,
-                 message_id = EXCLUDED.message_id
+                 message_id = EXCLUDED.message_id,
+                 metadata = coalesce(EXCLUDED.metadata, email_logs.metadata)
          ), counted AS (
              INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
              SELECT app_id, hour, plugin, status, sum(messages)::bigint

@@ -20,7 +20,7 @@ use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
-pub use schedule::schedule;
+pub use schedule::{lock_id, schedule};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
 /// A message that the gateway accepts.

@@ -3,6 +3,19 @@
 use sqlx::PgConnection;
 
 use super::Opening;
+use mailgate_types::ids::LogId;
+
+/// Waits until no other transaction stores, or withdraws, the message with this id, and keeps others from it until the
+/// caller's own ends: a commit whose answer was lost may still be under way.
+pub async fn lock_id(connection: &mut PgConnection, id: LogId) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "SELECT pg_advisory_xact_lock(hashtextextended('scheduled ' || $1::uuid::text, 0))::text AS locked",
+        id.0,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(())
+}
 
 /// Stores a message that leaves at its `opened_at`, and counts it among what waits for its app; its raw bytes follow
 /// through [`super::add_chunk`]. `false` if its app is gone or has changed since its mailbox was chosen: nothing is

@@ -97,7 +97,9 @@ pub async fn defer(
                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM kept
              WHERE opened_at >= (SELECT kept_since FROM log_retention)
-             ON CONFLICT (id) DO UPDATE SET error_message = EXCLUDED.error_message
+             ON CONFLICT (id) DO UPDATE
+             SET error_message = EXCLUDED.error_message,
+                 metadata = coalesce(EXCLUDED.metadata, email_logs.metadata)
          )
          SELECT app_id, plugin, opened_at, was_logged AS "was_logged!" FROM kept"#,
         deferral.id.0,

@@ -55,6 +55,7 @@ async fn a_message_with_all_its_fields() {
         "message_id",
         "size_bytes",
         "sent_at",
+        "send_at",
         "bounced",
     ];
     expected.sort_unstable();

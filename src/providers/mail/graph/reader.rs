@@ -33,6 +33,12 @@ const FIELDS: &str =
 /// The error codes for a delta token that is too old, besides 410.
 const LOST_PLACE: [&str; 3] = ["SyncStateNotFound", "SyncStateInvalid", "ResyncRequired"];
 
+/// The error codes for a message that Exchange can't put into MIME, such as an opaque S/MIME one.
+const NOT_CONVERTED: [&str; 2] = [
+    "ErrorMimeContentConversionFailed",
+    "ErrorContentConversionFailed",
+];
+
 #[derive(Deserialize)]
 struct Page {
     value: Vec<Entry>,
@@ -243,8 +249,10 @@ impl Graph {
         let answer = answer.map_err(|error| unreachable(&error))?;
         match answer.status {
             200 => received.read_bounce(&answer.body),
-            // It was deleted or moved meanwhile, or Exchange can't convert it.
+            // It was deleted or moved meanwhile, or Exchange can't convert it: then it never can, also where it says
+            // 500.
             400 | 404 | 410 | 422 => {}
+            _ if Words::read(&answer.body).says(&NOT_CONVERTED) => {}
             _ => return Err(refused(&answer)),
         }
         Ok((received, true))
