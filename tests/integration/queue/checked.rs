@@ -30,6 +30,9 @@ async fn a_renewed_send_key_ends_it() {
         .reset(&format!("{path}/reset-send-key"))
         .await
         .success(200);
+    // Whoever has the old one hears nothing of what is wrong with a message.
+    let (status, answer) = schedule(&gateway, "bob@example.com", -HOUR).await;
+    assert_eq!((status, &answer["code"]), (401, &json!("invalid_send_key")));
     let (status, error) = end(&gateway).await;
     assert_eq!(status, "failed_perm");
     assert_eq!(

@@ -54,6 +54,7 @@ async fn a_message_with_all_its_fields() {
         "message_id",
         "size_bytes",
         "sent_at",
+        "send_at",
     ];
     expected.sort_unstable();
     assert_eq!(names(log), expected);
