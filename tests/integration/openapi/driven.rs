@@ -312,6 +312,9 @@ async fn waiting(gateway: &Gateway, pushable_key: &str) -> String {
     sqlx::query(
         "WITH waiting AS (
              UPDATE email_logs SET status = 'failed_temp' WHERE id = $1 RETURNING *
+         ), counted AS (
+             INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
+             SELECT app_id, date_bin('1 hour', sent_at, 'epoch'), plugin, status, 1 FROM waiting
          )
          INSERT INTO spool
              (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
