@@ -322,13 +322,19 @@ async fn waiting(gateway: &Gateway, pushable_key: &str) -> String {
               next_attempt_at, attempts, is_logged, outcome_unknown)
          SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                 subject, plugin, size_bytes, has_attachments, '{bob@example.com}', false, sent_at,
-                'deferred', now() + interval '1 day', 1, true, false
+                'deferred', now() + interval '1 day', 1, false, false
          FROM waiting",
     )
     .bind(log.0)
     .execute(&mut gateway.database().await)
     .await
     .unwrap();
+    // Only then does it count towards the quota.
+    sqlx::query("UPDATE spool SET is_logged = true WHERE id = $1")
+        .bind(log.0)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
     id
 }
 
