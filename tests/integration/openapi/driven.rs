@@ -312,6 +312,9 @@ async fn waiting(gateway: &Gateway, pushable_key: &str) -> String {
     sqlx::query(
         "WITH waiting AS (
              UPDATE email_logs SET status = 'failed_temp' WHERE id = $1 RETURNING *
+         ), counted AS (
+             INSERT INTO email_counter_changes (app_id, hour, plugin, status, messages)
+             SELECT app_id, date_bin('1 hour', sent_at, 'epoch'), plugin, status, 1 FROM waiting
          )
          INSERT INTO spool
              (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
@@ -319,13 +322,19 @@ async fn waiting(gateway: &Gateway, pushable_key: &str) -> String {
               next_attempt_at, attempts, is_logged, outcome_unknown)
          SELECT id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                 subject, plugin, size_bytes, has_attachments, '{bob@example.com}', false, sent_at,
-                'deferred', now() + interval '1 day', 1, true, false
+                'deferred', now() + interval '1 day', 1, false, false
          FROM waiting",
     )
     .bind(log.0)
     .execute(&mut gateway.database().await)
     .await
     .unwrap();
+    // Only then does it count towards the quota.
+    sqlx::query("UPDATE spool SET is_logged = true WHERE id = $1")
+        .bind(log.0)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
     id
 }
 
