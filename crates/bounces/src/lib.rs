@@ -21,8 +21,6 @@ mod phrases;
 mod recipient;
 mod report;
 mod status_code;
-#[cfg(test)]
-mod tests;
 mod text;
 
 pub use bounce::{Bounce, BouncedRecipient, RECIPIENTS};
