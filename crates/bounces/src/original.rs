@@ -70,10 +70,11 @@ impl Originals {
         }
         for id in ids {
             let id = id.trim_matches(['<', '>', ' ']);
-            if id.is_empty() {
+            let id = message_id::bounded(&format!("<{id}>"));
+            // One of control characters alone has nothing left.
+            if id == "<>" {
                 continue;
             }
-            let id = message_id::bounded(&format!("<{id}>"));
             if self.message_ids.len() < MESSAGE_IDS && !self.message_ids.contains(&id) {
                 self.message_ids.push(id);
             }
@@ -111,8 +112,10 @@ mod tests {
         let mut found = Originals::default();
         found.returned(b"Message-ID: m1@example.com (added)\n");
         assert_eq!(found.message_ids, ["<m1@example.com>"]);
-        let mut found = Originals::default();
-        found.returned(b"Message-ID: <>\n");
-        assert!(!found.is_known());
+        for nothing in ["<>", "< >", "<\x7f", "<\x7f>"] {
+            let mut found = Originals::default();
+            found.returned(format!("Message-ID: {nothing}\n").as_bytes());
+            assert!(!found.is_known(), "{nothing:?}");
+        }
     }
 }

@@ -394,7 +394,7 @@ async fn world() -> World {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn searches_find_what_a_look_at_every_row_finds() {
-    let mut world = world().await;
+    let mut world = Box::pin(world()).await;
     world.check("indexed", false).await;
     world.check("while rows arrive", true).await;
 
