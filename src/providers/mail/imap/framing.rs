@@ -176,10 +176,10 @@ mod tests {
         let many = "* 1 FETCH ({0}\r\n".to_owned() + &" {0}\r\n".repeat(MAXIMUM_LITERALS);
         assert_eq!(take_all(many.as_bytes(), &[]), Err(NotAResponse));
 
-        let mut long = b"* 1 FETCH (BODY[] {200000}\r\n".to_vec();
-        long.extend(vec![b'x'; 200_000]);
+        let mut long = b"* 1 FETCH (BODY[] {400000}\r\n".to_vec();
+        long.extend(vec![b'x'; 400_000]);
         long.extend(b")\r\nA1 OK\r\n");
-        let frames = take_all(&long, &[70_000, 70_000]).unwrap();
+        let frames = take_all(&long, &[70_000, 270_000]).unwrap();
         assert_eq!(frames[0].literals[0].len(), KEPT_OF_LITERAL);
         assert_eq!(frames[1].text, b"A1 OK");
     }
