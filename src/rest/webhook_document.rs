@@ -319,7 +319,7 @@ impl Kind {
                 .build(),
             Self::StatusCode => ObjectBuilder::new()
                 .schema_type(SchemaType::from_iter([Type::String, Type::Null]))
-                .example(Some(serde_json::json!("5.1.1")))
+                .examples([serde_json::json!("5.1.1")])
                 .build(),
             Self::Id(prefix) => text(Some(&format!("^{prefix}_[0-7][0-9a-z]{{25}}$"))),
             Self::Uuid => {
