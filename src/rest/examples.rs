@@ -71,7 +71,8 @@ impl Examples {
 
     /// What a property of this name and schema may hold.
     fn of(&self, name: &str, schema: &Value) -> Value {
-        if let Some(example) = schema.get("example") {
+        let own = schema.get("example").or_else(|| schema["examples"].get(0));
+        if let Some(example) = own {
             return example.clone();
         }
         if let Some(value) = named(name) {
