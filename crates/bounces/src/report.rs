@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::bounce::{Bounce, BouncedRecipient, RECIPIENTS};
 use crate::candidate::{is_automatic, subject};
 use crate::delivery_status;
+use crate::fields::values;
 use crate::inline::{self, Inline};
 use crate::mime::{self, Message, Part};
 use crate::notice::{Notice, is_by_server};
@@ -39,7 +40,25 @@ const OTHER_REPORTS: [&str; 5] = [
 const TEXT: usize = 64 * 1024;
 
 /// Prefixes of subjects that people's programs write, in lower case.
-const REPLIES: [&str; 6] = ["re:", "aw:", "sv:", "fwd:", "fw:", "wg:"];
+const REPLIES: [&str; 14] = [
+    "re:",
+    "aw:",
+    "antw:",
+    "sv:",
+    "vs:",
+    "fwd:",
+    "fw:",
+    "wg:",
+    "tr:",
+    "rv:",
+    "res:",
+    "r:",
+    "odp:",
+    "\u{56de}\u{590d}:",
+];
+
+/// Headers that only servers give a message, about the one that they return.
+const MARKS: [&str; 2] = ["x-failed-recipients", "x-cm-original-message-id"];
 
 /// Reads a message, which may be cut off anywhere; `None` if it isn't a bounce, or names no message that it is about.
 ///
@@ -53,6 +72,8 @@ pub fn read(raw: &[u8]) -> Option<Bounce> {
     let is_report =
         (message.multiparts.iter()).any(|(media_type, _)| media_type == "multipart/report");
     let is_by_server = is_by_server(header);
+    let is_marked =
+        is_automatic(header) || (MARKS.iter()).any(|mark| values(header, mark).next().is_some());
     let is_credible = is_by_server || is_automatic(header);
     if is_other_report(&message) || !(is_report || is_credible && !is_answer(&subject)) {
         return None;
@@ -84,7 +105,8 @@ pub fn read(raw: &[u8]) -> Option<Bounce> {
     originals.answered(header);
     let recipients = by_status(&message).or_else(|| {
         // A stranger's automatic answer must show what it is about.
-        if !is_credible || !(is_by_server || is_returned) {
+        // A person may be called a postmaster: without the message itself, the mail must say that nobody wrote it.
+        if !is_credible || !(is_returned || is_by_server && is_marked) {
             return None;
         }
         let flat = delivery_status::read(text.as_bytes());
