@@ -25,10 +25,7 @@ pub(super) struct SuppressionQuery {
     #[param(value_type = Option<i64>, minimum = 0, maximum = 4_294_967_295_i64, default = 0)]
     offset: Option<String>,
     /// Only that of this recipient.
-    #[param(
-        example = "bob@example.com",
-        pattern = "^[a-z0-9]{1,32}@[a-z0-9]{1,32}[.]example$"
-    )]
+    #[param(format = "idn-email", max_length = 254, example = "bob@example.com")]
     to_address: Option<String>,
 }
 
@@ -37,10 +34,7 @@ pub(super) struct SuppressionQuery {
 #[into_params(parameter_in = Query)]
 pub(super) struct Deletion {
     /// Only that of this recipient; all of the app's by default.
-    #[param(
-        example = "bob@example.com",
-        pattern = "^[a-z0-9]{1,32}@[a-z0-9]{1,32}[.]example$"
-    )]
+    #[param(format = "idn-email", max_length = 254, example = "bob@example.com")]
     to_address: Option<String>,
 }
 

@@ -37,7 +37,7 @@ func main() {
 	}
 	detail, _, err := client.LogsAPI.ShowLog(ctx, sent.LogId).Execute()
 	must(err, "read")
-	if detail.Subject != "From Go" || detail.Status != mailgate.SENT || len(detail.Attempts) != 1 {
+	if detail.Subject != "From Go" || detail.Status != string(mailgate.SENT) || len(detail.Attempts) != 1 {
 		log.Fatal("the log has another message: ", detail)
 	}
 

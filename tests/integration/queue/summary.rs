@@ -37,7 +37,12 @@ async fn what_waits_is_counted_by_app_mailbox_and_reason() {
         "to": "tempfail@example.com", "subject": "x", "body": "x", "plugin": "plugin_b",
     });
     assert_eq!(gateway.send(message).await.0, 202);
-    // One is suspended, another waits for its mailbox's turn.
+    // One is suspended, another waits for its mailbox's turn. Blocked first, since who isn't is released.
+    run(
+        &gateway,
+        "UPDATE subscribers SET subscription_status = 'past_due'",
+    )
+    .await;
     run(
         &gateway,
         "UPDATE spool SET awaits_subscription = true WHERE id = (SELECT id FROM spool WHERE is_logged AND plugin = 'plugin_a' ORDER BY id DESC LIMIT 1)",
@@ -46,11 +51,6 @@ async fn what_waits_is_counted_by_app_mailbox_and_reason() {
     run(
         &gateway,
         "UPDATE spool SET awaits_pace = true WHERE plugin = 'plugin_b'",
-    )
-    .await;
-    run(
-        &gateway,
-        "UPDATE subscribers SET subscription_status = 'past_due'",
     )
     .await;
     // Nobody else's is in there.

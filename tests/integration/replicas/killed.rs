@@ -41,7 +41,7 @@ async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
         .set("WEBHOOKS__ALLOW_PRIVATE", "true");
     let mut fleet = Fleet::start(&invocation, &HOSTS, "killed").await;
     let balancer = Balancer::start(&gateway, &fleet).await;
-    let account = balancer.account(&gateway);
+    let account = balancer.account(&gateway).owned(&gateway).await;
     let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
     let ledger = Ledger::default();
     let clients = Clients::start(std::slice::from_ref(&account), &ledger, seed, MOST);

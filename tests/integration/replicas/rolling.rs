@@ -41,7 +41,7 @@ async fn a_rolling_restart_loses_nothing_and_sends_nothing_twice() {
         .set("WEBHOOKS__ALLOW_PRIVATE", "true");
     let mut fleet = Fleet::start(&invocation, &HOSTS, "rolling").await;
     let balancer = Balancer::start(&gateway, &fleet).await;
-    let account = balancer.account(&gateway);
+    let account = balancer.account(&gateway).owned(&gateway).await;
     let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
     let ledger = Ledger::default();
     let clients = Clients::start(&account, &ledger);

@@ -35,7 +35,7 @@ async fn a_stopped_gateway_says_and_sends_nothing_that_others_have_taken_over() 
         .set("WEBHOOKS__ALLOW_PRIVATE", "true");
     let mut fleet = Fleet::start(&invocation, &HOSTS, "stopped").await;
     let balancer = Balancer::start(&gateway, &fleet).await;
-    let account = balancer.account(&gateway);
+    let account = balancer.account(&gateway).owned(&gateway).await;
     let arrivals = Arrivals::collect(gateway.sandbox.inbox.clone());
     let ledger = Ledger::default();
     let clients = Clients::start(std::slice::from_ref(&account), &ledger, seed, u32::MAX);

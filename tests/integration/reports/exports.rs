@@ -81,7 +81,7 @@ async fn all_rows_as_csv() {
     let text = answer.text().await.unwrap();
     let mut lines = text.split_terminator("\r\n");
     let names = "id,app_id,app_name,oauth_credential_id,from_address,to_address,subject,plugin,\
-                 status,error_message,message_id,size_bytes,sent_at";
+                 status,error_message,message_id,size_bytes,sent_at,send_at,bounced";
     assert_eq!(lines.next(), Some(names));
     let lines: Vec<&str> = lines.collect();
     assert_eq!(lines.len(), 3_003);
@@ -316,7 +316,7 @@ async fn metadata_is_in_the_log_and_in_the_events() {
     for raw in gateway.arrived().await {
         let raw = String::from_utf8_lossy(&raw).to_ascii_lowercase();
         assert!(
-            !raw.contains("x-mailgate") && !raw.contains("4711"),
+            !raw.contains("x-mailgate-metadata") && !raw.contains("4711"),
             "{raw}"
         );
     }
