@@ -12,6 +12,7 @@
 #                same time (one for each core); ARGS="smtp_session imap_responses" for these alone
 # make fuzz-corpus  writes the committed corpora anew from all that the fuzzer has found
 # make sqlx      writes .sqlx anew after a query or a migration has changed
+# make vendor   fetches the portal's scripts anew, at the versions of assets/vendor/VERSIONS
 # make advisories  known vulnerabilities of the dependencies (fetches their database)
 
 SHELL := /bin/bash
@@ -19,7 +20,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container crash bench bench-logs fuzz fuzz-corpus check sqlx advisories compiler postgres clients
+.PHONY: dev test container crash bench bench-logs fuzz fuzz-corpus check sqlx vendor advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -59,6 +60,9 @@ check: compiler postgres
 
 sqlx: compiler postgres
 	tools/sqlx-offline
+
+vendor:
+	tools/vendor
 
 advisories:
 	"$$(tools/cargo-deny)" check advisories

@@ -3,6 +3,7 @@
 pub mod health;
 mod listeners;
 mod loops;
+mod pages;
 pub mod systemd;
 mod warnings;
 
@@ -215,7 +216,8 @@ pub async fn start_on(
         webhooks: webhooks.clone(),
     });
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
-    let routes = router(state, settings.http_request);
+    let pages = pages::portal(&state);
+    let routes = router(state, pages, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = SubmissionBackend {

@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | 5 | `dev` | `mailgate dev`: the gateway with its sandbox; a default feature, not in the image |
 //! | 4 | `daemon` | builds and spawns all of it |
-//! | 3 | `rest` `smtp` `workers` `operator` | what callers, loops and the operator's commands ask for |
+//! | 3 | `rest` `portal` `smtp` `workers` `operator` | what callers, loops and the operator's commands ask for |
 //! | 2 | `sending` → `mailboxes` → `billing` → `webhooks` → `accounts` | the domain, in this order; all transactions begin here |
 //! | 2 | `reports` | logs and statistics, on its own beside `sending` |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
@@ -35,6 +35,7 @@ pub mod dev;
 pub mod fuzzing;
 pub mod mailboxes;
 pub mod operator;
+pub mod portal;
 pub mod providers;
 pub mod reports;
 pub mod rest;

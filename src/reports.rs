@@ -8,6 +8,7 @@
 mod audit;
 mod calendar;
 mod counters;
+mod csv;
 mod email_stats;
 mod export;
 mod filter;
@@ -44,6 +45,7 @@ pub use crate::storage::email_logs::{Details, LogRow};
 pub use crate::storage::spool::waiting::Scheduled;
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};
+pub use csv::CutOff;
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
 pub use export::{Export, ExportError, ScheduledExport};
 pub use filter::{Filter, Search};

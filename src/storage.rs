@@ -25,6 +25,8 @@ pub mod outage;
 pub mod partitions;
 pub mod payprov_events;
 pub mod pool;
+pub mod portal_links;
+pub mod portal_sessions;
 pub mod query_cache;
 pub mod queue_length;
 pub mod readiness;

@@ -5,10 +5,10 @@ use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::PresentedKey;
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
-use crate::storage::{apps, subscribers, webhook_messages};
+use crate::storage::{apps, portal_links, portal_sessions, subscribers, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, PortalSessionId, SubscriberId};
 use mailgate_types::seal::SealError;
 use mailgate_types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
 use mailgate_types::signing_secret::OVERLAP;
@@ -31,11 +31,13 @@ pub enum RenewError {
 }
 
 impl Accounts {
-    /// Renews the API secret. With `presented`, only if that is still the current one.
+    /// Renews the API secret. With `presented`, only if that is still the current one. Whoever is signed in to the
+    /// portal is signed out, but for `kept`: the session in which it is renewed.
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
         presented: Option<&PresentedKey>,
+        kept: Option<PortalSessionId>,
         author: Author,
     ) -> Result<ApiSecret, RenewError> {
         let secret = ApiSecret::generate()?;
@@ -56,6 +58,8 @@ impl Accounts {
         if !replaced {
             return Err(RenewError::Gone);
         }
+        portal_links::delete_of(&mut transaction, subscriber).await?;
+        portal_sessions::delete_others(&mut transaction, subscriber, kept).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
         commit_change(transaction, author, self.clock.now(), entry).await?;
         Ok(secret)

@@ -4,9 +4,11 @@ use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Accounts;
+use super::audit::commit_change;
 use super::authenticate::hash;
 use crate::storage::apps;
 use crate::storage::subscribers::{self, Subscriber};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::seal::UnsealError;
 use mailgate_types::secrets::{ApiSecret, PushableKey, SendKey, WebhookSecret};
@@ -104,6 +106,19 @@ impl Accounts {
             &api_secret_context(subscriber.id),
             &subscriber.api_secret_sealed,
         )?)
+    }
+
+    /// A subscriber's API secret, shown in the portal: the trail has it.
+    pub async fn reveal_api_secret(
+        &self,
+        subscriber: &Subscriber,
+        author: Author,
+    ) -> Result<SecretString, ShowError> {
+        let secret = self.api_secret(subscriber)?;
+        let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRevealed, subscriber.id);
+        let transaction = self.pool.begin().await?;
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(secret)
     }
 
     /// An app's send key, for its subscriber; `None` when the app is gone.

@@ -1,22 +1,38 @@
-//! The name of the gateway's operator, and where subscribers manage their accounts.
+//! The portal, and the name of the gateway's operator.
 
 use super::reader::Reader;
 
 /// Who runs the gateway.
 #[derive(Debug, Clone, Default)]
 pub struct PortalSettings {
+    /// Whether the gateway serves the portal.
+    pub enabled: bool,
     /// Their name; empty: the host of `http.base_url` stands for it.
     pub name: String,
     /// Where they help; empty: nowhere that is known.
     pub support_url: String,
-    /// The pages where subscribers see to their accounts, `/billing` below it; empty: there are none that are known.
+    /// Where subscribers reach the portal, without a slash at its end; empty: `/portal` below `http.base_url`.
     pub base_url: String,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> PortalSettings {
     PortalSettings {
+        enabled: reader.flag("portal.enabled"),
         name: reader.text("portal.name"),
         support_url: reader.url("portal.support_url"),
         base_url: reader.url("portal.base_url"),
+    }
+}
+
+impl PortalSettings {
+    /// Where subscribers see to their accounts, with the gateway at `base_url`: in the portal, or on pages of the
+    /// operator's own. `None`: nowhere that is known.
+    #[must_use]
+    pub fn address(&self, base_url: &str) -> Option<String> {
+        match (self.base_url.as_str(), self.enabled) {
+            ("", true) => Some(format!("{base_url}/portal")),
+            ("", false) => None,
+            (address, _) => Some(address.to_owned()),
+        }
     }
 }

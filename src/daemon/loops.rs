@@ -45,7 +45,9 @@ pub(super) fn start_billing(
         "billing",
         workers::billing_loop(billing.clone(), tracker.clone(), stop.clone()),
     );
-    let portal = Some(&settings.portal.base_url).filter(|url| !url.is_empty());
+    let portal = (settings.portal).address(&settings.http_base_url);
+    // Without http.base_url the address is of this machine, and nothing to mail.
+    let portal = portal.filter(|address| !address.starts_with('/'));
     let billing_page = portal.map(|portal| format!("{portal}/billing"));
     let notices = Notices::new(pool.clone(), Arc::clone(clock), relay, billing_page);
     shutdown.spawn_vital("notices", workers::send_notices(notices, stop.clone()));
@@ -173,6 +175,10 @@ pub(super) fn look_after(
     shutdown.spawn_vital(
         "the removal of lapsed connect links",
         workers::forget_lapsed_links(mailboxes.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the removal of the portal's expired sessions",
+        workers::forget_portal_sessions(accounts.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
         "the removal of expired suppressions",

@@ -7,12 +7,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
 use super::authority::AuthenticatedSubscriber;
-use super::date::Date;
 use super::enums::written_out;
 use super::problem::Problem;
 use super::query::{Described, take, whole_number};
 use crate::reports::{AppReference, AuditFilter, StoredEntry};
 use mailgate_types::audit::{Actor, AuditAction};
+use mailgate_types::date::Date;
 use mailgate_types::ids::AuditEntryId;
 use mailgate_types::moment::iso8601;
 

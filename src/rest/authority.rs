@@ -1,19 +1,20 @@
 //! Extractors that are the permission check: a handler that takes an [`OwnedApp`] can't reach
 //! anybody else's.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use axum::extract::{ConnectInfo, FromRequestParts, Path};
+use axum::extract::{FromRequestParts, Path};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::AppState;
 use super::problem::Problem;
 use crate::accounts::{App, AuthenticateError, Caller, PresentedKey, RateDecision, Subscriber};
+use mailgate_server::client::client_address;
 use mailgate_server::stranger;
 
 /// Where the middleware finds what the limiter said of a request.
@@ -223,15 +224,6 @@ fn count_call(parts: &Parts, state: &AppState, owner: Uuid) -> Result<(), Proble
 /// Who is calling.
 pub(super) fn peer(parts: &Parts) -> IpAddr {
     client_address(&parts.extensions)
-}
-
-/// Where a request comes from; a connection without an address (a test's) counts as this machine.
-pub(super) fn client_address(extensions: &Extensions) -> IpAddr {
-    extensions
-        .get::<ConnectInfo<SocketAddr>>()
-        .map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |info| {
-            info.0.ip().to_canonical()
-        })
 }
 
 fn invalid_api_secret(detail: &str) -> Problem {

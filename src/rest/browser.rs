@@ -1,12 +1,12 @@
 //! The browser in which a user connects a mailbox: a cookie tells it from others, so that nobody can end in one
 //! browser what was begun in another (RFC 6749 §10.12).
 
-use axum::http::header::COOKIE;
 use axum::http::{HeaderMap, HeaderValue};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
+use mailgate_server::cookie::{cookies, set_cookie};
 use mailgate_types::secrets::{NoRandomness, random_bytes};
 
 const NAME: &str = "mailgate_browser";
@@ -45,50 +45,6 @@ impl Browser {
     }
 }
 
-/// The values of a request's cookies of this name.
-pub(super) fn cookies<'a>(
-    headers: &'a HeaderMap,
-    name: &str,
-    base_url: &str,
-) -> impl Iterator<Item = &'a str> {
-    let name = full_name(name, base_url);
-    let cookies = headers.get_all(COOKIE).into_iter();
-    cookies
-        .filter_map(|cookies| cookies.to_str().ok())
-        .flat_map(|cookies| cookies.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter(move |(found, _)| *found == name)
-        .map(|(_, value)| value)
-}
-
-/// A `Set-Cookie` that lasts for `life` seconds, and goes with the user who comes from elsewhere, not with what other
-/// sites' pages send by themselves. `None` where the value can't stand in one.
-pub(super) fn set_cookie(
-    name: &str,
-    value: &str,
-    life: u32,
-    base_url: &str,
-) -> Option<HeaderValue> {
-    let secure = if is_secure(base_url) { "; Secure" } else { "" };
-    let name = full_name(name, base_url);
-    HeaderValue::try_from(format!(
-        "{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}"
-    ))
-    .ok()
-}
-
-/// Where users reach the gateway by https, a prefix keeps other hosts of the domain from setting it (RFC 6265bis
-/// §4.1.3.2). Where they don't, as on a developer's machine, browsers take no such prefix.
-fn full_name(name: &str, base_url: &str) -> String {
-    let prefix = if is_secure(base_url) { "__Host-" } else { "" };
-    format!("{prefix}{name}")
-}
-
-/// Whether browsers reach the gateway by https, and so keep its cookies to it.
-pub(super) fn is_secure(base_url: &str) -> bool {
-    base_url.starts_with("https:")
-}
-
 fn is_secret(text: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     text.len() == LENGTH && text.bytes().all(is_letter)
@@ -97,6 +53,8 @@ fn is_secret(text: &str) -> bool {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use axum::http::header::COOKIE;
+
     use super::*;
 
     #[test]

@@ -6,7 +6,8 @@ use axum::http::header::REFERER;
 use axum::http::{HeaderMap, HeaderValue};
 use url::Url;
 
-use super::browser::{LIFE, cookies, is_secure, set_cookie};
+use super::browser::LIFE;
+use mailgate_server::cookie::{cookies, is_secure, set_cookie};
 use mailgate_server::page::is_source;
 
 const NAME: &str = "mailgate_back";

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
 use super::connect_back::Back;
-use super::failures::Failure;
 use crate::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
+use mailgate_server::failure::Failure;
 use mailgate_server::page::Page;
 use mailgate_types::seal::SealError;
 

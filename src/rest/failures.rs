@@ -9,19 +9,10 @@ use std::time::Duration;
 use axum::http::{Method, StatusCode};
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
+use mailgate_server::failure::Failure;
+
 /// Lines in a second on strangers' requests, and as many saved up.
 const STRANGERS_LINES: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
-
-/// Why a request failed, for the log: the code that the caller sees, and the details that it doesn't.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Failure {
-    /// The word that stays.
-    pub(super) code: String,
-    /// The names of the fields that were wrong.
-    pub(super) fields: String,
-    /// What is for the operator alone.
-    pub(super) cause: Option<String>,
-}
 
 /// A request that was answered.
 pub(super) struct Answered<'a> {

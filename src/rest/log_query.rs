@@ -6,11 +6,11 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use utoipa::IntoParams;
 
-use super::date::Date;
 use super::enums::{LogPlugin, SCHEDULED, ShownStatus};
 use super::problem::{FieldError, Problem};
 use super::query::{take, whole_number};
 use crate::reports::{AppReference, Filter, Position, Search, Start};
+use mailgate_types::date::Date;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::log_status::LogStatus;

@@ -177,6 +177,7 @@ pub(super) async fn reset_api_secret(
         .renew_api_secret(
             caller.subscriber.id,
             Some(&caller.presented),
+            None,
             Author::subscriber(address),
         )
         .await;

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::failures::Failure;
+use mailgate_server::failure::Failure;
 use mailgate_types::ids::LogId;
 
 /// Seconds after which a caller may come back when the gateway is short of something.

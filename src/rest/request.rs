@@ -9,13 +9,15 @@ use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use tracing::Instrument as _;
 
-use super::authority::{RateSlot, client_address};
+use super::authority::RateSlot;
 use super::body::{BodyLimits, BoundedBody};
-use super::failures::{Answered, Failure, Failures};
+use super::failures::{Answered, Failures};
 use super::host;
 use super::problem::{Problem, whole_seconds};
 use super::shared::SharedBody;
 use crate::accounts::RateDecision;
+use mailgate_server::client::client_address;
+use mailgate_server::failure::{Failure, RequestId};
 use mailgate_server::stranger::{Crowded, Stranger, Strangers, header_bytes};
 use mailgate_types::ids::uuid_at;
 
@@ -54,6 +56,8 @@ impl Frame {
         let started = std::time::Instant::now();
         let rate = RateSlot::default();
         request.extensions_mut().insert(RateSlot::clone(&rate));
+        let id = RequestId(request_id.to_owned());
+        request.extensions_mut().insert(id);
         let admitted = self.admit(&request, route.as_ref());
         let (mut response, stranger) = match admitted {
             Ok(stranger) => (

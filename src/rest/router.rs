@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::error_handling::HandleErrorLayer;
+use axum::extract::State;
 use axum::http::header::{ACCEPT, CACHE_CONTROL};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::{BoxError, Router};
 use tower::timeout::TimeoutLayer;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -25,9 +26,9 @@ use super::state::AppState;
 use super::webhook_document::add_webhook_events;
 use super::{
     apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, log_actions,
-    logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook, queue, refusals, request,
-    send, stats, subscribers, suppressions, webhook_deliveries, webhook_delivery, webhook_replay,
-    webhook_secret, webhook_test, webhooks,
+    logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook, portal_sessions, queue,
+    refusals, request, send, stats, subscribers, suppressions, webhook_deliveries,
+    webhook_delivery, webhook_replay, webhook_secret, webhook_test, webhooks,
 };
 use mailgate_server::page::Page;
 
@@ -37,6 +38,7 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(send::send))
         .routes(routes!(me::me, me::change))
         .routes(routes!(me::reset_api_secret))
+        .routes(routes!(portal_sessions::create))
         .routes(routes!(audit::list))
         .routes(routes!(refusals::list))
         .routes(routes!(suppressions::list, suppressions::delete))
@@ -98,8 +100,8 @@ pub fn openapi_json() -> String {
         .unwrap_or_default()
 }
 
-/// The router; `limit` bounds each request.
-pub fn router(state: AppState, limit: Duration) -> Router {
+/// The router; `limit` bounds each request. `pages` have the same frame.
+pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
     let (router, document) = operations().split_for_parts();
     let frame = request::Frame {
         strangers: state.strangers.clone(),
@@ -118,20 +120,29 @@ pub fn router(state: AppState, limit: Duration) -> Router {
         .merge(docs::docs(document))
         .fallback(nothing_here)
         .method_not_allowed_fallback(method_not_allowed)
+        .with_state(state)
+        .merge(pages)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(in_time)
         .layer(from_fn_with_state(frame, request::frame))
         .layer(not_kept)
-        .with_state(state)
 }
 
-/// People who come by a browser get a page.
-async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+/// People who come by a browser get a page, and are led from the front to the portal.
+async fn nothing_here(
+    State(state): State<AppState>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let accepts = headers
         .get(ACCEPT)
         .and_then(|accepts| accepts.to_str().ok());
     let is_browser = accepts.is_some_and(|accepts| accepts.contains("text/html"));
     match uri.path() {
+        "/" if is_browser && method == Method::GET && state.portal.enabled => {
+            Redirect::to("/portal").into_response()
+        }
         "/" if is_browser && method == Method::GET => front_page(
             StatusCode::OK,
             "This is an email gateway",

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use super::AppState;
 use super::authority::{ClientAddress, OwnedApp};
-use super::date::Date;
 use super::field::Field;
 use super::json_body::JsonBody;
 use super::problem::{FieldError, Problem};
@@ -17,6 +16,7 @@ use super::webhook_fields::not_in_the_catalogue;
 use super::webhooks::{OfWebhook, no_such_webhook};
 use crate::webhooks::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed};
 use mailgate_types::audit::Author;
+use mailgate_types::date::Date;
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
 

@@ -56,6 +56,15 @@ pub async fn purge_deleted_apps(mailboxes: Mailboxes, stop: CancellationToken) {
     every(APPS, &stop, trouble, || mailboxes.purge_deleted_apps(&stop)).await;
 }
 
+/// Removes the portal's links and sessions that have ended.
+pub async fn forget_portal_sessions(accounts: Accounts, stop: CancellationToken) {
+    let trouble = "expired sessions of the portal can't be removed";
+    every(LINKS, &stop, trouble, || {
+        accounts.forget_portal_sessions(&stop)
+    })
+    .await;
+}
+
 /// Removes the suppressions that have expired.
 pub async fn forget_suppressions(accounts: Accounts, stop: CancellationToken) {
     let trouble = "expired suppressions can't be removed";

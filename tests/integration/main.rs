@@ -31,6 +31,7 @@ mod pacing;
 mod payprov_sandbox;
 mod peers;
 mod peers_end_to_end;
+mod portal;
 mod queue;
 mod refused;
 mod replicas;

@@ -20,7 +20,7 @@ const ROWS: &[&[&str]] = &[
     &["billing"],
     &["mailboxes"],
     &["sending", "reports"],
-    &["rest", "smtp", "workers", "operator"],
+    &["rest", "portal", "smtp", "workers", "operator"],
     &["daemon"],
     &["dev"],
 ];

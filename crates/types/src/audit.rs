@@ -99,6 +99,12 @@ pub enum AuditAction {
     SubscriberDeleted,
     /// The API secret was renewed.
     ApiSecretRenewed,
+    /// The API secret was shown in the portal.
+    ApiSecretRevealed,
+    /// Somebody signed in to the portal.
+    PortalSignedIn,
+    /// A session of the portal was ended, or several.
+    PortalSignedOut,
     /// An app was created.
     AppCreated,
     /// Fields of an app were changed.
@@ -150,11 +156,14 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
+        Self::ApiSecretRevealed,
+        Self::PortalSignedIn,
+        Self::PortalSignedOut,
         Self::AppCreated,
         Self::AppChanged,
         Self::AppDeleted,
@@ -186,6 +195,9 @@ impl AuditAction {
             Self::SubscriberChanged => "subscriber.changed",
             Self::SubscriberDeleted => "subscriber.deleted",
             Self::ApiSecretRenewed => "api_secret.renewed",
+            Self::ApiSecretRevealed => "api_secret.revealed",
+            Self::PortalSignedIn => "portal.signed_in",
+            Self::PortalSignedOut => "portal.signed_out",
             Self::AppCreated => "app.created",
             Self::AppChanged => "app.changed",
             Self::AppDeleted => "app.deleted",

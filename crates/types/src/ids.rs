@@ -152,6 +152,11 @@ prefixed_id!(
     "log"
 );
 prefixed_id!(
+    /// A session of the portal.
+    PortalSessionId,
+    "psess"
+);
+prefixed_id!(
     /// One run of a gateway process.
     GatewayId,
     "gw"

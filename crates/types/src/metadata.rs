@@ -71,6 +71,13 @@ impl Metadata {
         self.0.is_empty()
     }
 
+    /// The keys and their texts, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(key, text)| (key.as_str(), text.as_str()))
+    }
+
     /// How they are stored; `None` if there are none.
     #[must_use]
     pub fn to_json(&self) -> Option<String> {

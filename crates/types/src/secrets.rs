@@ -1,4 +1,4 @@
-//! The keys that apps and subscribers hold: `sk_`, `sek_`, `pk_` and `whs_`.
+//! The keys that apps and subscribers hold: `sk_`, `sek_`, `pk_` and `whs_`; and what signs in to the portal.
 
 use std::fmt::{Debug, Formatter};
 
@@ -108,6 +108,16 @@ key!(
     /// Signs the webhooks to the app's own `webhook_url`.
     WebhookSecret,
     "whs_"
+);
+key!(
+    /// A session of the portal, in a cookie.
+    SessionToken,
+    "mgs_"
+);
+key!(
+    /// Signs in to the portal once, in an address.
+    LinkToken,
+    "mgl_"
 );
 
 #[cfg(test)]

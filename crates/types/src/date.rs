@@ -4,25 +4,28 @@ use chrono::{DateTime, Days, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 
 /// What a caller may give as a date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Date {
+pub enum Date {
+    /// A day in UTC.
     Day(NaiveDate),
+    /// A moment.
     Moment(DateTime<Utc>),
 }
 
 /// The text is no date.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be a date or a moment by ISO 8601, such as 2026-11-30 or 2026-11-30T12:00:00Z")]
-pub(super) struct NoDate;
+pub struct NoDate;
 
 impl Date {
     /// Reads a date, or a moment with an offset or in UTC. A `+` that wasn't written as `%2B` comes as a
     /// space, and is taken for what was meant.
-    pub(super) fn parse(text: &str) -> Result<Self, NoDate> {
+    pub fn parse(text: &str) -> Result<Self, NoDate> {
         date(text).ok_or(NoDate)
     }
 
     /// Its first whole millisecond: rows have no finer moments.
-    pub(super) fn first(self) -> DateTime<Utc> {
+    #[must_use]
+    pub fn first(self) -> DateTime<Utc> {
         match self {
             Self::Day(day) => midnight(day),
             Self::Moment(moment) => {
@@ -37,7 +40,8 @@ impl Date {
     }
 
     /// The millisecond behind its last.
-    pub(super) fn behind(self) -> DateTime<Utc> {
+    #[must_use]
+    pub fn behind(self) -> DateTime<Utc> {
         match self {
             Self::Day(day) => midnight(day.checked_add_days(Days::new(1)).unwrap_or(day)),
             Self::Moment(moment) => {

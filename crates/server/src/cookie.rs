@@ -1,0 +1,45 @@
+//! Cookies that only this gateway reads.
+
+use axum::http::header::COOKIE;
+use axum::http::{HeaderMap, HeaderValue};
+
+/// The values of a request's cookies of this name.
+pub fn cookies<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+    base_url: &str,
+) -> impl Iterator<Item = &'a str> {
+    let name = full_name(name, base_url);
+    let cookies = headers.get_all(COOKIE).into_iter();
+    cookies
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .filter(move |(found, _)| *found == name)
+        .map(|(_, value)| value)
+}
+
+/// A `Set-Cookie` that lasts for `life` seconds, and goes with the user who comes from elsewhere, not with what other
+/// sites' pages send by themselves. `None` where the value can't stand in one.
+#[must_use]
+pub fn set_cookie(name: &str, value: &str, life: u32, base_url: &str) -> Option<HeaderValue> {
+    let secure = if is_secure(base_url) { "; Secure" } else { "" };
+    let name = full_name(name, base_url);
+    HeaderValue::try_from(format!(
+        "{name}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{secure}"
+    ))
+    .ok()
+}
+
+/// Where users reach the gateway by https, a prefix keeps other hosts of the domain from setting it (RFC 6265bis
+/// §4.1.3.2). Where they don't, as on a developer's machine, browsers take no such prefix.
+fn full_name(name: &str, base_url: &str) -> String {
+    let prefix = if is_secure(base_url) { "__Host-" } else { "" };
+    format!("{prefix}{name}")
+}
+
+/// Whether browsers reach the gateway by https, and so keep its cookies to it.
+#[must_use]
+pub fn is_secure(base_url: &str) -> bool {
+    base_url.starts_with("https:")
+}

@@ -1,0 +1,165 @@
+//! Sessions of the portal: 12 hours without use, 7 days at most. Postgres has only digests of their tokens, so every
+//! replica knows all of them and nobody who reads the database can take one over.
+
+use std::net::IpAddr;
+
+use chrono::TimeDelta;
+use serde_json::json;
+use sqlx::PgConnection;
+
+use super::Accounts;
+use super::audit::{Trail, commit_change};
+use crate::storage::portal_sessions::{self, FoundSession, NewSession, PortalSession};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::ids::{PortalSessionId, SubscriberId};
+use mailgate_types::secrets::{NoRandomness, SessionToken};
+use mailgate_types::sign_in::SignedInBy;
+
+/// How long a session lasts that isn't used.
+const IDLE: TimeDelta = TimeDelta::hours(12);
+
+/// How long it lasts however much it is used.
+const LONGEST: TimeDelta = TimeDelta::days(7);
+
+/// How fresh the moment of the last use is: no write for most requests.
+const TOUCHED: TimeDelta = TimeDelta::minutes(1);
+
+/// Characters of a browser's name that are kept.
+const USER_AGENT: usize = 200;
+
+/// Sessions that are listed.
+const LISTED: i64 = 100;
+
+/// Why nobody was signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// The link was used, has expired, or never was.
+    #[error("the link opens nothing any more")]
+    Spent,
+    /// No token could be generated.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+    /// The database's error.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+/// The browser that signs in.
+#[derive(Debug, Clone)]
+pub struct Visitor {
+    /// Its address.
+    pub address: IpAddr,
+    /// Its own words for itself.
+    pub user_agent: String,
+}
+
+impl Accounts {
+    /// Signs a subscriber in that has shown its API secret.
+    pub async fn sign_in(
+        &self,
+        subscriber: SubscriberId,
+        visitor: &Visitor,
+    ) -> Result<SessionToken, SignInError> {
+        let mut transaction = self.pool.begin().await?;
+        let by = SignedInBy::ApiSecret;
+        let (token, entry) = self
+            .open_session(&mut transaction, subscriber, by, visitor)
+            .await?;
+        let author = Author::subscriber(visitor.address);
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(token)
+    }
+
+    /// Opens a session within the caller's transaction, and returns what the trail is to have of it.
+    pub(super) async fn open_session(
+        &self,
+        connection: &mut PgConnection,
+        subscriber: SubscriberId,
+        by: SignedInBy,
+        visitor: &Visitor,
+    ) -> Result<(SessionToken, AuditEntry), SignInError> {
+        let now = self.clock.now();
+        let token = SessionToken::generate()?;
+        let id = PortalSessionId::at(now);
+        // Postgres holds no NUL.
+        let name = visitor.user_agent.chars().filter(|it| !it.is_control());
+        let session = NewSession {
+            id,
+            subscriber,
+            digest: &self.seal_keys.lookup_digest(token.expose()),
+            by,
+            now,
+            expires_at: now + LONGEST,
+            user_agent: &name.take(USER_AGENT).collect::<String>(),
+            address: &visitor.address.to_string(),
+        };
+        portal_sessions::insert(connection, &session).await?;
+        let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedIn, subscriber)
+            .on(id)
+            .with(json!({ "by": by.as_str() }));
+        Ok((token, entry))
+    }
+
+    /// The open session of a token, and whose it is.
+    pub async fn portal_session(
+        &self,
+        token: &SessionToken,
+    ) -> Result<Option<FoundSession>, sqlx::Error> {
+        let now = self.clock.now();
+        let digests = self.seal_keys.lookup_digests(token.expose());
+        let mut connection = self.pool.acquire().await?;
+        let found = portal_sessions::find(&mut connection, &digests, now, now - IDLE).await?;
+        if let Some(FoundSession { session, .. }) = &found
+            && now - session.last_used_at >= TOUCHED
+        {
+            portal_sessions::touch(&mut connection, session.id, now).await?;
+        }
+        Ok(found)
+    }
+
+    /// A subscriber's open sessions, the one used last first.
+    pub async fn portal_sessions(
+        &self,
+        subscriber: SubscriberId,
+    ) -> Result<Vec<PortalSession>, sqlx::Error> {
+        let now = self.clock.now();
+        let mut connection = self.pool.acquire().await?;
+        portal_sessions::list(&mut connection, subscriber, now, now - IDLE, LISTED).await
+    }
+
+    /// Ends one session of a subscriber's; `false` if there is none.
+    pub async fn end_portal_session(
+        &self,
+        subscriber: SubscriberId,
+        id: PortalSessionId,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        if !portal_sessions::delete(&mut transaction, subscriber, id).await? {
+            return Ok(false);
+        }
+        let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedOut, subscriber).on(id);
+        commit_change(transaction, author, self.clock.now(), entry).await?;
+        Ok(true)
+    }
+
+    /// Ends all sessions of a subscriber's but one; returns how many.
+    pub async fn end_other_portal_sessions(
+        &self,
+        subscriber: SubscriberId,
+        kept: PortalSessionId,
+        author: Author,
+    ) -> Result<u64, sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        let ended =
+            portal_sessions::delete_others(&mut transaction, subscriber, Some(kept)).await?;
+        let mut trail = Trail::new(author, self.clock.now());
+        if ended > 0 {
+            let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedOut, subscriber)
+                .with(json!({ "sessions": ended }));
+            trail.record(&mut transaction, entry).await?;
+        }
+        trail.commit(transaction).await?;
+        Ok(ended)
+    }
+}

@@ -1,0 +1,33 @@
+//! Floor 3: the portal, in which subscribers see and do everything in a browser. Server-rendered pages; each works as
+//! plain HTML first, and scripts only spare page loads.
+//!
+//! A page is one file with its handlers and the structs of its templates in `templates/portal/`, which extend
+//! `frame.html`. It takes [`session::Session`], which is the permission, fills a [`frame::Frame`], and answers with
+//! [`page::page`] or a [`problem::PortalProblem`]. [`router`] lists the paths.
+
+mod assets;
+mod fields;
+mod frame;
+mod message;
+mod message_actions;
+mod message_timeline;
+mod messages;
+mod messages_csv;
+mod messages_query;
+mod overview;
+mod page;
+mod problem;
+mod requests;
+mod router;
+mod session;
+mod settings;
+mod settings_secret;
+mod settings_sessions;
+mod sign_in;
+mod sign_in_link;
+mod sign_out;
+mod state;
+mod words;
+
+pub use router::router;
+pub use state::{Parts, PortalState};

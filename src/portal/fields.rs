@@ -1,0 +1,129 @@
+//! Forms and queries as browsers send them, and what their fields may hold.
+
+use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::PortalState;
+use super::problem::PortalProblem;
+
+/// Longest display name, in characters.
+const LABEL: usize = 255;
+
+/// A form that was sent.
+pub(super) struct Sent<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<PortalState> for Sent<T> {
+    type Rejection = PortalProblem;
+
+    async fn from_request(request: Request, state: &PortalState) -> Result<Self, PortalProblem> {
+        let read = Form::from_request(request, state).await;
+        read.map(|Form(form)| Self(form))
+            .map_err(|_| PortalProblem::unreadable())
+    }
+}
+
+/// The query of a page.
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequestParts<PortalState> for Asked<T> {
+    type Rejection = PortalProblem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &PortalState) -> Result<Self, PortalProblem> {
+        let read = Query::try_from_uri(&parts.uri);
+        read.map(|Query(query)| Self(query))
+            .map_err(|_| PortalProblem::unreadable())
+    }
+}
+
+/// What every page may be asked with.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Common {
+    /// The app's slug; empty: all apps.
+    #[serde(default)]
+    app: String,
+    /// What was done before the page was shown: a word of ours.
+    #[serde(default)]
+    done: String,
+}
+
+impl Common {
+    /// The app that was chosen.
+    pub(super) fn app(&self) -> Option<&str> {
+        Some(self.app.as_str()).filter(|app| !app.is_empty())
+    }
+
+    /// What to say of what was done.
+    pub(super) fn said(&self) -> &'static str {
+        match self.done.as_str() {
+            "saved" => "Saved.",
+            "ended" => "The session has ended.",
+            "others-ended" => "All other sessions have ended.",
+            "retried" => "The next attempt is due now.",
+            "cancelled" => "The message is cancelled.",
+            _ => "",
+        }
+    }
+}
+
+/// A display name, or what is wrong with it.
+pub(super) fn label(text: &str) -> Result<String, &'static str> {
+    let text = text.trim();
+    if text.is_empty() {
+        Err("Enter a name.")
+    } else if text.chars().count() > LABEL || text.contains(char::is_control) {
+        Err("Enter a name of at most 255 characters, without control characters.")
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+/// A path of the portal to go on to. Anything else would lead people from a sign-in of ours to somebody else's page.
+pub(super) fn next_path(text: &str) -> &str {
+    let is_ours = text == "/portal" || text.starts_with("/portal/") || text.starts_with("/portal?");
+    let is_plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    // After a sign-out or a used link nobody wants to be led back there.
+    if is_ours && is_plain && !text.starts_with("/portal/sign-") && !text.contains("//") {
+        text
+    } else {
+        "/portal"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_the_portal_are_gone_on_to() {
+        for (text, expected) in [
+            ("/portal", "/portal"),
+            (
+                "/portal/messages?status=sent",
+                "/portal/messages?status=sent",
+            ),
+            ("/portal?app=demo", "/portal?app=demo"),
+            ("//evil.example/portal", "/portal"),
+            ("https://evil.example/portal/", "/portal"),
+            ("/portal//evil.example", "/portal"),
+            ("/portal/\\evil.example", "/portal"),
+            ("/portal/\r\nx", "/portal"),
+            ("/portalx", "/portal"),
+            ("/portal/sign-out", "/portal"),
+            ("", "/portal"),
+        ] {
+            assert_eq!(next_path(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(label(" Ada "), Ok("Ada".to_owned()));
+        for wrong in ["", "  ", "a\u{7}", &"x".repeat(256)] {
+            assert!(label(wrong).is_err(), "{wrong}");
+        }
+    }
+}

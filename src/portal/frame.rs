@@ -1,0 +1,163 @@
+//! What surrounds every page: where one is, the apps to choose from, and what needs attention.
+
+use url::form_urlencoded::Serializer;
+
+use super::PortalState;
+use super::assets::{HTMX, SCRIPT, STYLE};
+use crate::accounts::{App, Subscriber};
+
+/// Apps that the switcher lists.
+const APPS: i64 = 100;
+
+/// The portal's own name, where the operator gives none.
+const NAME: &str = "Mailgate";
+
+/// A part of the portal, in the order of the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    Overview,
+    Apps,
+    Mailboxes,
+    Messages,
+    Webhooks,
+    Billing,
+    Settings,
+}
+
+impl Section {
+    /// All of them.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Overview,
+        Self::Apps,
+        Self::Mailboxes,
+        Self::Messages,
+        Self::Webhooks,
+        Self::Billing,
+        Self::Settings,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Apps => "Apps",
+            Self::Mailboxes => "Mailboxes",
+            Self::Messages => "Messages",
+            Self::Webhooks => "Webhooks",
+            Self::Billing => "Billing",
+            Self::Settings => "Settings",
+        }
+    }
+
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Overview => "/portal",
+            Self::Apps => "/portal/apps",
+            Self::Mailboxes => "/portal/mailboxes",
+            Self::Messages => "/portal/messages",
+            Self::Webhooks => "/portal/webhooks",
+            Self::Billing => "/portal/billing",
+            Self::Settings => "/portal/settings",
+        }
+    }
+}
+
+/// A page's surroundings: what `frame.html` shows.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) title: String,
+    /// The operator's name.
+    pub(super) name: String,
+    /// Where the operator helps; empty: nowhere that is known.
+    pub(super) support_url: String,
+    /// `None` outside: nobody is signed in, or it isn't known who.
+    pub(super) inside: Option<Inside>,
+}
+
+/// What only who is signed in sees.
+#[derive(Debug)]
+pub(super) struct Inside {
+    pub(super) section: Section,
+    /// Who is signed in.
+    pub(super) label: String,
+    pub(super) apps: Vec<App>,
+    /// The slug of the app that was chosen.
+    pub(super) app: Option<String>,
+    /// Billing needs attention.
+    pub(super) show_banner: bool,
+}
+
+impl Frame {
+    /// Around a page of who isn't signed in.
+    pub(super) fn outside(state: &PortalState, title: impl Into<String>) -> Self {
+        let name = Some(&state.settings.name).filter(|name| !name.is_empty());
+        Self {
+            title: title.into(),
+            name: name.map_or(NAME, |name| name).to_owned(),
+            support_url: state.settings.support_url.clone(),
+            inside: None,
+        }
+    }
+
+    /// Around a page of a subscriber's, of an app or of all. What can't be read for it is left out, so that the page
+    /// stays usable.
+    pub(super) async fn load(
+        state: &PortalState,
+        subscriber: &Subscriber,
+        section: Section,
+        title: impl Into<String>,
+        app: Option<&str>,
+    ) -> Self {
+        let (apps, standing) = tokio::join!(
+            state.accounts.apps(subscriber.id, Some(APPS), 0),
+            state.billing.standing(subscriber.id),
+        );
+        Self {
+            inside: Some(Inside {
+                section,
+                label: subscriber.label.clone(),
+                apps: apps.unwrap_or_default(),
+                app: app.map(ToOwned::to_owned),
+                show_banner: standing.is_ok_and(|standing| standing.show_banner),
+            }),
+            ..Self::outside(state, title)
+        }
+    }
+
+    pub(super) fn style(&self) -> String {
+        STYLE.path()
+    }
+
+    pub(super) fn script(&self) -> String {
+        SCRIPT.path()
+    }
+
+    pub(super) fn htmx(&self) -> String {
+        HTMX.path()
+    }
+}
+
+impl Inside {
+    /// The way to a section, with the app that was chosen.
+    pub(super) fn way(&self, section: &Section) -> String {
+        match &self.app {
+            Some(app) => format!("{}?{}", section.path(), query(&[("app", app)])),
+            None => section.path().to_owned(),
+        }
+    }
+
+    /// The name of the app that was chosen.
+    pub(super) fn chosen(&self) -> &str {
+        let chosen = self
+            .apps
+            .iter()
+            .find(|app| Some(&app.slug) == self.app.as_ref());
+        chosen.map_or("All apps", |app| &app.name)
+    }
+}
+
+/// A query of these parameters.
+pub(super) fn query(parameters: &[(&str, &str)]) -> String {
+    Serializer::new(String::new())
+        .extend_pairs(parameters)
+        .finish()
+}

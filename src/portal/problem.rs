@@ -1,0 +1,174 @@
+//! Errors as pages.
+
+use std::borrow::Cow;
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::{IntoResponse, Response};
+
+use super::PortalState;
+use super::frame::Frame;
+use super::page::page;
+use mailgate_server::failure::Failure;
+
+/// Seconds after which a browser may come back when the database is away.
+const RETRY_SECONDS: u16 = 5;
+
+/// A request that failed. The layer that knows the request's id renders it.
+#[derive(Debug, Clone)]
+pub(super) struct PortalProblem {
+    status: StatusCode,
+    /// For the log.
+    code: &'static str,
+    title: &'static str,
+    /// What to do.
+    text: Cow<'static, str>,
+    /// Where to go from here: the words, and the path.
+    way: (&'static str, Cow<'static, str>),
+    /// For the log alone.
+    cause: Option<String>,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "portal/problem.html")]
+struct ProblemPage<'a> {
+    frame: Frame,
+    problem: &'a PortalProblem,
+    request_id: &'a str,
+}
+
+impl PortalProblem {
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        title: &'static str,
+        text: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            status,
+            code,
+            title,
+            text: text.into(),
+            way: ("Go to the overview", Cow::Borrowed("/portal")),
+            cause: None,
+        }
+    }
+
+    /// With another way on.
+    pub(super) fn leading(self, words: &'static str, path: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            way: (words, path.into()),
+            ..self
+        }
+    }
+
+    fn because(self, cause: String) -> Self {
+        Self {
+            cause: Some(cause),
+            ..self
+        }
+    }
+
+    /// 503; the database's error goes to the log.
+    pub(super) fn database(error: &sqlx::Error) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "unavailable",
+            "Please try again shortly",
+            "The gateway can't reach its database at the moment. Nothing is lost: wait a minute, and load this page again.",
+        )
+        .because(format!("the database can't be asked: {error}"))
+    }
+
+    /// 500; the cause goes to the log.
+    pub(super) fn internal(error: &dyn std::error::Error) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            "Something went wrong",
+            "Something went wrong on our side. Try again; if it persists, quote this ID.",
+        )
+        .because(error.to_string())
+    }
+
+    /// 404: there is none, or it is another subscriber's.
+    pub(super) fn not_found() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "not_found",
+            "There is nothing at this address",
+            "It may have been deleted, or the address is incomplete.",
+        )
+    }
+
+    /// 403: another site's page has sent this.
+    pub(super) fn foreign() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "cross_site_request",
+            "This was sent from another site",
+            "Nothing was changed. If you meant to do this, open the portal and do it there.",
+        )
+    }
+
+    /// 401: the session has ended before something was sent.
+    pub(super) fn signed_out() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "signed_out",
+            "You are signed out",
+            "Nothing was changed. Sign in and try again.",
+        )
+        .leading("Sign in", "/portal/sign-in")
+    }
+
+    /// 400: what was sent is no form of ours.
+    pub(super) fn unreadable() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_form",
+            "The form can't be read",
+            "Nothing was changed. Go back, load the page again, and send it once more.",
+        )
+    }
+
+    pub(super) fn render(self, state: &PortalState, request_id: &str) -> Response {
+        let body = ProblemPage {
+            frame: Frame::outside(state, self.title),
+            problem: &self,
+            request_id,
+        };
+        let mut response = page(self.status, &body);
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let headers = response.headers_mut();
+            headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
+        }
+        response.extensions_mut().insert(Failure {
+            code: self.code.to_owned(),
+            fields: String::new(),
+            cause: self.cause,
+        });
+        response
+    }
+}
+
+impl From<sqlx::Error> for PortalProblem {
+    fn from(error: sqlx::Error) -> Self {
+        Self::database(&error)
+    }
+}
+
+impl IntoResponse for PortalProblem {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// Any other path.
+pub(super) async fn nothing_here() -> PortalProblem {
+    PortalProblem::not_found()
+}

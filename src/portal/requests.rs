@@ -1,0 +1,51 @@
+//! What is the same for every request to the portal: other sites' pages change nothing, problems become pages, and
+//! browsers keep and load nothing that they weren't told to.
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::PortalState;
+use super::problem::PortalProblem;
+use mailgate_server::failure::RequestId;
+use mailgate_server::same_site::is_foreign;
+
+/// Nothing inline, nothing from elsewhere.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Checks a request, and completes its answer.
+pub(super) async fn frame(
+    State(state): State<PortalState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+    let mut response = if changes && is_foreign(request.headers(), request.uri()) {
+        PortalProblem::foreign().into_response()
+    } else {
+        next.run(request).await
+    };
+    if let Some(problem) = response.extensions_mut().remove::<PortalProblem>() {
+        let id = id.map(|RequestId(id)| id).unwrap_or_default();
+        response = problem.render(&state, &id);
+    }
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The back button shows nothing once its user has signed out.
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    response
+}

@@ -1,0 +1,58 @@
+//! All paths of the portal.
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{any, get, post};
+
+use super::{
+    assets, message, message_actions, messages, messages_csv, overview, problem, requests,
+    settings, settings_secret, settings_sessions, sign_in, sign_in_link, sign_out,
+};
+use crate::portal::PortalState;
+
+/// The router.
+pub fn router(state: PortalState) -> Router {
+    Router::new()
+        .route("/portal", get(overview::show))
+        .route("/portal/sign-in", get(sign_in::show).post(sign_in::sign_in))
+        .route(
+            "/portal/sign-in/{token}",
+            get(sign_in_link::show).post(sign_in_link::sign_in),
+        )
+        .route("/portal/sign-out", post(sign_out::sign_out))
+        .route("/portal/messages", get(messages::list))
+        .route("/portal/messages.csv", get(messages_csv::export))
+        .route("/portal/messages/{log_id}", get(message::show))
+        .route(
+            "/portal/messages/{log_id}/retry",
+            post(message_actions::retry),
+        )
+        .route(
+            "/portal/messages/{log_id}/cancel",
+            get(message_actions::confirm_cancel).post(message_actions::cancel),
+        )
+        .route(
+            "/portal/settings",
+            get(settings::show).post(settings::change),
+        )
+        .route(
+            "/portal/settings/api-secret/reveal",
+            post(settings_secret::reveal),
+        )
+        .route(
+            "/portal/settings/api-secret/renew",
+            get(settings_secret::confirm_renew).post(settings_secret::renew),
+        )
+        .route(
+            "/portal/settings/sessions/end-others",
+            post(settings_sessions::end_others),
+        )
+        .route(
+            "/portal/settings/sessions/{id}/end",
+            post(settings_sessions::end),
+        )
+        .route("/portal/assets/{file}", get(assets::serve))
+        .route("/portal/{*rest}", any(problem::nothing_here))
+        .layer(from_fn_with_state(state.clone(), requests::frame))
+        .with_state(state)
+}

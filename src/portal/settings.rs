@@ -1,0 +1,192 @@
+//! The settings: name and address, the API secret behind its forms, who is signed in, and the trail of changes.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::fields::{Asked, Common, Sent, label};
+use super::frame::{Frame, Section, query};
+use super::page::{page, see};
+use super::problem::PortalProblem;
+use super::session::Session;
+use super::words::Moment;
+use crate::accounts::{PortalSession, SubscriberChange};
+use crate::reports::{AuditFilter, StoredEntry};
+use mailgate_types::email_address::EmailAddress;
+use mailgate_types::ids::AuditEntryId;
+use mailgate_types::sign_in::SignedInBy;
+
+/// Entries of a page of the trail.
+const ENTRIES: usize = 20;
+
+/// Where in the trail.
+#[derive(Default, Deserialize)]
+pub(super) struct InTrail {
+    #[serde(default)]
+    before: String,
+}
+
+/// The form.
+#[derive(Deserialize)]
+pub(super) struct Change {
+    label: String,
+    email: String,
+}
+
+/// A session in the table.
+struct OpenSession {
+    id: String,
+    is_this: bool,
+    browser: String,
+    address: String,
+    by: &'static str,
+    created_at: Moment,
+    last_used_at: Moment,
+}
+
+impl OpenSession {
+    fn new(session: PortalSession, this: &PortalSession) -> Self {
+        Self {
+            is_this: session.id == this.id,
+            id: session.id.to_string(),
+            browser: session.user_agent,
+            address: session.address,
+            by: match session.by {
+                SignedInBy::ApiSecret => "API secret",
+                SignedInBy::Link => "Mailed link",
+                SignedInBy::Minted => "Link",
+            },
+            created_at: Moment::new(session.created_at),
+            last_used_at: Moment::new(session.last_used_at),
+        }
+    }
+}
+
+/// A change in the table.
+struct Entry {
+    at: Moment,
+    action: String,
+    actor: String,
+    address: String,
+    app: String,
+    target: String,
+}
+
+impl Entry {
+    fn new(entry: StoredEntry) -> Self {
+        let at = AuditEntryId(entry.id).moment().unwrap_or_default();
+        Self {
+            at: Moment::new(at),
+            action: entry.action,
+            actor: entry.actor,
+            address: entry.address.unwrap_or_default(),
+            app: entry.app_slug.unwrap_or_default(),
+            target: entry.target.unwrap_or_default(),
+        }
+    }
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "portal/settings.html")]
+struct SettingsPage {
+    frame: Frame,
+    said: &'static str,
+    wrong: Vec<&'static str>,
+    label: String,
+    email: String,
+    subscriber_id: String,
+    /// Whether the API secret is shown without asking for it.
+    is_fresh: bool,
+    sessions: Vec<OpenSession>,
+    entries: Vec<Entry>,
+    /// The query of the older entries.
+    older: Option<String>,
+}
+
+/// Shows them.
+pub(super) async fn show(
+    session: Session,
+    State(state): State<PortalState>,
+    Asked(common): Asked<Common>,
+    Asked(trail): Asked<InTrail>,
+) -> Result<Response, PortalProblem> {
+    let mut body = read(&state, &session, &trail).await?;
+    body.said = common.said();
+    Ok(page(StatusCode::OK, &body))
+}
+
+async fn read(
+    state: &PortalState,
+    session: &Session,
+    trail: &InTrail,
+) -> Result<SettingsPage, PortalProblem> {
+    let filter = AuditFilter {
+        older_than: trail.before.parse().ok(),
+        ..AuditFilter::default()
+    };
+    let sessions = state.accounts.portal_sessions(session.id()).await?;
+    let page = state
+        .reports
+        .audit(session.id(), &filter, ENTRIES, 0)
+        .await?;
+    let oldest = page.entries.last().filter(|_| page.has_more);
+    let older = oldest.map(|entry| {
+        let id = AuditEntryId(entry.id).to_string();
+        query(&[("before", &id)])
+    });
+    Ok(SettingsPage {
+        frame: Frame::load(
+            state,
+            &session.subscriber,
+            Section::Settings,
+            "Settings",
+            None,
+        )
+        .await,
+        said: "",
+        wrong: Vec::new(),
+        label: session.subscriber.label.clone(),
+        email: session.subscriber.email.clone(),
+        subscriber_id: session.id().to_string(),
+        is_fresh: session.is_fresh(state.clock.now()),
+        sessions: (sessions.into_iter())
+            .map(|open| OpenSession::new(open, &session.session))
+            .collect(),
+        entries: page.entries.into_iter().map(Entry::new).collect(),
+        older,
+    })
+}
+
+/// Changes name and address.
+pub(super) async fn change(
+    session: Session,
+    State(state): State<PortalState>,
+    Sent(sent): Sent<Change>,
+) -> Result<Response, PortalProblem> {
+    let label = label(&sent.label);
+    let email = EmailAddress::parse(sent.email.trim()).map_err(|_| "Enter one email address.");
+    let (label, email) = match (label, email) {
+        (Ok(label), Ok(email)) => (label, email),
+        (label, email) => {
+            let mut body = read(&state, &session, &InTrail::default()).await?;
+            body.wrong = label.err().into_iter().chain(email.err()).collect();
+            (body.label, body.email) = (sent.label, sent.email);
+            return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body));
+        }
+    };
+    let change = SubscriberChange {
+        label: Some(label),
+        email: Some(email.to_string()),
+    };
+    let accounts = &state.accounts;
+    let is_there = accounts.change_subscriber(session.id(), &change, session.author());
+    if !is_there.await? {
+        return Err(PortalProblem::signed_out());
+    }
+    state.billing.wake();
+    Ok(see("/portal/settings?done=saved"))
+}

@@ -1,0 +1,128 @@
+//! The API secret: shown and renewed only to who shows it again, or has just come by a link.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::fields::Sent;
+use super::frame::{Frame, Section};
+use super::page::page;
+use super::problem::PortalProblem;
+use super::session::{Guest, Session};
+use super::sign_in::subscriber_of;
+use crate::accounts::{RenewError, Visitor};
+
+/// The form.
+#[derive(Deserialize)]
+pub(super) struct Proof {
+    #[serde(default)]
+    api_secret: String,
+}
+
+/// The secret, in the answer to who asked for it and nowhere else.
+#[derive(Template)]
+#[template(path = "portal/secret.html")]
+struct SecretPage<'a> {
+    frame: Frame,
+    is_new: bool,
+    api_secret: &'a str,
+}
+
+/// Asks before it is renewed.
+#[derive(Template)]
+#[template(path = "portal/renew_secret.html")]
+struct RenewPage {
+    frame: Frame,
+    is_fresh: bool,
+}
+
+/// The session counts as the secret, or the secret is this subscriber's.
+async fn check(
+    state: &PortalState,
+    session: &Session,
+    visitor: &Visitor,
+    proof: &Proof,
+) -> Result<(), PortalProblem> {
+    if session.is_fresh(state.clock.now()) {
+        return Ok(());
+    }
+    if subscriber_of(state, visitor, &proof.api_secret).await? == Some(session.id()) {
+        return Ok(());
+    }
+    Err(PortalProblem::new(
+        StatusCode::FORBIDDEN,
+        "wrong_api_secret",
+        "That isn't the current API secret",
+        "Nothing was shown or changed. Enter the current API secret, or open the portal by a new sign-in link.",
+    )
+    .leading("Back to the settings", "/portal/settings"))
+}
+
+/// Shows it.
+pub(super) async fn reveal(
+    session: Session,
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    Sent(proof): Sent<Proof>,
+) -> Result<Response, PortalProblem> {
+    check(&state, &session, &visitor, &proof).await?;
+    let secret = state
+        .accounts
+        .reveal_api_secret(&session.subscriber, session.author())
+        .await;
+    let secret = secret.map_err(|error| PortalProblem::internal(&error))?;
+    let frame = Frame::load(
+        &state,
+        &session.subscriber,
+        Section::Settings,
+        "Your API secret",
+        None,
+    )
+    .await;
+    let body = SecretPage {
+        frame,
+        is_new: false,
+        api_secret: secret.expose_secret(),
+    };
+    Ok(page(StatusCode::OK, &body))
+}
+
+/// Asks whether it is to be renewed.
+pub(super) async fn confirm_renew(session: Session, State(state): State<PortalState>) -> Response {
+    let title = "Renew the API secret?";
+    let body = RenewPage {
+        frame: Frame::load(&state, &session.subscriber, Section::Settings, title, None).await,
+        is_fresh: session.is_fresh(state.clock.now()),
+    };
+    page(StatusCode::OK, &body)
+}
+
+/// Renews it, and ends all other sessions.
+pub(super) async fn renew(
+    session: Session,
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    Sent(proof): Sent<Proof>,
+) -> Result<Response, PortalProblem> {
+    check(&state, &session, &visitor, &proof).await?;
+    let kept = Some(session.session.id);
+    let accounts = &state.accounts;
+    let renewed = accounts.renew_api_secret(session.id(), None, kept, session.author());
+    let secret = renewed.await.map_err(|error| match error {
+        RenewError::Gone => PortalProblem::signed_out(),
+        RenewError::Database(error) => PortalProblem::database(&error),
+        error => PortalProblem::internal(&error),
+    })?;
+    let title = "Your new API secret";
+    let frame = Frame::load(&state, &session.subscriber, Section::Settings, title, None).await;
+    let body = SecretPage {
+        frame,
+        is_new: true,
+        api_secret: secret.expose(),
+    };
+    Ok(page(StatusCode::OK, &body))
+}

@@ -1,0 +1,116 @@
+//! Signing in by the API secret.
+
+use askama::Template;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use super::PortalState;
+use super::fields::{Asked, Sent, next_path};
+use super::frame::Frame;
+use super::page::page;
+use super::problem::PortalProblem;
+use super::session::{Guest, signed_in};
+use crate::accounts::{AuthenticateError, SignInError, Visitor};
+use mailgate_types::ids::SubscriberId;
+
+/// How failures are counted.
+const DOOR: &str = "portal";
+
+/// Where to go on to.
+#[derive(Deserialize)]
+pub(super) struct Coming {
+    #[serde(default)]
+    next: String,
+}
+
+/// The form.
+#[derive(Deserialize)]
+pub(super) struct SignInForm {
+    #[serde(default)]
+    api_secret: String,
+    #[serde(default)]
+    next: String,
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "portal/sign_in.html")]
+struct SignInPage<'a> {
+    frame: Frame,
+    next: &'a str,
+    is_wrong: bool,
+}
+
+fn form(state: &PortalState, next: &str, is_wrong: bool) -> Response {
+    let body = SignInPage {
+        frame: Frame::outside(state, "Sign in"),
+        next: next_path(next),
+        is_wrong,
+    };
+    let status = if is_wrong {
+        StatusCode::UNAUTHORIZED
+    } else {
+        StatusCode::OK
+    };
+    page(status, &body)
+}
+
+/// Shows the form.
+pub(super) async fn show(
+    State(state): State<PortalState>,
+    Asked(coming): Asked<Coming>,
+) -> Response {
+    form(&state, &coming.next, false)
+}
+
+/// Signs in. Wrong secrets take longer the more of them come from an address.
+pub(super) async fn sign_in(
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    Sent(sent): Sent<SignInForm>,
+) -> Result<Response, PortalProblem> {
+    let Some(subscriber) = subscriber_of(&state, &visitor, &sent.api_secret).await? else {
+        return Ok(form(&state, &sent.next, true));
+    };
+    let token = state.accounts.sign_in(subscriber, &visitor).await;
+    let token = token.map_err(|error| failed(&error))?;
+    Ok(signed_in(&state, &token, next_path(&sent.next)))
+}
+
+/// Whose API secret this is; nobody's takes its time.
+pub(super) async fn subscriber_of(
+    state: &PortalState,
+    visitor: &Visitor,
+    api_secret: &str,
+) -> Result<Option<SubscriberId>, PortalProblem> {
+    if let Some(key) = state.accounts.present_api_secret(api_secret.trim()) {
+        let _place = state.accounts.hold_back(visitor.address, &key).await;
+        match state.accounts.subscriber_by_api_secret(&key).await {
+            Ok(subscriber) => {
+                state.accounts.remember(&key);
+                return Ok(Some(subscriber.id));
+            }
+            Err(AuthenticateError::Database(error)) => return Err(error.into()),
+            Err(AuthenticateError::Wrong) => {}
+        }
+    }
+    state.accounts.slow_down(visitor.address, DOOR).await;
+    Ok(None)
+}
+
+/// Why nobody was signed in.
+pub(super) fn failed(error: &SignInError) -> PortalProblem {
+    match error {
+        SignInError::Spent => PortalProblem::new(
+            StatusCode::GONE,
+            "link_spent",
+            "This link no longer works",
+            "A sign-in link works once, and only for a few minutes.",
+        )
+        .leading("Sign in again", "/portal/sign-in"),
+        SignInError::Database(error) => PortalProblem::database(error),
+        error @ SignInError::NoRandomness(_) => PortalProblem::internal(error),
+    }
+}

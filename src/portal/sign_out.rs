@@ -1,0 +1,29 @@
+//! Signing out.
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+use super::PortalState;
+use super::problem::PortalProblem;
+use super::session::{Guest, token, without_session};
+use mailgate_types::audit::Author;
+
+/// Ends the session, if there still is one, and forgets the cookie.
+pub(super) async fn sign_out(
+    State(state): State<PortalState>,
+    Guest(visitor): Guest,
+    headers: HeaderMap,
+) -> Result<Response, PortalProblem> {
+    if let Some(token) = token(&headers, &state)
+        && let Some(found) = state.accounts.portal_session(&token).await?
+    {
+        let author = Author::subscriber(visitor.address);
+        let (subscriber, session) = (found.subscriber.id, found.session.id);
+        let ended = state
+            .accounts
+            .end_portal_session(subscriber, session, author);
+        ended.await?;
+    }
+    Ok(without_session(&state, "/portal/sign-in"))
+}

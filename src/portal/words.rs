@@ -1,0 +1,72 @@
+//! How the portal says what programs spell: statuses, actions, moments, numbers.
+
+use chrono::{DateTime, Utc};
+
+use mailgate_types::moment::iso8601;
+
+/// What has become of a message, as a word and a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Status {
+    pub(super) word: &'static str,
+    /// A class of the stylesheet: `good`, `busy`, `bad` or `plain`.
+    pub(super) class: &'static str,
+}
+
+/// Of a status as the log spells it.
+pub(super) fn status(status: &str, bounced: bool) -> Status {
+    let (word, class) = match (status, bounced) {
+        (_, true) => ("Bounced", "bad"),
+        ("sent", _) => ("Sent", "good"),
+        ("failed_temp", _) => ("Waiting to retry", "busy"),
+        ("failed_perm", _) => ("Failed", "bad"),
+        ("scheduled", _) => ("Scheduled", "busy"),
+        _ => ("Unknown", "plain"),
+    };
+    Status { word, class }
+}
+
+/// A moment for `time.html`: what programs read, and what people do without scripts.
+#[derive(Debug, Clone)]
+pub(super) struct Moment {
+    pub(super) iso: String,
+    pub(super) utc: String,
+}
+
+impl Moment {
+    pub(super) fn new(at: DateTime<Utc>) -> Self {
+        Self {
+            iso: iso8601(at),
+            utc: at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        }
+    }
+}
+
+/// With thin separators: 12 345.
+pub(super) fn number(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = if number < 0 { "−" } else { "" }.to_owned();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_thin_separators() {
+        for (given, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1\u{202f}000"),
+            (-1_234_567, "−1\u{202f}234\u{202f}567"),
+        ] {
+            assert_eq!(number(given), expected);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The table `portal_links`: addresses that sign in to the portal once.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use mailgate_types::ids::SubscriberId;
+use mailgate_types::sign_in::SignedInBy;
+
+/// A new row.
+#[derive(Debug)]
+pub struct NewLink<'a> {
+    /// The digest of its token.
+    pub digest: &'a [u8],
+    /// Whom it signs in.
+    pub subscriber: SubscriberId,
+    /// How its holder came by it.
+    pub kind: SignedInBy,
+    /// From then on it is worthless.
+    pub expires_at: DateTime<Utc>,
+}
+
+/// Inserts a link, unless `most` of the subscriber's are open already; then `false`.
+pub async fn insert(
+    connection: &mut PgConnection,
+    link: &NewLink<'_>,
+    now: DateTime<Utc>,
+    most: i64,
+) -> Result<bool, sqlx::Error> {
+    let inserted = sqlx::query!(
+        "INSERT INTO portal_links (digest, subscriber_id, kind, expires_at)
+         SELECT $1, $2, $3, $4
+         WHERE (SELECT count(*) FROM portal_links
+                WHERE subscriber_id = $2 AND expires_at > $5 AND used_at IS NULL) < $6",
+        link.digest,
+        link.subscriber.0,
+        link.kind.as_str(),
+        link.expires_at,
+        now,
+        most,
+    )
+    .execute(connection)
+    .await?;
+    Ok(inserted.rows_affected() == 1)
+}
+
+/// Whether a link could be used.
+pub async fn is_open(
+    connection: &mut PgConnection,
+    digests: &[Vec<u8>],
+    now: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM portal_links
+               WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL
+           ) AS "exists!""#,
+        digests,
+        now,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Uses a link up; `None` where it was used, has expired, or never was.
+pub async fn consume(
+    connection: &mut PgConnection,
+    digests: &[Vec<u8>],
+    now: DateTime<Utc>,
+) -> Result<Option<(SubscriberId, SignedInBy)>, sqlx::Error> {
+    let row = sqlx::query!(
+        "UPDATE portal_links SET used_at = $2
+         WHERE digest = ANY($1) AND expires_at > $2 AND used_at IS NULL
+         RETURNING subscriber_id, kind",
+        digests,
+        now,
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        let kind = row.kind.parse();
+        let kind = kind.map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        Ok((SubscriberId(row.subscriber_id), kind))
+    })
+    .transpose()
+}
+
+/// Takes back a subscriber's links.
+pub async fn delete_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM portal_links WHERE subscriber_id = $1",
+        subscriber.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes links that have expired, `limit` at most, and returns how many. Several replicas may do it at the same time.
+pub async fn remove_lapsed(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM portal_links WHERE digest IN (
+             SELECT digest FROM portal_links WHERE expires_at <= $1
+             ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+         )",
+        now,
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}

@@ -1,0 +1,7 @@
+//! The portal: who gets in, what it shows, and what it keeps to itself.
+
+mod pages;
+mod people;
+mod sessions;
+mod signing_in;
+mod visitor;

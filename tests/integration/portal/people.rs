@@ -1,0 +1,77 @@
+//! The portal as people use it: in Chromium, at a desk and on a phone, light and dark, with and without scripts.
+
+use super::visitor::api_secret;
+use crate::peers::browser::{Browser, Step};
+use crate::support::gateway::Gateway;
+
+#[tokio::test]
+async fn every_page_suits_everybody() {
+    let gateway = Gateway::start().await;
+    let base = &gateway.daemon.base_url;
+    let (_, sent) = gateway.send_to("bob@example.com").await;
+    let message = format!(
+        "{base}/portal/messages/{}",
+        sent["log_id"].as_str().unwrap()
+    );
+    let pages = [
+        ("overview", format!("{base}/portal")),
+        ("messages", format!("{base}/portal/messages")),
+        ("message", message),
+        ("settings", format!("{base}/portal/settings")),
+    ];
+    let secret = api_secret(&gateway).await;
+    for (device, browser) in [("desk", Browser::desktop()), ("phone", Browser::phone())] {
+        for scheme in ["light", "dark"] {
+            let mut steps = vec![
+                Step::ColorScheme(scheme),
+                Step::goto(format!("{base}/portal")),
+                Step::Accessible(()),
+                Step::screenshot(&format!("portal-sign-in-{device}-{scheme}")),
+                Step::fill("#api-secret", &secret),
+                Step::click("role=button[name=\"Sign in\"]"),
+                Step::expect_url("/portal$"),
+            ];
+            for (name, address) in &pages {
+                steps.push(Step::goto(address));
+                steps.push(Step::Accessible(()));
+                steps.push(Step::screenshot(&format!(
+                    "portal-{name}-{device}-{scheme}"
+                )));
+            }
+            let results = browser.run(&steps).await;
+            for result in results {
+                assert!(result.console_errors.is_empty(), "{result:?}");
+            }
+        }
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn all_of_it_works_without_scripts() {
+    let gateway = Gateway::start().await;
+    let base = &gateway.daemon.base_url;
+    gateway.send_to("bob@example.com").await;
+    gateway.send_to("eve@example.com").await;
+    let secret = api_secret(&gateway).await;
+    for browser in [Browser::desktop().without_javascript(), Browser::desktop()] {
+        browser
+            .run(&[
+                Step::goto(format!("{base}/portal/messages")),
+                Step::fill("#api-secret", &secret),
+                Step::click("role=button[name=\"Sign in\"]"),
+                Step::expect_url("/portal/messages$"),
+                Step::expect_text("eve@example.com"),
+                Step::fill("#to-address", "bob@example.com"),
+                Step::click("role=button[name=\"Search\"]"),
+                Step::expect_url("to_address=bob%40example.com"),
+                Step::click("css=#results tbody a"),
+                Step::expect_text("Timeline"),
+                Step::expect_text("Accepted by the gateway"),
+                Step::click("role=button[name=\"Sign out\"]"),
+                Step::expect_url("/portal/sign-in$"),
+            ])
+            .await;
+    }
+    gateway.stop().await;
+}

@@ -1,0 +1,91 @@
+//! How long a session lasts, and where it holds.
+
+use chrono::TimeDelta;
+
+use super::visitor::{Visitor, api_secret};
+use crate::support::gateway::Gateway;
+
+#[tokio::test]
+async fn a_session_ends_unused_after_twelve_hours_and_anyhow_after_a_week() {
+    let gateway = Gateway::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    gateway.clock.advance(TimeDelta::hours(12));
+    assert_eq!(visitor.get("/portal").await.status, 303);
+    let visitor = Visitor::signed_in(&gateway).await;
+    for _ in 0..16 {
+        gateway.clock.advance(TimeDelta::hours(10));
+        assert_eq!(visitor.get("/portal").await.status, 200);
+    }
+    gateway.clock.advance(TimeDelta::hours(8));
+    assert_eq!(visitor.get("/portal").await.status, 303);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn replicas_share_sessions() {
+    let gateway = Gateway::start().await;
+    let other = gateway.replica().start().await;
+    let here = Visitor::signed_in(&gateway).await;
+    let there = here.at(&other.daemon.base_url);
+    assert_eq!(there.get("/portal").await.status, 200);
+    assert_eq!(there.post("/portal/sign-out", &[]).await.status, 303);
+    assert_eq!(here.get("/portal").await.status, 303);
+    other.stop().await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_renewed_api_secret_ends_the_others() {
+    let gateway = Gateway::start().await;
+    let (one, other) = (
+        Visitor::signed_in(&gateway).await,
+        Visitor::signed_in(&gateway).await,
+    );
+    let path = "/portal/settings/api-secret";
+    let wrong = [("api_secret", "sk_x")];
+    for action in ["reveal", "renew"] {
+        let page = one.post(&format!("{path}/{action}"), &wrong).await;
+        assert_eq!(page.status, 403);
+    }
+    let secret = api_secret(&gateway).await;
+    let proof = [("api_secret", secret.as_str())];
+    let page = one.post(&format!("{path}/reveal"), &proof).await;
+    assert!(page.status == 200 && page.text.contains(&secret));
+    let page = one.post(&format!("{path}/renew"), &proof).await;
+    assert_eq!(page.status, 200);
+    let new = api_secret(&gateway).await;
+    assert!(new != secret && page.text.contains(&new));
+    assert_eq!(one.get("/portal").await.status, 200);
+    assert_eq!(other.get("/portal").await.status, 303);
+    let settings = one.get("/portal/settings").await.text;
+    for words in ["api_secret.renewed", "api_secret.revealed", "127.0.0.1"] {
+        assert!(settings.contains(words), "{settings}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn others_are_ended_one_by_one_or_all() {
+    let gateway = Gateway::start().await;
+    let mut visitors = Vec::new();
+    for _ in 0..4 {
+        visitors.push(Visitor::signed_in(&gateway).await);
+    }
+    let settings = visitors[0].get("/portal/settings").await.text;
+    let action = settings.split("action=\"").find(|it| it.contains("/end\""));
+    let path = action.unwrap().split('"').next().unwrap().to_owned();
+    assert_eq!(visitors[0].post(&path, &[]).await.status, 303);
+    assert_eq!(visitors[0].post(&path, &[]).await.status, 404, "it is gone");
+    let mut open = 0;
+    for visitor in &visitors {
+        open += u32::from(visitor.get("/portal").await.status == 200);
+    }
+    assert_eq!(open, 3);
+    let path = "/portal/settings/sessions/end-others";
+    assert_eq!(visitors[0].post(path, &[]).await.status, 303);
+    for (index, visitor) in visitors.iter().enumerate() {
+        let expected = if index == 0 { 200 } else { 303 };
+        assert_eq!(visitor.get("/portal").await.status, expected);
+    }
+    gateway.stop().await;
+}

@@ -1,0 +1,112 @@
+//! Somebody with a browser, without its eyes: requests with a cookie.
+
+use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
+use reqwest::{Client, Method, RequestBuilder, redirect};
+
+use crate::support::gateway::Gateway;
+
+/// A visitor; signed in once it has a cookie.
+#[derive(Clone)]
+pub struct Visitor {
+    base_url: String,
+    http: Client,
+    cookie: Option<String>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub struct Page {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Page {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |it| it.to_str().unwrap())
+    }
+
+    pub fn location(&self) -> &str {
+        self.header(LOCATION.as_str())
+    }
+}
+
+impl Visitor {
+    pub fn new(base_url: &str) -> Self {
+        let http = Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none());
+        Self {
+            base_url: base_url.to_owned(),
+            http: http.build().unwrap(),
+            cookie: None,
+        }
+    }
+
+    /// Signed in with the demo subscriber's API secret.
+    pub async fn signed_in(gateway: &Gateway) -> Self {
+        let mut visitor = Self::new(&gateway.daemon.base_url);
+        let page = visitor.sign_in(&api_secret(gateway).await).await;
+        assert_eq!(page.status, 303, "{page:?}");
+        visitor
+    }
+
+    /// The same browser at another gateway.
+    pub fn at(&self, base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    pub async fn sign_in(&mut self, api_secret: &str) -> Page {
+        let page = self
+            .post("/portal/sign-in", &[("api_secret", api_secret)])
+            .await;
+        self.keep_cookie(&page);
+        page
+    }
+
+    pub fn keep_cookie(&mut self, page: &Page) {
+        if let Some(cookie) = page.headers.get(SET_COOKIE) {
+            let cookie = cookie.to_str().unwrap();
+            self.cookie = cookie.split(';').next().map(ToOwned::to_owned);
+        }
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self
+            .http
+            .request(method, format!("{}{path}", self.base_url))
+            .header("accept", "text/html");
+        match &self.cookie {
+            Some(cookie) => request.header(COOKIE, cookie),
+            None => request,
+        }
+    }
+
+    pub async fn get(&self, path: &str) -> Page {
+        answer(self.request(Method::GET, path)).await
+    }
+
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Page {
+        answer(self.request(Method::POST, path).form(fields)).await
+    }
+}
+
+/// Sends it.
+pub async fn answer(request: RequestBuilder) -> Page {
+    let response = request.send().await.unwrap();
+    Page {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        text: response.text().await.unwrap(),
+    }
+}
+
+/// The demo subscriber's.
+pub async fn api_secret(gateway: &Gateway) -> String {
+    let credentials = gateway.daemon.accounts.app_credentials(gateway.app.id);
+    let credentials = credentials.await.unwrap().unwrap();
+    credentials.api_secret.expose().to_owned()
+}
