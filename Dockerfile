@@ -28,6 +28,7 @@ COPY migrations migrations
 COPY crates crates
 COPY src src
 COPY templates templates
+COPY assets assets
 # Newer than the empty sources above, whatever time the files came with. The profile dev has its binaries in `debug`.
 # Without the sandbox, which has no place in production.
 RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \

@@ -180,9 +180,11 @@ async fn serve(
         ));
     }
     let demo = demo::ensure(home, &daemon, provider).await?;
+    let portal_url = demo::portal_url(&daemon, &demo).await?;
     let announcement = announcement(
         &daemon,
         &demo,
+        &portal_url,
         provider,
         &files.ca,
         &smtp_host,
@@ -192,7 +194,15 @@ async fn serve(
     let payments = billed_here.then(|| provider.payments.url());
     println!(
         "{}",
-        screen(&daemon, &demo, provider, payments, &smtp_host, &path)
+        screen(
+            &daemon,
+            &demo,
+            &portal_url,
+            provider,
+            payments,
+            &smtp_host,
+            &path
+        )
     );
     tokio::select! {
         requested = shutdown.requested() => {
@@ -294,6 +304,7 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
 fn announcement(
     daemon: &Daemon,
     demo: &Demo,
+    portal_url: &str,
     provider: &SandboxProvider,
     ca_file: &Path,
     smtp_host: &str,
@@ -301,6 +312,7 @@ fn announcement(
 ) -> String {
     let value = json!({
         "base_url": daemon.base_url,
+        "portal_url": portal_url,
         "connect_url": connect_url(daemon, demo),
         "smtp": {
             "host": smtp_host,
@@ -340,6 +352,7 @@ fn connect_url(daemon: &Daemon, demo: &Demo) -> String {
 fn screen(
     daemon: &Daemon,
     demo: &Demo,
+    portal_url: &str,
     provider: &SandboxProvider,
     payments: Option<&str>,
     smtp_host: &str,
@@ -356,6 +369,7 @@ fn screen(
         address.map_or_else(|| "off".to_owned(), |address| address.port().to_string())
     };
     line(format_args!("\nMailgate is ready.\n"));
+    line(format_args!("  Portal    {portal_url}"));
     line(format_args!("  REST      {base_url}"));
     line(format_args!(
         "  SMTP      {smtp_host}, port {} (STARTTLS) and {} (TLS)",

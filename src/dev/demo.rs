@@ -1,11 +1,12 @@
 //! The demo that `mailgate dev` creates: a subscriber, an app, and a mailbox of the sandbox, connected the same way as
 //! every mailbox.
 
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::home::{Home, HomeError};
-use crate::accounts::{AppCredentials, AppFields, CreateError, ShowError};
+use crate::accounts::{AppCredentials, AppFields, CreateError, MintError, ShowError};
 use crate::daemon::Daemon;
 use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
 use mailgate_sandbox::authorize::AuthorizeError;
@@ -35,6 +36,9 @@ pub enum DemoError {
     /// Its mailbox.
     #[error("the demo's mailbox can't be connected: {0}")]
     Connect(#[from] ConnectError),
+    /// Its sign-in link.
+    #[error("the demo can't be signed in: {0}")]
+    Mint(#[from] MintError),
     /// The database failed.
     #[error("the demo can't be read: {0}")]
     Database(#[from] sqlx::Error),
@@ -55,6 +59,22 @@ pub(super) struct Demo {
 struct Ids {
     subscriber: Uuid,
     app: Uuid,
+}
+
+/// How long the printed address signs in.
+const PORTAL_LINK: TimeDelta = TimeDelta::days(1);
+
+/// An address that signs in to the portal once; without a link where the last runs' are still open.
+pub(super) async fn portal_url(daemon: &Daemon, demo: &Demo) -> Result<String, DemoError> {
+    let portal = format!("{}/portal", daemon.base_url);
+    let minted = daemon
+        .accounts
+        .mint_portal_link(demo.app.subscriber, PORTAL_LINK);
+    match minted.await {
+        Ok((token, _)) => Ok(format!("{portal}/sign-in/{}", token.expose())),
+        Err(MintError::TooMany) => Ok(portal),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Finds the demo of an earlier run, or creates it.

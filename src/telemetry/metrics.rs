@@ -65,7 +65,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_smtp_refused_connections_total", Kind::Counter, "SMTP connections beyond the limits", &[]),
     ("mailgate_smtp_proxy_header_failures_total", Kind::Counter, "Connections of balancers without a PROXY protocol header", &[]),
     ("mailgate_http_refused_connections_total", Kind::Counter, "HTTP connections and requests beyond the limits", &[]),
-    ("mailgate_authentication_failures_total", Kind::Counter, "Failed authentications", &[("door", &["rest", "smtp"])]),
+    ("mailgate_authentication_failures_total", Kind::Counter, "Failed authentications", &[("door", &["rest", "smtp", "portal"])]),
     ("mailgate_token_refreshes_total", Kind::Counter, "Refreshes of access tokens, by outcome", &[("outcome", &["refreshed", "invalid_grant", "failed"])]),
     ("mailgate_token_refresh_failures_total", Kind::Counter, "Refreshes that a provider did not answer with tokens, by reason", &[PLUGIN, ("reason", &["invalid_client", "provider_error", "refused", "unreachable", "nonsense"])]),
     ("mailgate_provider_switched_off_total", Kind::Counter, "Messages waiting because the provider's API is not enabled for the OAuth client, which the operator has to do", &[PLUGIN]),

@@ -16,6 +16,9 @@
 //   {"goto": url}               opens a page
 //   {"click": selector}         clicks, and waits for the page that this leads to
 //   {"fill": [selector, text]}  replaces what a field holds
+//   {"press": [key, ...]}       presses keys, one after the other, on whatever has the focus
+//   {"type": text}              types into whatever has the focus
+//   {"fits": null}              fails where the page scrolls sideways
 //   {"read": selector}          the field's value or the element's visible text, as `text`
 //   {"expectUrl": regex}        waits until the page's URL fits
 //   {"expectText": text}        waits until the page shows the text, white space folded
@@ -107,6 +110,16 @@ const ACTIONS = {
   click: async (page, selector) => {
     await page.click(selector);
     await page.waitForLoadState();
+  },
+  press: async (page, keys) => {
+    for (const key of keys) await page.keyboard.press(key);
+    await page.waitForLoadState();
+  },
+  type: (page, text) => page.keyboard.type(text),
+  fits: async (page) => {
+    const [wide, room] = await page.evaluate(() => [
+      document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+    if (wide > room) throw new Error(`the page is ${wide} px wide, and there are ${room}`);
   },
   fill: (page, [selector, text]) => page.fill(selector, text),
   read: (page, selector) =>

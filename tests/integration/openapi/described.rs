@@ -73,6 +73,7 @@ const SPECIFIED: [(&str, &str); 55] = [
     ("GET", "/email-stats"),
     ("GET", "/me"),
     ("POST", "/me/reset-api-secret"),
+    ("POST", "/portal/sessions"),
     ("POST", "/send"),
     ("POST", "/subscribers"),
     ("GET", "/payprov/status"),

@@ -33,6 +33,12 @@ pub enum Step {
     Click(String),
     /// Selector, and the text that the field then holds.
     Fill(String, String),
+    /// Presses keys on whatever has the focus.
+    Press(Vec<&'static str>),
+    /// Types into whatever has the focus.
+    Type(String),
+    /// Fails where the page scrolls sideways.
+    Fits(()),
     /// The value of a field or the visible text of an element, into [`StepResult::text`].
     Read(String),
     /// Waits until the page's URL fits this regular expression.
