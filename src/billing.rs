@@ -42,7 +42,7 @@ pub use crate::storage::payprov_events::StoredEvent;
 pub use end::Cancelled;
 pub use reactivate::Reactivated;
 pub use receive::ReceiveError;
-pub use standing::{LiveSubscription, Standing};
+pub use standing::{LiveSubscription, Standing, StoredSubscription};
 
 /// Why an operation on a subscriber failed.
 #[derive(Debug, thiserror::Error)]

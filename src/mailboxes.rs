@@ -8,6 +8,7 @@ mod connect;
 mod connect_session;
 mod delete_app;
 mod disconnect;
+mod disconnected;
 mod idle;
 mod inbox;
 mod read;

@@ -6,6 +6,7 @@
 //! shows: the cost doesn't depend on the number of rows.
 
 mod audit;
+mod by_mailbox;
 mod calendar;
 mod counters;
 mod csv;
@@ -41,10 +42,11 @@ pub use crate::storage::audit_entries::StoredEntry;
 pub use crate::storage::bounces::LoggedBounce;
 pub use crate::storage::email_attempts::LoggedAttempt;
 pub use crate::storage::email_counters::Counts as MessageCounts;
-pub use crate::storage::email_logs::{Details, LogRow};
+pub use crate::storage::email_logs::{Details, LogRow, MailboxCounts};
 pub use crate::storage::spool::waiting::Scheduled;
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};
+pub use by_mailbox::NEWEST;
 pub use csv::CutOff;
 pub use email_stats::{EmailStats, Period, PeriodCounts, Summary};
 pub use export::{Export, ExportError, ScheduledExport};

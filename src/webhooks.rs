@@ -6,6 +6,7 @@ mod claim;
 mod configurations;
 mod deliveries;
 mod dispatch;
+mod failing;
 mod lanes;
 mod recorder;
 mod redeliver;

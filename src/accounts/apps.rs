@@ -43,6 +43,21 @@ impl Accounts {
         apps::find_owned(&mut connection, subscriber, pushable_key).await
     }
 
+    /// The subscriber's app with this UUID, slug or pushable key; another subscriber's is not found.
+    pub async fn own_app_by_name(
+        &self,
+        subscriber: SubscriberId,
+        name: &str,
+    ) -> Result<Option<App>, sqlx::Error> {
+        // Postgres holds no NUL.
+        if name.contains('\0') {
+            return Ok(None);
+        }
+        let id = name.parse().ok().map(AppId);
+        let mut connection = self.pool.acquire().await?;
+        apps::find_owned_by_name(&mut connection, subscriber, id, name).await
+    }
+
     /// Changes an app, unless that would orphan mailboxes.
     ///
     /// # Errors

@@ -22,6 +22,21 @@ pub struct Standing {
     pub show_banner: bool,
 }
 
+/// What is stored of a subscription, for when the provider can't be asked.
+#[derive(Debug, Clone)]
+pub struct StoredSubscription {
+    /// The subscriber is the provider's customer.
+    pub has_payprov: bool,
+    /// `None` if there is none yet.
+    pub subscription: Option<LiveSubscription>,
+    /// Mailboxes that are billed, as the provider had it last.
+    pub billed_quantity: Option<i64>,
+    /// Mailboxes that are connected now.
+    pub quantity: i64,
+    /// When it was fetched; `None` if that isn't known.
+    pub fetched_at: Option<DateTime<Utc>>,
+}
+
 /// A subscription, as the provider has it now.
 #[derive(Debug, Clone)]
 pub struct LiveSubscription {
@@ -57,16 +72,35 @@ impl Billing {
             return Ok((false, None));
         }
         let (account, _) = self.look(subscriber).await?;
-        let is_customer = account.customer_id.is_some();
-        let live = account.subscription_id.map(|id| LiveSubscription {
-            status: account.status,
-            id,
-            current_period_end: account.current_period_end,
-            cancel_at_period_end: account.cancel_at_period_end,
-            trial_end: account.trial_end,
-        });
-        Ok((is_customer, live))
+        Ok((account.customer_id.is_some(), subscription(account)))
     }
+
+    /// The subscription as it is stored; the provider is not called.
+    pub async fn stored(
+        &self,
+        subscriber: SubscriberId,
+    ) -> Result<StoredSubscription, BillingError> {
+        let mut connection = self.pool.acquire().await?;
+        let account = billing::find(&mut connection, subscriber).await?;
+        let account = account.ok_or(BillingError::Gone)?;
+        Ok(StoredSubscription {
+            has_payprov: self.is_configured() && account.customer_id.is_some(),
+            billed_quantity: account.billed_quantity,
+            quantity: billing::quantity(&mut connection, subscriber).await?,
+            fetched_at: billing::looked_at(&mut connection, subscriber).await?,
+            subscription: subscription(account),
+        })
+    }
+}
+
+fn subscription(account: BillingAccount) -> Option<LiveSubscription> {
+    account.subscription_id.map(|id| LiveSubscription {
+        status: account.status,
+        id,
+        current_period_end: account.current_period_end,
+        cancel_at_period_end: account.cancel_at_period_end,
+        trial_end: account.trial_end,
+    })
 }
 
 fn standing(account: &BillingAccount, now: DateTime<Utc>) -> Standing {

@@ -119,7 +119,7 @@ impl Billing {
                 self.compare_quantity(connection, account).await?;
             }
         }
-        billing::store(connection, account, next_look(account, now)).await?;
+        billing::store(connection, account, now, next_look(account, now)).await?;
         Ok(true)
     }
 

@@ -118,6 +118,12 @@ impl Queue {
         Ok(QueueSummary { usage, groups })
     }
 
+    /// How much waits for a subscriber's apps.
+    pub async fn usage(&self, subscriber: SubscriberId) -> Result<Usage, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        waiting::usage_of(&mut connection, subscriber).await
+    }
+
     /// Up to `limit` waiting messages without the first `offset`, those due first first: of one app or of all, of one
     /// mailbox or any, for one reason or any.
     pub async fn list(

@@ -202,6 +202,30 @@ pub async fn find_owned(
     Ok(row.map(App::from))
 }
 
+/// A subscriber's app with this id, or else the one with this slug or pushable key.
+pub async fn find_owned_by_name(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: Option<AppId>,
+    name: &str,
+) -> Result<Option<App>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT id, slug, name, pushable_key, logo_url, multiuser, multilink,
+                  require_connect_session, suppress_bounced, webhook_url, callback_url, created_at,
+                  (SELECT count(*) FROM mailboxes
+                   WHERE app_id = apps.id AND status = 'active') AS "users_count!"
+           FROM apps WHERE subscriber_id = $1 AND (id = $2 OR slug = $3 OR pushable_key = $3)
+           ORDER BY (id = $2) IS TRUE DESC LIMIT 1"#,
+        subscriber.0,
+        id.map(|id| id.0),
+        name,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(App::from))
+}
+
 /// Changes to an app; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Change {

@@ -1,10 +1,12 @@
 //! The table `email_logs`.
 
+mod by_mailbox;
 pub mod candidates;
 mod matching;
 mod rows;
 mod search;
 
+pub use by_mailbox::{MailboxCounts, by_mailbox};
 pub use matching::{Matching, matching, scan};
 pub use rows::{Details, LogRow, details, list};
 pub(super) use search::columns;

@@ -21,6 +21,7 @@ macro_rules! mailbox_of {
 
 pub mod addresses;
 pub mod count;
+mod disconnected;
 pub mod due;
 pub mod end;
 pub mod overview;
@@ -33,6 +34,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+pub use disconnected::{DisconnectedMailbox, disconnected};
 pub use tokens::{claim_refresh, release_refresh, store_tokens};
 pub use wanted::{Chosen, Wanted, find_wanted};
 

@@ -168,10 +168,25 @@ pub async fn set_customer(
     Ok(noted.flatten())
 }
 
-/// Stores the result of a sync, with its number and the time of the next one.
+/// When the result of a sync was stored last; `None` if that isn't known.
+pub async fn looked_at(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<DateTime<Utc>>, sqlx::Error> {
+    let at = sqlx::query_scalar!(
+        "SELECT payprov_looked_at FROM subscribers WHERE id = $1",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(at.flatten())
+}
+
+/// Stores the result of a sync at `now`, with its number and the time of the next one.
 pub async fn store(
     connection: &mut PgConnection,
     account: &BillingAccount,
+    now: DateTime<Utc>,
     next_look: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
@@ -179,7 +194,8 @@ pub async fn store(
          SET subscription_status = $2, payprov_subscription_id = $3,
              payprov_subscription_created_at = $4, trial_end = $5, current_period_end = $6,
              cancel_at_period_end = $7, billed_quantity = $8, failed_invoice_id = $9,
-             payprov_applied_look = $10, payprov_look_due_at = $11
+             payprov_applied_look = $10, payprov_look_due_at = $11,
+             payprov_looked_at = $12
          WHERE id = $1",
         account.subscriber.0,
         account.status.map(SubscriptionStatus::as_str),
@@ -192,6 +208,7 @@ pub async fn store(
         account.failed_invoice_id,
         account.applied_look,
         next_look,
+        now,
     )
     .execute(connection)
     .await?;

@@ -1,0 +1,110 @@
+//! Log rows counted by mailbox. There are no counters of mailboxes: only the newest rows are read.
+
+use sqlx::PgConnection;
+
+use super::search::{Kind, Window, columns};
+use mailgate_types::ids::{CredentialId, Owner};
+
+/// The messages of a mailbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MailboxCounts {
+    /// The mailbox.
+    pub id: CredentialId,
+    /// Its address.
+    pub email: String,
+    /// Those that were sent, with the ones that have bounced.
+    pub sent: i64,
+    /// Those that wait for their next attempt.
+    pub waiting: i64,
+    /// Those that have failed.
+    pub failed: i64,
+    /// Those that have bounced.
+    pub bounced: i64,
+}
+
+/// The newest `rows` rows of these kinds in a window, counted by mailbox: the `limit` mailboxes with most of them.
+pub async fn by_mailbox(
+    connection: &mut PgConnection,
+    window: Window<'_>,
+    kinds: &[Kind],
+    rows: i64,
+    limit: i64,
+) -> Result<Vec<MailboxCounts>, sqlx::Error> {
+    let (plugins, statuses) = columns(kinds);
+    let (from, to) = window.ids();
+    let owner = window.owner.id();
+    let ids: Vec<_> = match window.owner {
+        Owner::App(_) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE app_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                          ORDER BY id DESC LIMIT $6
+                      ) AS found
+                 ORDER BY found.id DESC LIMIT $6",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                rows,
+            )
+            .fetch_all(&mut *connection)
+            .await?
+        }
+        Owner::Subscriber(_) => {
+            sqlx::query_scalar!(
+                "SELECT found.id
+                 FROM unnest($2::text[], $3::text[]) AS kind (plugin, status)
+                      CROSS JOIN LATERAL (
+                          SELECT id FROM email_logs AS log
+                          WHERE subscriber_id = $1 AND log.plugin = kind.plugin
+                            AND log.status = kind.status AND id >= $4 AND id < $5
+                            AND app_id <> ALL($7)
+                          ORDER BY id DESC LIMIT $6
+                      ) AS found
+                 ORDER BY found.id DESC LIMIT $6",
+                owner,
+                &plugins as &[&str],
+                &statuses as &[&str],
+                from,
+                to,
+                rows,
+                &window.deleted(),
+            )
+            .fetch_all(&mut *connection)
+            .await?
+        }
+    };
+    // The bounds let Postgres prune partitions.
+    let counted = sqlx::query!(
+        r#"SELECT credential_id, coalesce(max(mailboxes.email), max(from_address)) AS "email!",
+                  count(*) FILTER (WHERE log.status = 'sent') AS "sent!",
+                  count(*) FILTER (WHERE log.status = 'failed_temp') AS "waiting!",
+                  count(*) FILTER (WHERE log.status = 'failed_perm') AS "failed!",
+                  count(*) FILTER (WHERE EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id))
+                      AS "bounced!"
+           FROM email_logs AS log LEFT JOIN mailboxes ON mailboxes.id = credential_id
+           WHERE log.id = ANY($1) AND log.id >= $2 AND log.id <= $3
+           GROUP BY credential_id
+           ORDER BY count(*) DESC, credential_id LIMIT $4"#,
+        &ids,
+        ids.iter().min().copied().unwrap_or_default(),
+        ids.iter().max().copied().unwrap_or_default(),
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    let counted = counted.into_iter().map(|row| MailboxCounts {
+        id: CredentialId(row.credential_id),
+        email: row.email,
+        sent: row.sent,
+        waiting: row.waiting,
+        failed: row.failed,
+        bounced: row.bounced,
+    });
+    Ok(counted.collect())
+}
