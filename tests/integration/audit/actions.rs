@@ -385,7 +385,7 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     walk.change(AuditAction::UserDisconnected, &own, disconnect, json!({}))
         .await;
 
-    let mut visitor = Visitor::new(&gateway.daemon.base_url);
+    let mut visitor = Visitor::new(&gateway.daemon.base_url).from(CLIENT);
     walk.leaves(AuditAction::PortalSignedIn, visitor.sign_in(&own))
         .await;
     let proof = [("api_secret", own.as_str())];
