@@ -31,7 +31,7 @@ use crate::providers::mail::{MailProviders, ProviderError};
 use crate::providers::payprov::PayprovClientError;
 use crate::providers::relay::RelayError;
 use crate::reports::Reports;
-use crate::rest::{AppState, Shared, Visits, router};
+use crate::rest::{AppState, Shared, Visits};
 use crate::sending::budget::in_flight;
 use crate::sending::queue::Queue;
 use crate::sending::quota::Quota;
@@ -216,8 +216,7 @@ pub async fn start_on(
         webhooks: webhooks.clone(),
     });
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
-    let pages = pages::portal(&state);
-    let routes = router(state, pages, settings.http_request);
+    let routes = pages::routes(state, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = SubmissionBackend {

@@ -42,7 +42,7 @@ impl Failures {
 }
 
 impl Accounts {
-    /// Counts a failed authentication from `address` over `rest` or `smtp`, and waits if there were too
+    /// Counts a failed authentication from `address` over `rest`, `smtp` or `portal`, and waits if there were too
     /// many recently.
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);

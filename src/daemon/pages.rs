@@ -1,12 +1,20 @@
 //! The pages that people see, built from the parts that requests share.
 
+use std::time::Duration;
+
 use axum::Router;
 
 use crate::portal::{self, Parts, PortalState};
-use crate::rest::AppState;
+use crate::rest::{AppState, router};
+
+/// All paths of the HTTP interface, with the portal's among them.
+pub(super) fn routes(state: AppState, limit: Duration) -> Router {
+    let pages = portal(&state);
+    router(state, pages, limit)
+}
 
 /// The portal; no page at all if it is off.
-pub(super) fn portal(state: &AppState) -> Router {
+fn portal(state: &AppState) -> Router {
     let address = state
         .portal
         .enabled

@@ -3,7 +3,6 @@
 use url::form_urlencoded::Serializer;
 
 use super::PortalState;
-use super::assets::{HTMX, SCRIPT, STYLE};
 use crate::accounts::{App, Subscriber};
 
 /// Apps that the switcher lists.
@@ -122,26 +121,14 @@ impl Frame {
             ..Self::outside(state, title)
         }
     }
-
-    pub(super) fn style(&self) -> String {
-        STYLE.path()
-    }
-
-    pub(super) fn script(&self) -> String {
-        SCRIPT.path()
-    }
-
-    pub(super) fn htmx(&self) -> String {
-        HTMX.path()
-    }
 }
 
 impl Inside {
-    /// The way to a section, with the app that was chosen.
-    pub(super) fn way(&self, section: &Section) -> String {
+    /// A path, with the app that was chosen.
+    pub(super) fn way(&self, path: &str) -> String {
         match &self.app {
-            Some(app) => format!("{}?{}", section.path(), query(&[("app", app)])),
-            None => section.path().to_owned(),
+            Some(app) => format!("{path}?{}", query(&[("app", app)])),
+            None => path.to_owned(),
         }
     }
 

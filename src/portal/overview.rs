@@ -24,7 +24,7 @@ struct Step {
 
 /// A day of the table.
 struct Day {
-    day: String,
+    date: String,
     sent: String,
     waiting: String,
     failed: String,
@@ -36,7 +36,7 @@ impl Day {
         let counts = &period.counts;
         let of = |status| number(counts.sum(None, Some(status)));
         Self {
-            day: period.start.to_string(),
+            date: period.start.to_string(),
             sent: of(LogStatus::Sent),
             waiting: of(LogStatus::FailedTemp),
             failed: of(LogStatus::FailedPerm),
@@ -73,17 +73,17 @@ pub(super) async fn show(
         common.app(),
     )
     .await;
-    let stats = state
+    let report = state
         .reports
         .email_stats(session.id(), Period::Day, app.as_ref());
-    let stats = stats.await?;
-    let total: i64 = stats
+    let report = report.await?;
+    let total: i64 = report
         .data
         .iter()
         .map(|day| day.counts.sum(None, None))
         .sum();
     let with_messages = |day: &&PeriodCounts| day.counts.sum(None, None) > 0;
-    let days = stats.data.iter().rev().filter(with_messages);
+    let days = report.data.iter().rev().filter(with_messages);
     let steps = steps(&frame, total > 0);
     let body = OverviewPage {
         days: days.map(Day::new).collect(),

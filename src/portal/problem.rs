@@ -23,11 +23,11 @@ pub(super) struct PortalProblem {
     code: &'static str,
     title: &'static str,
     /// What to do.
-    text: Cow<'static, str>,
+    text: Box<str>,
     /// Where to go from here: the words, and the path.
     way: (&'static str, Cow<'static, str>),
     /// For the log alone.
-    cause: Option<String>,
+    cause: Option<Box<str>>,
 }
 
 /// The page.
@@ -44,7 +44,7 @@ impl PortalProblem {
         status: StatusCode,
         code: &'static str,
         title: &'static str,
-        text: impl Into<Cow<'static, str>>,
+        text: impl Into<Box<str>>,
     ) -> Self {
         Self {
             status,
@@ -66,7 +66,7 @@ impl PortalProblem {
 
     fn because(self, cause: String) -> Self {
         Self {
-            cause: Some(cause),
+            cause: Some(cause.into()),
             ..self
         }
     }
@@ -148,7 +148,7 @@ impl PortalProblem {
         response.extensions_mut().insert(Failure {
             code: self.code.to_owned(),
             fields: String::new(),
-            cause: self.cause,
+            cause: self.cause.map(String::from),
         });
         response
     }

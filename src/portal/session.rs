@@ -34,7 +34,7 @@ const FRESH: TimeDelta = TimeDelta::minutes(10);
 /// A subscriber that is signed in. A handler that takes it asks the domain for what is `subscriber.id`'s.
 pub(super) struct Session {
     pub(super) subscriber: Subscriber,
-    pub(super) session: PortalSession,
+    pub(super) open: PortalSession,
     address: IpAddr,
 }
 
@@ -51,7 +51,7 @@ impl Session {
 
     /// Whether a link has let its holder in so recently that it counts as the API secret.
     pub(super) fn is_fresh(&self, now: DateTime<Utc>) -> bool {
-        is_fresh(&self.session, now)
+        is_fresh(&self.open, now)
     }
 }
 
@@ -76,7 +76,7 @@ impl FromRequestParts<PortalState> for Session {
         stranger::authenticated(parts);
         Ok(Self {
             subscriber,
-            session,
+            open: session,
             address: client_address(&parts.extensions),
         })
     }

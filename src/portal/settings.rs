@@ -154,7 +154,7 @@ async fn read(
         subscriber_id: session.id().to_string(),
         is_fresh: session.is_fresh(state.clock.now()),
         sessions: (sessions.into_iter())
-            .map(|open| OpenSession::new(open, &session.session))
+            .map(|open| OpenSession::new(open, &session.open))
             .collect(),
         entries: page.entries.into_iter().map(Entry::new).collect(),
         older,

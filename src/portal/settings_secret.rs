@@ -109,7 +109,7 @@ pub(super) async fn renew(
     Sent(proof): Sent<Proof>,
 ) -> Result<Response, PortalProblem> {
     check(&state, &session, &visitor, &proof).await?;
-    let kept = Some(session.session.id);
+    let kept = Some(session.open.id);
     let accounts = &state.accounts;
     let renewed = accounts.renew_api_secret(session.id(), None, kept, session.author());
     let secret = renewed.await.map_err(|error| match error {

@@ -28,7 +28,7 @@ pub(super) async fn end_others(
     session: Session,
     State(state): State<PortalState>,
 ) -> Result<Response, PortalProblem> {
-    let (id, kept, author) = (session.id(), session.session.id, session.author());
+    let (id, kept, author) = (session.id(), session.open.id, session.author());
     state
         .accounts
         .end_other_portal_sessions(id, kept, author)

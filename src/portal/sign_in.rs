@@ -15,9 +15,6 @@ use super::session::{Guest, signed_in};
 use crate::accounts::{AuthenticateError, SignInError, Visitor};
 use mailgate_types::ids::SubscriberId;
 
-/// How failures are counted.
-const DOOR: &str = "portal";
-
 /// Where to go on to.
 #[derive(Deserialize)]
 pub(super) struct Coming {
@@ -96,7 +93,7 @@ pub(super) async fn subscriber_of(
             Err(AuthenticateError::Wrong) => {}
         }
     }
-    state.accounts.slow_down(visitor.address, DOOR).await;
+    state.accounts.slow_down(visitor.address, "portal").await;
     Ok(None)
 }
 

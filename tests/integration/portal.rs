@@ -4,4 +4,4 @@ mod pages;
 mod people;
 mod sessions;
 mod signing_in;
-mod visitor;
+pub mod visitor;

@@ -24,6 +24,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_token_refresh_failures_total", "reason", "src/providers/mail/oauth.rs", "fn reason(", "\n    }"),
     ("mailgate_authentication_failures_total", "door", "src/rest/authority.rs", ".slow_down(", ";"),
     ("mailgate_authentication_failures_total", "door", "src/rest/subscribers.rs", ".slow_down(", ";"),
+    ("mailgate_authentication_failures_total", "door", "src/portal/sign_in.rs", ".slow_down(", ";"),
     ("mailgate_authentication_failures_total", "door", "src/smtp/backend.rs", ".slow_down(", ";"),
     ("mailgate_smtp_sessions_total", "listener", "src/daemon.rs", "listener: if ", ",\n"),
     ("mailgate_smtp_sessions_open", "listener", "src/daemon.rs", "listener: if ", ",\n"),

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::command_line::process::{Finished, Invocation};
+use crate::portal::visitor::Visitor;
 use crate::support::caller::{Answer, path};
 use crate::support::gateway::{MAILBOX, SEAL_KEY};
 
@@ -102,7 +103,10 @@ fn expected(action: AuditAction) -> Expected {
             json!({ "email": MAILBOX, "plugin": "plugin_a", "reason": "removed" }),
         ),
         A::MessageRetried | A::MessageCanceled => of("subscriber", true, "log_", none()),
+        A::PortalSignedIn => of("subscriber", false, "psess_", json!({ "by": "api_secret" })),
+        A::PortalSignedOut => of("subscriber", false, "psess_", none()),
         A::ApiSecretRenewed
+        | A::ApiSecretRevealed
         | A::CheckoutStarted
         | A::PortalOpened
         | A::SubscriptionCanceled
@@ -380,6 +384,15 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     let disconnect = (Method::DELETE, credential.as_str());
     walk.change(AuditAction::UserDisconnected, &own, disconnect, json!({}))
         .await;
+
+    let mut visitor = Visitor::new(&gateway.daemon.base_url).from(CLIENT);
+    walk.leaves(AuditAction::PortalSignedIn, visitor.sign_in(&own))
+        .await;
+    let proof = [("api_secret", own.as_str())];
+    let reveal = visitor.post("/portal/settings/api-secret/reveal", &proof);
+    walk.leaves(AuditAction::ApiSecretRevealed, reveal).await;
+    let leave = visitor.post("/portal/sign-out", &[]);
+    walk.leaves(AuditAction::PortalSignedOut, leave).await;
 
     // From the command line.
     let before = rows(&gateway).await;

@@ -182,6 +182,7 @@ fn announces_all(dev: &Dev, directory: &Path) {
         "/mailbox/email",
         "/mailbox/plugin",
         "/mailbox/user_key",
+        "/portal_url",
         "/mailbox/credential_id",
     ];
     let expected: BTreeSet<String> = expected.map(str::to_owned).into();

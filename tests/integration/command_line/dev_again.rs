@@ -37,7 +37,13 @@ impl Drop for Place {
 fn lasting(dev: &Dev) -> Value {
     let mut announcement = dev.announcement.clone();
     let object = announcement.as_object_mut().unwrap();
-    for name in ["base_url", "connect_url", "smtp", "sandbox_url"] {
+    for name in [
+        "base_url",
+        "portal_url",
+        "connect_url",
+        "smtp",
+        "sandbox_url",
+    ] {
         object.remove(name).unwrap();
     }
     announcement

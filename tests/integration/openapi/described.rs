@@ -13,7 +13,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 55] = [
+const SPECIFIED: [(&str, &str); 56] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),

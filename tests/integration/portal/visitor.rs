@@ -11,6 +11,8 @@ pub struct Visitor {
     base_url: String,
     http: Client,
     cookie: Option<String>,
+    /// The client's address, as a proxy says it.
+    forwarded_for: Option<&'static str>,
 }
 
 /// An answer.
@@ -40,6 +42,15 @@ impl Visitor {
             base_url: base_url.to_owned(),
             http: http.build().unwrap(),
             cookie: None,
+            forwarded_for: None,
+        }
+    }
+
+    /// Behind a proxy.
+    pub fn from(self, address: &'static str) -> Self {
+        Self {
+            forwarded_for: Some(address),
+            ..self
         }
     }
 
@@ -79,6 +90,10 @@ impl Visitor {
             .http
             .request(method, format!("{}{path}", self.base_url))
             .header("accept", "text/html");
+        let request = match self.forwarded_for {
+            Some(address) => request.header("x-forwarded-for", address),
+            None => request,
+        };
         match &self.cookie {
             Some(cookie) => request.header(COOKIE, cookie),
             None => request,
