@@ -5,6 +5,14 @@
 //! `frame.html`. It takes [`session::Session`], which is the permission, fills a [`frame::Frame`], and answers with
 //! [`page::page`] or a [`problem::PortalProblem`]. [`router`] lists the paths.
 
+mod app;
+mod app_actions;
+mod app_code;
+mod app_connect;
+mod app_form;
+mod app_keys;
+mod app_parts;
+mod apps;
 mod assets;
 mod fields;
 mod frame;
@@ -15,8 +23,10 @@ mod messages;
 mod messages_csv;
 mod messages_query;
 mod overview;
+mod owned_app;
 mod page;
 mod problem;
+mod qr_code;
 mod requests;
 mod router;
 mod session;
@@ -28,6 +38,7 @@ mod sign_in_link;
 mod sign_out;
 mod state;
 mod words;
+mod wrong;
 
 pub use router::router;
-pub use state::{Parts, PortalState};
+pub use state::{Parts, PortalState, Submission};

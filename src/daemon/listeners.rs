@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use super::DaemonError;
 use super::systemd::Inherited;
 use crate::config::Settings;
+use crate::portal::Submission;
 use mailgate_server::{ListenError, bind};
 
 /// The bound sockets of all addresses in the settings.
@@ -44,6 +45,19 @@ impl Listeners {
                 metrics,
             }),
             _ => Err(DaemonError::Taken(taken)),
+        }
+    }
+
+    /// Where mail is submitted.
+    pub(super) fn submission(&self, host: &str) -> Submission {
+        let port = |listener: &Option<TcpListener>| {
+            let address = listener.as_ref()?.local_addr();
+            address.ok().map(|address| address.port())
+        };
+        Submission {
+            host: host.to_owned(),
+            starttls_port: port(&self.starttls),
+            tls_port: port(&self.implicit_tls),
         }
     }
 

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use axum::Router;
 
-use crate::portal::{self, Parts, PortalState};
+use crate::portal::{self, Parts, PortalState, Submission};
 use crate::rest::{AppState, router};
 
 /// All paths of the HTTP interface, with the portal's among them.
-pub(super) fn routes(state: AppState, limit: Duration) -> Router {
-    let pages = portal(&state);
+pub(super) fn routes(state: AppState, submission: Submission, limit: Duration) -> Router {
+    let pages = portal(&state, submission);
     router(state, pages, limit)
 }
 
 /// The portal; no page at all if it is off.
-fn portal(state: &AppState) -> Router {
+fn portal(state: &AppState, submission: Submission) -> Router {
     let address = state
         .portal
         .enabled
@@ -34,5 +34,9 @@ fn portal(state: &AppState) -> Router {
         settings: state.portal.clone(),
         stopping: state.stopping.clone(),
         address,
+        base_url: state.base_url.to_string(),
+        submission,
+        refusals: state.refusals.clone(),
+        allow_private: state.allow_private,
     }))
 }

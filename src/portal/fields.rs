@@ -62,6 +62,13 @@ impl Common {
             "others-ended" => "All other sessions have ended.",
             "retried" => "The next attempt is due now.",
             "cancelled" => "The message is cancelled.",
+            "created" => "The app is created. Next: connect a mailbox by the link below.",
+            "key-renewed" => "The key is renewed. Connect links with the old one no longer work.",
+            "app-deleted" => "The app is deleted.",
+            "unsuppressed" => "Removed. Messages to this address are accepted again.",
+            "paid" => "The subscription is active.",
+            "reactivated" => "There is nothing to pay at the moment.",
+            "subscription-cancelled" => "Cancelled. Sending continues until the period ends.",
             _ => "",
         }
     }

@@ -12,6 +12,10 @@ pub(super) fn page(status: StatusCode, body: &impl Template) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], html).into_response()
 }
 
+/// Marks a page whose forms lead to somebody else's pages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeadsAway;
+
 /// Leads the browser to a path of ours by a GET, once something was done.
 pub(super) fn see(path: &str) -> Response {
     Redirect::to(path).into_response()

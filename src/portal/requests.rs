@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::PortalState;
+use super::page::LeadsAway;
 use super::problem::PortalProblem;
 use mailgate_server::failure::RequestId;
 use mailgate_server::same_site::is_foreign;
@@ -17,6 +18,10 @@ use mailgate_server::same_site::is_foreign;
 /// Nothing inline, nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The same for pages whose forms lead to somebody else's: browsers apply the policy to redirects as well.
+const LEADING_AWAY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'";
 
 /// Checks a request, and completes its answer.
 pub(super) async fn frame(
@@ -35,9 +40,13 @@ pub(super) async fn frame(
         let id = id.map(|RequestId(id)| id).unwrap_or_default();
         response = problem.render(&state, &id);
     }
+    let policy = match response.extensions().get::<LeadsAway>() {
+        Some(LeadsAway) => LEADING_AWAY,
+        None => POLICY,
+    };
     let headers = response.headers_mut();
     for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, policy),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "same-origin"),
     ] {

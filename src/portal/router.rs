@@ -5,8 +5,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 
 use super::{
-    assets, message, message_actions, messages, messages_csv, overview, problem, requests,
-    settings, settings_secret, settings_sessions, sign_in, sign_in_link, sign_out,
+    app, app_actions, app_keys, apps, assets, message, message_actions, messages, messages_csv,
+    overview, problem, requests, settings, settings_secret, settings_sessions, sign_in,
+    sign_in_link, sign_out,
 };
 use crate::portal::PortalState;
 
@@ -51,8 +52,30 @@ pub fn router(state: PortalState) -> Router {
             "/portal/settings/sessions/{id}/end",
             post(settings_sessions::end),
         )
+        .merge(app_routes())
         .route("/portal/assets/{file}", get(assets::serve))
         .route("/portal/{*rest}", any(problem::nothing_here))
         .layer(from_fn_with_state(state.clone(), requests::frame))
         .with_state(state)
+}
+
+fn app_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/portal/apps", get(apps::list).post(apps::create))
+        .route("/portal/apps/{pk}", get(app::show))
+        .route("/portal/apps/{pk}/reveal/{key}", post(app_keys::reveal))
+        .route(
+            "/portal/apps/{pk}/renew/{key}",
+            get(app_keys::confirm).post(app_keys::renew),
+        )
+        .route("/portal/apps/{pk}/link", post(app_actions::link))
+        .route("/portal/apps/{pk}/options", post(app_actions::change))
+        .route(
+            "/portal/apps/{pk}/unsuppress",
+            post(app_actions::unsuppress),
+        )
+        .route(
+            "/portal/apps/{pk}/delete",
+            get(app_actions::confirm_delete).post(app_actions::delete),
+        )
 }

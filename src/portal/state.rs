@@ -9,7 +9,7 @@ use crate::accounts::Accounts;
 use crate::billing::Billing;
 use crate::config::PortalSettings;
 use crate::mailboxes::Mailboxes;
-use crate::reports::Reports;
+use crate::reports::{Refusals, Reports};
 use crate::sending::queue::Queue;
 use crate::webhooks::Webhooks;
 use mailgate_types::clock::SharedClock;
@@ -60,4 +60,23 @@ pub struct Parts {
     pub stopping: CancellationToken,
     /// Where subscribers reach the portal, without a slash at its end.
     pub address: String,
+    /// Where people reach the gateway, without a slash at its end.
+    pub base_url: String,
+    /// Where mail is submitted by SMTP.
+    pub submission: Submission,
+    /// Messages refused before they had a mailbox.
+    pub refusals: Refusals,
+    /// Whether endpoints may be on private networks.
+    pub allow_private: bool,
+}
+
+/// Where mail is submitted by SMTP.
+#[derive(Debug, Clone, Default)]
+pub struct Submission {
+    /// The host that clients connect to.
+    pub host: String,
+    /// The port with STARTTLS, if it is served.
+    pub starttls_port: Option<u16>,
+    /// The port with implicit TLS, if it is served.
+    pub tls_port: Option<u16>,
 }
