@@ -81,12 +81,10 @@ fn unrenewed(error: &RenewError) -> PortalProblem {
     }
 }
 
-fn with_webhook_secret(body: AppPage, secrets: &WebhookSecrets) -> AppPage {
-    AppPage {
-        webhook_secret: secrets.secret.expose().to_owned(),
-        previous_until: secrets.previous_expires_at.map(Moment::new),
-        ..body
-    }
+fn with_webhook_secret(mut body: AppPage, secrets: &WebhookSecrets) -> AppPage {
+    secrets.secret.expose().clone_into(&mut body.webhook_secret);
+    body.previous_until = secrets.previous_expires_at.map(Moment::new);
+    body
 }
 
 /// Shows a secret, in the answer and nowhere else.
@@ -172,7 +170,7 @@ pub(super) async fn renew(
         return Ok(see(&format!("{}?done=key-renewed", owned.path())));
     }
     prove(&state, &owned, &visitor, &proof).await?;
-    let body = if key == Key::SendKey {
+    let mut body = if key == Key::SendKey {
         let renewed = accounts.renew_send_key(id, author).await;
         let renewed = renewed.map_err(|error| unrenewed(&error))?;
         let body = AppPage::load(&state, &owned).await;
@@ -182,9 +180,6 @@ pub(super) async fn renew(
         let renewed = renewed.map_err(|error| unrenewed(&error))?;
         with_webhook_secret(AppPage::load(&state, &owned).await, &renewed)
     };
-    let body = AppPage {
-        said: "The key is renewed.",
-        ..body
-    };
+    body.said = "The key is renewed.";
     Ok(page(StatusCode::OK, &body))
 }

@@ -5,9 +5,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 
 use super::{
-    app, app_actions, app_keys, apps, assets, message, message_actions, messages, messages_csv,
-    overview, problem, requests, settings, settings_secret, settings_sessions, sign_in,
-    sign_in_link, sign_out,
+    app, app_actions, app_keys, apps, assets, billing, billing_actions, message, message_actions,
+    messages, messages_csv, overview, problem, requests, settings, settings_secret,
+    settings_sessions, sign_in, sign_in_link, sign_out,
 };
 use crate::portal::PortalState;
 
@@ -53,6 +53,7 @@ pub fn router(state: PortalState) -> Router {
             post(settings_sessions::end),
         )
         .merge(app_routes())
+        .merge(billing_routes())
         .route("/portal/assets/{file}", get(assets::serve))
         .route("/portal/{*rest}", any(problem::nothing_here))
         .layer(from_fn_with_state(state.clone(), requests::frame))
@@ -77,5 +78,17 @@ fn app_routes() -> Router<PortalState> {
         .route(
             "/portal/apps/{pk}/delete",
             get(app_actions::confirm_delete).post(app_actions::delete),
+        )
+}
+
+fn billing_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/portal/billing", get(billing::show))
+        .route("/portal/billing/card", post(billing_actions::add_card))
+        .route("/portal/billing/visit", post(billing_actions::visit))
+        .route("/portal/billing/pay", post(billing_actions::pay))
+        .route(
+            "/portal/billing/cancel",
+            get(billing_actions::confirm_cancel).post(billing_actions::cancel),
         )
 }

@@ -8,7 +8,7 @@ use sqlx::types::Uuid;
 
 use super::signing_secrets::SealedSecrets;
 use mailgate_types::event_name::EventName;
-use mailgate_types::ids::{AppId, WebhookConfigId};
+use mailgate_types::ids::{AppId, SubscriberId, WebhookConfigId};
 
 /// A configuration.
 #[derive(Debug, Clone)]
@@ -122,6 +122,24 @@ pub async fn find(
     .await?
     .map(WebhookConfig::try_from)
     .transpose()
+}
+
+/// Whether an app of the subscriber has an endpoint: a configuration, or a `webhook_url` of its own.
+pub async fn has_any(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT FROM apps
+               WHERE subscriber_id = $1
+                     AND (webhook_url <> ''
+                          OR EXISTS (SELECT FROM webhook_configs WHERE app_id = apps.id))
+           ) AS "exists!""#,
+        subscriber.0,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// A configuration, with its delivery statistics.

@@ -3,6 +3,7 @@
 use chrono::{DurationRound as _, TimeDelta};
 
 use super::Webhooks;
+use crate::storage::webhook_configs;
 use crate::storage::webhook_counters::{self, FailingEndpoint};
 use mailgate_types::ids::{AppId, SubscriberId};
 
@@ -10,6 +11,12 @@ use mailgate_types::ids::{AppId, SubscriberId};
 const BACK: TimeDelta = TimeDelta::hours(24);
 
 impl Webhooks {
+    /// Whether an app of a subscriber has an endpoint.
+    pub async fn has_endpoint(&self, subscriber: SubscriberId) -> Result<bool, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        webhook_configs::has_any(&mut connection, subscriber).await
+    }
+
     /// Up to `limit` endpoints of a subscriber, or of one of its apps, at which at least half of the attempts of the
     /// last day have failed.
     pub async fn failing(
