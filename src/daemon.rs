@@ -146,7 +146,6 @@ pub async fn start_on(
 ) -> Result<Daemon, DaemonError> {
     let acceptor = tls_acceptor(&settings, shutdown)?;
     let listeners = Listeners::bind(&settings, inherited).await?;
-    let submission = listeners.submission(&settings.smtp.host);
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
     watch_certificates(&settings, &clock, shutdown).await;
@@ -217,7 +216,7 @@ pub async fn start_on(
         webhooks: webhooks.clone(),
     });
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
-    let routes = pages::routes(state, submission, settings.http_request);
+    let routes = pages::routes(state, listeners.submission, settings.http_request);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = SubmissionBackend {

@@ -16,6 +16,8 @@ pub(super) struct Listeners {
     pub(super) starttls: Option<TcpListener>,
     pub(super) implicit_tls: Option<TcpListener>,
     pub(super) metrics: Option<TcpListener>,
+    /// Where mail is submitted.
+    pub(super) submission: Submission,
 }
 
 impl Listeners {
@@ -39,25 +41,17 @@ impl Listeners {
         let http = bind_some("http.listen", Some(settings.http_listen)).await;
         match http {
             Some(http) if taken.is_empty() => Ok(Self {
+                submission: Submission {
+                    host: smtp.host.clone(),
+                    starttls_port: port(starttls.as_ref()),
+                    tls_port: port(implicit_tls.as_ref()),
+                },
                 http,
                 starttls,
                 implicit_tls,
                 metrics,
             }),
             _ => Err(DaemonError::Taken(taken)),
-        }
-    }
-
-    /// Where mail is submitted.
-    pub(super) fn submission(&self, host: &str) -> Submission {
-        let port = |listener: &Option<TcpListener>| {
-            let address = listener.as_ref()?.local_addr();
-            address.ok().map(|address| address.port())
-        };
-        Submission {
-            host: host.to_owned(),
-            starttls_port: port(&self.starttls),
-            tls_port: port(&self.implicit_tls),
         }
     }
 
@@ -69,4 +63,10 @@ impl Listeners {
             source,
         })?)
     }
+}
+
+/// The port that a socket is bound to.
+fn port(listener: Option<&TcpListener>) -> Option<u16> {
+    let address = listener?.local_addr().ok()?;
+    Some(address.port())
 }

@@ -63,6 +63,11 @@ pub(super) struct AppPage {
 impl AppPage {
     /// Reads what the page shows. What can't be read is left out of it.
     pub(super) async fn load(state: &PortalState, owned: &OwnedApp) -> Self {
+        // It is large, and many handlers hold it.
+        Box::pin(Self::read(state, owned)).await
+    }
+
+    async fn read(state: &PortalState, owned: &OwnedApp) -> Self {
         let OwnedApp { session, app } = owned;
         let subscriber = &session.subscriber;
         let chosen = Some(app.slug.as_str());

@@ -21,9 +21,9 @@ use crate::accounts::{RenewError, ShowError, Visitor, WebhookSecrets};
 /// Which key, as paths spell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
-    SendKey,
-    WebhookSecret,
-    PushableKey,
+    Send,
+    Webhook,
+    Pushable,
 }
 
 /// The rest of the path.
@@ -35,9 +35,9 @@ pub(super) struct OfKey {
 impl OfKey {
     fn read(&self) -> Result<Key, PortalProblem> {
         match self.key.as_str() {
-            "send-key" => Ok(Key::SendKey),
-            "webhook-secret" => Ok(Key::WebhookSecret),
-            "pushable-key" => Ok(Key::PushableKey),
+            "send-key" => Ok(Key::Send),
+            "webhook-secret" => Ok(Key::Webhook),
+            "pushable-key" => Ok(Key::Pushable),
             _ => Err(PortalProblem::not_found()),
         }
     }
@@ -100,20 +100,20 @@ pub(super) async fn reveal(
     let (accounts, id) = (&state.accounts, owned.app.id);
     let body = AppPage::load(&state, &owned).await;
     let body = match key {
-        Key::SendKey => {
+        Key::Send => {
             let shown = accounts.send_key(id).await;
             let shown = shown.map_err(|error| unshown(&error))?;
             let shown = shown.ok_or_else(PortalProblem::not_found)?;
             body.with_send_key(&state, shown.expose())
         }
-        Key::WebhookSecret => {
+        Key::Webhook => {
             let shown = accounts.webhook_secret(id).await;
             let shown = shown.map_err(|error| unshown(&error))?;
             let shown = shown.ok_or_else(PortalProblem::not_found)?;
             with_webhook_secret(body, &shown)
         }
         // It is public.
-        Key::PushableKey => body,
+        Key::Pushable => body,
     };
     Ok(page(StatusCode::OK, &body))
 }
@@ -125,17 +125,17 @@ pub(super) async fn confirm(
     State(state): State<PortalState>,
 ) -> Result<Response, PortalProblem> {
     let (title, key, warning) = match of.read()? {
-        Key::SendKey => (
+        Key::Send => (
             "Renew the send key?",
             "send-key",
             "You get a new send key. The current one stops working immediately for REST and SMTP: programs that use it can't send until they have the new one.",
         ),
-        Key::WebhookSecret => (
+        Key::Webhook => (
             "Renew the webhook secret?",
             "webhook-secret",
             "You get a new webhook secret. Deliveries are signed with both for 24 hours: change your receiver by then.",
         ),
-        Key::PushableKey => (
+        Key::Pushable => (
             "Renew the pushable key?",
             "pushable-key",
             "You get a new pushable key. Connect links with the current one stop working, and programs have to name the new one.",
@@ -164,13 +164,13 @@ pub(super) async fn renew(
 ) -> Result<Response, PortalProblem> {
     let key = of.read()?;
     let (accounts, id, author) = (&state.accounts, owned.app.id, owned.session.author());
-    if key == Key::PushableKey {
+    if key == Key::Pushable {
         let renewed = accounts.renew_pushable_key(id, author).await;
         renewed.map_err(|error| unrenewed(&error))?;
         return Ok(see(&format!("{}?done=key-renewed", owned.path())));
     }
     prove(&state, &owned, &visitor, &proof).await?;
-    let mut body = if key == Key::SendKey {
+    let mut body = if key == Key::Send {
         let renewed = accounts.renew_send_key(id, author).await;
         let renewed = renewed.map_err(|error| unrenewed(&error))?;
         let body = AppPage::load(&state, &owned).await;

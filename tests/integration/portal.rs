@@ -1,5 +1,8 @@
 //! The portal: who gets in, what it shows, and what it keeps to itself.
 
+mod apps;
+mod billing;
+mod overview;
 mod pages;
 mod people;
 mod sessions;

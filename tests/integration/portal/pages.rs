@@ -6,8 +6,10 @@ use super::visitor::{Visitor, api_secret};
 use crate::support::gateway::{Gateway, create_app};
 
 /// All pages that are there for everybody.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 7] = [
     "/portal",
+    "/portal/apps",
+    "/portal/billing",
     "/portal/messages",
     "/portal/settings",
     "/portal/settings/api-secret/renew",

@@ -15,6 +15,9 @@ async fn every_page_suits_everybody() {
     );
     let pages = [
         ("overview", format!("{base}/portal")),
+        ("apps", format!("{base}/portal/apps")),
+        ("app", format!("{base}/portal/apps/{}", gateway.app.slug)),
+        ("billing", format!("{base}/portal/billing")),
         ("messages", format!("{base}/portal/messages")),
         ("message", message),
         ("settings", format!("{base}/portal/settings")),
