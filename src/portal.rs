@@ -8,6 +8,10 @@
 mod assets;
 mod fields;
 mod frame;
+mod mailbox;
+mod mailbox_actions;
+mod mailbox_words;
+mod mailboxes;
 mod message;
 mod message_actions;
 mod message_timeline;
@@ -27,6 +31,14 @@ mod sign_in;
 mod sign_in_link;
 mod sign_out;
 mod state;
+mod webhook;
+mod webhook_actions;
+mod webhook_delivery;
+mod webhook_form;
+mod webhook_replay;
+mod webhook_secret;
+mod webhook_week;
+mod webhooks;
 mod words;
 
 pub use router::router;

@@ -26,5 +26,6 @@ pub(super) fn portal(state: &AppState) -> Router {
         settings: state.portal.clone(),
         stopping: state.stopping.clone(),
         address,
+        base_url: state.base_url.to_string(),
     }))
 }

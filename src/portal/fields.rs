@@ -62,6 +62,14 @@ impl Common {
             "others-ended" => "All other sessions have ended.",
             "retried" => "The next attempt is due now.",
             "cancelled" => "The message is cancelled.",
+            "paused" => "The webhook is paused: it receives no new events.",
+            "resumed" => "The webhook receives events again.",
+            "deleted" => {
+                "The webhook is deleted. Events that have already happened are still delivered."
+            }
+            "test-passed" => "The test event was accepted.",
+            "test-failed" => "The test event was not accepted. Open it below to see the answer.",
+            "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
             _ => "",
         }
     }

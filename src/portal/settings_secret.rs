@@ -17,7 +17,7 @@ use super::sign_in::subscriber_of;
 use crate::accounts::{RenewError, Visitor};
 
 /// The form.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 pub(super) struct Proof {
     #[serde(default)]
     api_secret: String,
@@ -41,7 +41,7 @@ struct RenewPage {
 }
 
 /// The session counts as the secret, or the secret is this subscriber's.
-async fn check(
+pub(super) async fn check(
     state: &PortalState,
     session: &Session,
     visitor: &Visitor,

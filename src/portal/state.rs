@@ -60,4 +60,6 @@ pub struct Parts {
     pub stopping: CancellationToken,
     /// Where subscribers reach the portal, without a slash at its end.
     pub address: String,
+    /// Where people reach the gateway, without a slash at its end.
+    pub base_url: String,
 }

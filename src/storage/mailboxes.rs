@@ -24,6 +24,7 @@ pub mod count;
 pub mod due;
 pub mod end;
 pub mod overview;
+pub mod owned;
 mod tokens;
 mod wanted;
 
