@@ -11,6 +11,7 @@ mod disconnect;
 mod disconnected;
 mod idle;
 mod inbox;
+mod owned;
 mod read;
 mod replies;
 mod revoke;
@@ -34,6 +35,7 @@ use mailgate_types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::addresses::AddressLook;
+pub use crate::storage::mailboxes::owned::{LastError, OwnedMailbox};
 pub use crate::storage::mailboxes::{
     Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
 };
@@ -44,6 +46,7 @@ pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;
+pub use owned::OwnedFilter;
 pub use read::MailboxReadError;
 use token::Flights;
 pub use token::TokenError;

@@ -41,5 +41,6 @@ pub mod used_links;
 pub mod webhook_configs;
 pub mod webhook_counters;
 pub mod webhook_deliveries;
+pub mod webhook_endpoints;
 pub mod webhook_messages;
 pub mod webhook_queue;

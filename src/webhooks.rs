@@ -6,6 +6,7 @@ mod claim;
 mod configurations;
 mod deliveries;
 mod dispatch;
+mod endpoints;
 mod failing;
 mod lanes;
 mod recorder;
@@ -27,6 +28,7 @@ pub use self::configurations::{
     Configuration, ConfigurationError, NewConfiguration, WebhookConfig, WebhookConfigChange,
 };
 pub use self::deliveries::{Delivery, DeliveryFilter, DeliveryPage, DeliveryTotals, ShownDelivery};
+pub use self::endpoints::{EndpointDay, EndpointReport, OwnedEndpoint};
 pub use self::redeliver::{RedeliverError, Redelivered};
 pub use self::replay::{MOST_WAITING, Replay, ReplayCursor, ReplayError, Replayed};
 pub use self::rotate::RotatedSecret;

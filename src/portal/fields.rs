@@ -69,6 +69,14 @@ impl Common {
             "paid" => "The subscription is active.",
             "reactivated" => "There is nothing to pay at the moment.",
             "subscription-cancelled" => "Cancelled. Sending continues until the period ends.",
+            "paused" => "The webhook is paused: it receives no new events.",
+            "resumed" => "The webhook receives events again.",
+            "deleted" => {
+                "The webhook is deleted. Events that have already happened are still delivered."
+            }
+            "test-passed" => "The test event was accepted.",
+            "test-failed" => "The test event was not accepted. Open it below to see the answer.",
+            "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
             _ => "",
         }
     }

@@ -5,9 +5,10 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 
 use super::{
-    app, app_actions, app_keys, apps, assets, billing, billing_actions, message, message_actions,
-    messages, messages_csv, overview, problem, requests, settings, settings_secret,
-    settings_sessions, sign_in, sign_in_link, sign_out,
+    app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox, mailbox_actions,
+    mailboxes, message, message_actions, messages, messages_csv, overview, problem, requests,
+    settings, settings_secret, settings_sessions, sign_in, sign_in_link, sign_out, webhook,
+    webhook_actions, webhook_delivery, webhook_form, webhook_replay, webhook_secret, webhooks,
 };
 use crate::portal::PortalState;
 
@@ -54,6 +55,8 @@ pub fn router(state: PortalState) -> Router {
         )
         .merge(app_routes())
         .merge(billing_routes())
+        .merge(webhook_routes())
+        .merge(mailbox_routes())
         .route("/portal/assets/{file}", get(assets::serve))
         .route("/portal/{*rest}", any(problem::nothing_here))
         .layer(from_fn_with_state(state.clone(), requests::frame))
@@ -90,5 +93,59 @@ fn billing_routes() -> Router<PortalState> {
         .route(
             "/portal/billing/cancel",
             get(billing_actions::confirm_cancel).post(billing_actions::cancel),
+        )
+}
+
+fn mailbox_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/portal/mailboxes", get(mailboxes::list))
+        .route("/portal/mailboxes/{id}", get(mailbox::show))
+        .route(
+            "/portal/mailboxes/{id}/reconnect",
+            post(mailbox_actions::reconnect),
+        )
+        .route(
+            "/portal/mailboxes/{id}/disconnect",
+            get(mailbox_actions::confirm_disconnect).post(mailbox_actions::disconnect),
+        )
+}
+
+fn webhook_routes() -> Router<PortalState> {
+    Router::new()
+        .route("/portal/webhooks", get(webhooks::list))
+        .route(
+            "/portal/webhooks/new",
+            get(webhook_form::show_new).post(webhook_form::create),
+        )
+        .route("/portal/webhooks/{id}", get(webhook::show))
+        .route(
+            "/portal/webhooks/{id}/edit",
+            get(webhook_form::show_edit).post(webhook_form::edit),
+        )
+        .route("/portal/webhooks/{id}/pause", post(webhook_actions::pause))
+        .route(
+            "/portal/webhooks/{id}/resume",
+            post(webhook_actions::resume),
+        )
+        .route("/portal/webhooks/{id}/test", post(webhook_actions::test))
+        .route(
+            "/portal/webhooks/{id}/delete",
+            get(webhook_actions::confirm_delete).post(webhook_actions::delete),
+        )
+        .route(
+            "/portal/webhooks/{id}/secret",
+            get(webhook_secret::confirm_rotate).post(webhook_secret::rotate),
+        )
+        .route(
+            "/portal/webhooks/{id}/replay",
+            get(webhook_replay::show).post(webhook_replay::replay),
+        )
+        .route(
+            "/portal/webhooks/{id}/deliveries/{delivery_id}",
+            get(webhook_delivery::show),
+        )
+        .route(
+            "/portal/webhooks/{id}/deliveries/{delivery_id}/replay",
+            post(webhook_delivery::replay),
         )
 }

@@ -25,6 +25,7 @@ mod disconnected;
 pub mod due;
 pub mod end;
 pub mod overview;
+pub mod owned;
 mod tokens;
 mod wanted;
 

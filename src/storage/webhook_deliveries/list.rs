@@ -148,6 +148,26 @@ pub async fn find(
     Ok(row.map(Delivery::from))
 }
 
+/// The attempts to deliver one message to an endpoint, the first one first, a hundred at most.
+pub async fn of_message(
+    connection: &mut PgConnection,
+    endpoint: EndpointId,
+    message: WebhookMessageId,
+) -> Result<Vec<Delivery>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, message_id, event, attempt_number, http_status, response_body, delivered_at,
+                duration_ms, success, error_message
+         FROM webhook_deliveries WHERE message_id = $1 AND endpoint_id = $2
+         ORDER BY attempt_number LIMIT 100",
+        message.0,
+        endpoint.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(Delivery::from).collect())
+}
+
 /// The number of an endpoint's attempts.
 pub async fn totals(
     connection: &mut PgConnection,

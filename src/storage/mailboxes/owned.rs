@@ -1,0 +1,219 @@
+//! A subscriber's mailboxes over all apps, by app and address, with what the database knows of their sending.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Disconnected;
+use mailgate_types::ids::{AppId, CredentialId, SubscriberId, lowest_uuid_at};
+use mailgate_types::plugin::Plugin;
+
+/// A failure of a message that the mailbox should have sent.
+#[derive(Debug, Clone)]
+pub struct LastError {
+    /// The provider's words, or the gateway's.
+    pub text: String,
+    /// The message's log row.
+    pub log: Uuid,
+}
+
+/// A mailbox.
+#[derive(Debug, Clone)]
+pub struct OwnedMailbox {
+    /// Its id.
+    pub id: CredentialId,
+    /// The app that it is connected to.
+    pub app: AppId,
+    /// The app's slug.
+    pub slug: String,
+    /// The app's name.
+    pub app_name: String,
+    /// The app's `pk_…`.
+    pub pushable_key: String,
+    /// The app's own name for the user.
+    pub user_id: Option<String>,
+    /// Its address.
+    pub email: String,
+    /// Further addresses that it may send as.
+    pub aliases: Vec<String>,
+    /// The provider.
+    pub plugin: Plugin,
+    /// When and why it was disconnected; `None` while it is connected.
+    pub disconnected: Option<Disconnected>,
+    /// The OAuth scopes that its user has granted.
+    pub scopes: Vec<String>,
+    /// When it was last connected.
+    pub connected_at: DateTime<Utc>,
+    /// When it last sent, to within about an hour.
+    pub last_sent_at: Option<DateTime<Utc>>,
+    /// The provider said that it has sent enough, until then.
+    pub parked_until: Option<DateTime<Utc>>,
+    /// Messages of the 24 hours that are counted at the moment.
+    pub sent_today: i64,
+    /// The newest failure among its last messages.
+    pub last_error: Option<LastError>,
+}
+
+/// Where a page begins: behind this mailbox.
+#[derive(Debug, Clone)]
+pub struct Place {
+    app: Uuid,
+    email_lookup: String,
+    id: Uuid,
+}
+
+/// The place of one of the subscriber's mailboxes in the list.
+pub async fn place(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: CredentialId,
+) -> Result<Option<Place>, sqlx::Error> {
+    sqlx::query_as!(
+        Place,
+        "SELECT app_id AS app, email_lookup, mailboxes.id
+         FROM mailboxes JOIN apps ON apps.id = app_id
+         WHERE mailboxes.id = $1 AND subscriber_id = $2",
+        id.0,
+        subscriber.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// A page of the subscriber's mailboxes behind a place: of the app with this slug, and connected ones only or
+/// disconnected ones only, where given.
+pub async fn page(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    slug: Option<&str>,
+    connected: Option<bool>,
+    after: Option<&Place>,
+    limit: i64,
+) -> Result<Vec<CredentialId>, sqlx::Error> {
+    let app = after.map(|place| place.app);
+    let address = after.map(|place| place.email_lookup.as_str());
+    let id = after.map(|place| place.id);
+    let ids = if connected == Some(false) {
+        // A separate statement, for an index that holds those only.
+        sqlx::query_scalar!(
+            "SELECT listed.id
+             FROM (SELECT id, CASE WHEN id = $3 THEN $4::text ELSE '' END AS from_address,
+                          CASE WHEN id = $3 THEN $5::uuid ELSE id END AS from_id
+                   FROM apps
+                   WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2)
+                         AND ($3::uuid IS NULL OR id >= $3)) AS app
+                  CROSS JOIN LATERAL (
+                      SELECT id, email_lookup FROM mailboxes
+                      WHERE app_id = app.id AND status <> 'active'
+                            AND (email_lookup, id) > (app.from_address, app.from_id)
+                      ORDER BY email_lookup, id LIMIT $6
+                  ) AS listed
+             ORDER BY app.id, email_lookup, listed.id LIMIT $6",
+            subscriber.0,
+            slug,
+            app,
+            address,
+            id,
+            limit,
+        )
+        .fetch_all(connection)
+        .await?
+    } else {
+        sqlx::query_scalar!(
+            "SELECT listed.id
+             FROM (SELECT id, CASE WHEN id = $3 THEN $4::text ELSE '' END AS from_address,
+                          CASE WHEN id = $3 THEN $5::uuid ELSE id END AS from_id
+                   FROM apps
+                   WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2)
+                         AND ($3::uuid IS NULL OR id >= $3)) AS app
+                  CROSS JOIN LATERAL (
+                      SELECT id, email_lookup FROM mailboxes
+                      WHERE app_id = app.id AND ($7::boolean IS NULL OR status = 'active')
+                            AND (email_lookup, id) > (app.from_address, app.from_id)
+                      ORDER BY email_lookup, id LIMIT $6
+                  ) AS listed
+             ORDER BY app.id, email_lookup, listed.id LIMIT $6",
+            subscriber.0,
+            slug,
+            app,
+            address,
+            id,
+            limit,
+            connected,
+        )
+        .fetch_all(connection)
+        .await?
+    };
+    Ok(ids.into_iter().map(CredentialId).collect())
+}
+
+/// These mailboxes, in this order; another subscriber's are left out. Failures are searched for back to `since`.
+pub async fn details(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    ids: &[CredentialId],
+    since: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Vec<OwnedMailbox>, sqlx::Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        r#"SELECT mailboxes.id, mailboxes.app_id, slug, name, pushable_key, user_id, email, plugin,
+                  status, disconnect_reason, disconnected_at, scopes, connected_at, last_sent_at,
+                  CASE WHEN parked_until > $4 THEN parked_until END AS parked_until,
+                  ARRAY(SELECT address FROM mailbox_addresses
+                        WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!",
+                  CASE WHEN day_began + interval '24 hours' > $4 THEN day_messages
+                       ELSE 0 END AS "sent_today!",
+                  failed.id AS "failed_id?", failed.error_message AS "failed_why?"
+           FROM unnest($1::uuid[]) WITH ORDINALITY AS wanted (id, position)
+                JOIN mailboxes ON mailboxes.id = wanted.id
+                JOIN apps ON apps.id = mailboxes.app_id
+                JOIN end_users USING (user_key)
+                LEFT JOIN mailbox_pace ON mailbox_pace.credential_id = mailboxes.id
+                LEFT JOIN LATERAL (
+                    SELECT id, error_message
+                    FROM (SELECT id, status, error_message FROM email_logs
+                          WHERE credential_id = mailboxes.id AND id >= $3
+                          ORDER BY id DESC LIMIT 20) AS recent
+                    WHERE status <> 'sent' AND error_message IS NOT NULL
+                    ORDER BY id DESC LIMIT 1
+                ) AS failed ON true
+           WHERE subscriber_id = $2
+           ORDER BY position"#,
+        &ids,
+        subscriber.0,
+        lowest_uuid_at(since),
+        now,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(OwnedMailbox {
+                id: CredentialId(row.id),
+                app: AppId(row.app_id),
+                slug: row.slug,
+                app_name: row.name,
+                pushable_key: row.pushable_key,
+                user_id: row.user_id,
+                email: row.email,
+                aliases: row.aliases,
+                plugin: (row.plugin.parse())
+                    .map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+                disconnected: (row.status != "active").then(|| Disconnected {
+                    reason: row.disconnect_reason.unwrap_or_default(),
+                    at: row.disconnected_at.unwrap_or(row.connected_at),
+                }),
+                scopes: row.scopes,
+                connected_at: row.connected_at,
+                last_sent_at: row.last_sent_at,
+                parked_until: row.parked_until,
+                sent_today: row.sent_today,
+                last_error: row
+                    .failed_why
+                    .zip(row.failed_id)
+                    .map(|(text, log)| LastError { text, log }),
+            })
+        })
+        .collect()
+}

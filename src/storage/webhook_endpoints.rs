@@ -1,0 +1,181 @@
+//! The endpoints of a subscriber, over all apps: their own `webhook_url`s and their configurations, with what was
+//! delivered to them by day.
+
+use chrono::{DateTime, NaiveDate, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use mailgate_types::event_name::EventName;
+use mailgate_types::ids::{AppId, EndpointId, SubscriberId};
+
+/// An endpoint.
+#[derive(Debug, Clone)]
+pub struct OwnedEndpoint {
+    /// Its id.
+    pub id: EndpointId,
+    /// The app whose events it receives.
+    pub app: AppId,
+    /// The app's slug.
+    pub slug: String,
+    /// The app's name.
+    pub app_name: String,
+    /// The app's `pk_…`.
+    pub pushable_key: String,
+    /// Where events go.
+    pub url: String,
+    /// The events that it receives; empty for an app's own `webhook_url`, which receives all.
+    pub events: Vec<EventName>,
+    /// Whether it receives new events.
+    pub is_active: bool,
+    /// When the secret before the current one expires, or has expired.
+    pub previous_secret_expires_at: Option<DateTime<Utc>>,
+    /// When the last delivery attempt began; `None` if none is kept.
+    pub last_triggered_at: Option<DateTime<Utc>>,
+}
+
+struct Row {
+    id: Uuid,
+    app_id: Uuid,
+    slug: String,
+    app_name: String,
+    pushable_key: String,
+    url: String,
+    events: Vec<String>,
+    is_active: bool,
+    previous_secret_expires_at: Option<DateTime<Utc>>,
+    last_triggered_at: Option<DateTime<Utc>>,
+}
+
+impl TryFrom<Row> for OwnedEndpoint {
+    type Error = sqlx::Error;
+
+    fn try_from(row: Row) -> Result<Self, sqlx::Error> {
+        let events: Result<_, _> = row.events.iter().map(|name| name.parse()).collect();
+        Ok(Self {
+            id: EndpointId(row.id),
+            app: AppId(row.app_id),
+            slug: row.slug,
+            app_name: row.app_name,
+            pushable_key: row.pushable_key,
+            url: row.url,
+            events: events.map_err(|error| sqlx::Error::Decode(Box::new(error)))?,
+            is_active: row.is_active,
+            previous_secret_expires_at: row.previous_secret_expires_at,
+            last_triggered_at: row.last_triggered_at,
+        })
+    }
+}
+
+/// A subscriber's endpoints, by app, its own `webhook_url` first; with `slug`, those of this app.
+pub async fn list(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    slug: Option<&str>,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<OwnedEndpoint>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT endpoint.id AS "id!", app_id AS "app_id!", slug AS "slug!",
+                  app_name AS "app_name!", pushable_key AS "pushable_key!", url AS "url!",
+                  events AS "events!", is_active AS "is_active!", previous_secret_expires_at,
+                  (SELECT delivered_at FROM webhook_deliveries
+                   WHERE endpoint_id = endpoint.id AND event <> 'test'
+                   ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at
+           FROM (
+               SELECT id, id AS app_id, slug, name AS app_name, pushable_key, webhook_url AS url,
+                      ARRAY[]::text[] AS events, true AS is_active,
+                      previous_webhook_secret_expires_at AS previous_secret_expires_at
+               FROM apps
+               WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2) AND webhook_url <> ''
+               UNION ALL
+               SELECT config.id, app_id, slug, name, pushable_key, url, events, is_active,
+                      previous_secret_expires_at
+               FROM webhook_configs AS config JOIN apps ON apps.id = app_id
+               WHERE subscriber_id = $1 AND ($2::text IS NULL OR slug = $2)
+           ) AS endpoint
+           ORDER BY slug, endpoint.id <> app_id, endpoint.id LIMIT $3 OFFSET $4"#,
+        subscriber.0,
+        slug,
+        limit,
+        offset,
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter().map(OwnedEndpoint::try_from).collect()
+}
+
+/// One endpoint; another subscriber's is not found.
+pub async fn find(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: EndpointId,
+) -> Result<Option<OwnedEndpoint>, sqlx::Error> {
+    sqlx::query_as!(
+        Row,
+        r#"SELECT endpoint.id AS "id!", app_id AS "app_id!", slug AS "slug!",
+                  app_name AS "app_name!", pushable_key AS "pushable_key!", url AS "url!",
+                  events AS "events!", is_active AS "is_active!", previous_secret_expires_at,
+                  (SELECT delivered_at FROM webhook_deliveries
+                   WHERE endpoint_id = endpoint.id AND event <> 'test'
+                   ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at
+           FROM (
+               SELECT id, id AS app_id, slug, name AS app_name, pushable_key, webhook_url AS url,
+                      ARRAY[]::text[] AS events, true AS is_active,
+                      previous_webhook_secret_expires_at AS previous_secret_expires_at
+               FROM apps WHERE id = $2 AND subscriber_id = $1 AND webhook_url <> ''
+               UNION ALL
+               SELECT config.id, app_id, slug, name, pushable_key, url, events, is_active,
+                      previous_secret_expires_at
+               FROM webhook_configs AS config JOIN apps ON apps.id = app_id
+               WHERE config.id = $2 AND subscriber_id = $1
+           ) AS endpoint"#,
+        subscriber.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?
+    .map(OwnedEndpoint::try_from)
+    .transpose()
+}
+
+/// The attempts of a day (UTC) to deliver to an endpoint; tests aren't counted.
+#[derive(Debug, Clone, Copy)]
+pub struct DayCount {
+    /// The endpoint.
+    pub endpoint: EndpointId,
+    /// The day.
+    pub day: NaiveDate,
+    /// Accepted by the receiver.
+    pub successes: i64,
+    /// Failed.
+    pub failures: i64,
+}
+
+/// The attempts to deliver events from `since` on, by endpoint and day; days without any are left out.
+pub async fn by_day(
+    connection: &mut PgConnection,
+    endpoints: &[EndpointId],
+    since: DateTime<Utc>,
+) -> Result<Vec<DayCount>, sqlx::Error> {
+    let ids: Vec<Uuid> = endpoints.iter().map(|endpoint| endpoint.0).collect();
+    let rows = sqlx::query!(
+        r#"SELECT endpoint_id, (hour AT TIME ZONE 'UTC')::date AS "day!",
+                  coalesce(sum(deliveries) FILTER (WHERE success), 0)::bigint AS "successes!",
+                  coalesce(sum(deliveries) FILTER (WHERE NOT success), 0)::bigint AS "failures!"
+           FROM webhook_counters
+           WHERE endpoint_id = ANY($1) AND hour >= $2 AND event <> 'test'
+           GROUP BY 1, 2"#,
+        &ids,
+        since,
+    )
+    .fetch_all(connection)
+    .await?;
+    let counts = rows.into_iter().map(|row| DayCount {
+        endpoint: EndpointId(row.endpoint_id),
+        day: row.day,
+        successes: row.successes,
+        failures: row.failures,
+    });
+    Ok(counts.collect())
+}
