@@ -1,6 +1,5 @@
 //! Retries messages that are due.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -14,18 +13,16 @@ use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::pace::Pace;
+use super::retry_places::PER_MAILBOX;
 use super::verify::Presence;
 use crate::accounts::ShowError;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::outage::trouble;
-use crate::storage::spool::{Attempt, Claimed, Deferral};
+use crate::storage::spool::{Attempt, Claimed, Deferral, Room};
 use crate::storage::{apps, spool};
 use mailgate_types::message::Message;
-
-/// Stored messages that one process tries concurrently.
-pub(super) const PLACES: usize = 32;
 
 /// How long a message waits whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -86,30 +83,36 @@ impl Sending {
     ///
     /// The database's error on claiming.
     pub async fn retry_due(&self) -> Result<usize, sqlx::Error> {
-        let mut places = Vec::new();
-        while let Ok(place) = Arc::clone(&self.retries).try_acquire_owned() {
-            places.push(place);
-        }
+        let places = self.retries.free();
         if places.is_empty() {
             return Ok(0);
         }
         let now = self.clock.now();
-        let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
+        let room = Room {
+            messages: i64::try_from(places.len()).unwrap_or(i64::MAX),
+            per_mailbox: PER_MAILBOX.into(),
+            full: self.retries.full(),
+        };
         // A message whose commit got no answer may be due while its sender still waits.
         let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, self.lease.id(), now, &held, limit).await?
+            spool::claim_due(&mut connection, self.lease.id(), now, &held, &room).await?
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {
-            let sending = self.clone();
+            let (sending, place) = (self.clone(), place.of(claimed.credential));
             self.tracker.spawn(async move {
                 let _place = place;
                 sending.retry(claimed).await;
             });
         }
         Ok(count)
+    }
+
+    /// Returns when an attempt of a stored message has ended since the last call: there may be a place for the next.
+    pub async fn place_freed(&self) {
+        self.retries.freed().await;
     }
 
     /// Makes messages due that wait only for their app's subscription, if it is no longer suspended.
@@ -133,6 +136,7 @@ impl Sending {
             Ok(Tried::GivenBack) => self.release(&claimed).await,
             Ok(Tried::Paced(until, why)) => {
                 self.postpone(&claimed, why, until, Awaits::Pace).await;
+                self.put_behind(&claimed, until).await;
             }
             Ok(Tried::Withheld) => {
                 let until = self.clock.now() + WITHHELD_WAIT;
@@ -314,6 +318,24 @@ impl Sending {
                 };
                 self.defer_again(&facts, &deferral).await;
             }
+        }
+    }
+
+    /// Spreads what else is due of a mailbox that has to wait until `until` over the turns that follow: each would be
+    /// taken up only to be put back.
+    async fn put_behind(&self, claimed: &Claimed, until: DateTime<Utc>) {
+        let behind = async {
+            let mut connection = self.pool.acquire().await?;
+            let turns = spool::Turns {
+                from: until,
+                interval_seconds: self.interval_seconds(claimed.plugin),
+                longest_seconds: self.settings.maximum_age.as_secs_f64(),
+            };
+            spool::put_behind(&mut connection, claimed.credential, turns).await
+        };
+        if let Err(error) = behind.await {
+            // They are taken up one by one, then.
+            trouble!(warn, error, credential_id = %claimed.credential, "the messages of a mailbox can't be spread");
         }
     }
 
