@@ -80,7 +80,7 @@ pub async fn run(
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
+    pool::require_tables(&pool).await?;
     let queue = Queue::new(pool.clone(), Arc::new(SystemClock));
     let find = async |app: &str| -> Result<AppId, OperatorError> {
         let mut connection = pool.acquire().await?;
