@@ -208,15 +208,15 @@ pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
 }
 
 /// The limits of a connection, so that nothing waits for ever. The server detects a vanished client within a minute
-/// and releases its locks. JIT is off: every statement is short, and since indexes are enforced by disabling
-/// sequential scans, a small table without an index gets a cost so high that compiling would take hundreds of times
-/// as long as the statement itself.
+/// and releases its locks. JIT and parallel workers are off: every statement is short, and since indexes are enforced by
+/// disabling sequential scans, a small table without an index gets a cost so high that compiling, or starting workers,
+/// would take hundreds of times as long as the statement itself.
 fn bounds(statement: u64, lock: u64) -> String {
     format!(
         "SET statement_timeout = '{statement}s'; SET lock_timeout = '{lock}s';
          SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS}s';
          SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
-         SET jit = off"
+         SET jit = off; SET max_parallel_workers_per_gather = 0"
     )
 }
 
