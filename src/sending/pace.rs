@@ -10,7 +10,6 @@ use crate::mailboxes::Mailbox;
 use crate::storage::mailbox_pace::{self, Bounds};
 use crate::storage::mailboxes;
 use crate::storage::outage::trouble;
-use mailgate_types::plugin::Plugin;
 
 /// The longest wait within a request.
 const SHORT: TimeDelta = TimeDelta::seconds(5);
@@ -87,7 +86,10 @@ impl Sending {
         if limits.per_minute == 0 && limits.per_day == 0 {
             return None;
         }
-        let interval_seconds = self.interval_seconds(mailbox.plugin);
+        let interval_seconds = match limits.per_minute {
+            0 => 0.0,
+            per_minute => 60.0 / f64::from(per_minute),
+        };
         Some(Bounds {
             interval_seconds,
             burst_seconds: BURST_SECONDS.max(interval_seconds),
@@ -97,16 +99,6 @@ impl Sending {
                 per_day => per_day.into(),
             },
         })
-    }
-
-    /// Seconds between two messages of a mailbox, by its limit per minute.
-    pub(super) fn interval_seconds(&self, plugin: Plugin) -> f64 {
-        let provider = self.providers.get(plugin);
-        let per_minute = provider.map_or(0, |provider| provider.settings.limits.per_minute);
-        match per_minute {
-            0 => 0.0,
-            per_minute => 60.0 / f64::from(per_minute),
-        }
     }
 
     /// Parks a mailbox whose provider asks for a long wait: nothing is sent from it meanwhile.

@@ -136,7 +136,6 @@ impl Sending {
             Ok(Tried::GivenBack) => self.release(&claimed).await,
             Ok(Tried::Paced(until, why)) => {
                 self.postpone(&claimed, why, until, Awaits::Pace).await;
-                self.put_behind(&claimed, until).await;
             }
             Ok(Tried::Withheld) => {
                 let until = self.clock.now() + WITHHELD_WAIT;
@@ -318,24 +317,6 @@ impl Sending {
                 };
                 self.defer_again(&facts, &deferral).await;
             }
-        }
-    }
-
-    /// Spreads what else is due of a mailbox that has to wait until `until` over the turns that follow: each would be
-    /// taken up only to be put back.
-    async fn put_behind(&self, claimed: &Claimed, until: DateTime<Utc>) {
-        let behind = async {
-            let mut connection = self.pool.acquire().await?;
-            let turns = spool::Turns {
-                from: until,
-                interval_seconds: self.interval_seconds(claimed.plugin),
-                longest_seconds: self.settings.maximum_age.as_secs_f64(),
-            };
-            spool::put_behind(&mut connection, claimed.credential, turns).await
-        };
-        if let Err(error) = behind.await {
-            // They are taken up one by one, then.
-            trouble!(warn, error, credential_id = %claimed.credential, "the messages of a mailbox can't be spread");
         }
     }
 

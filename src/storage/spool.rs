@@ -3,7 +3,6 @@
 
 pub mod backlog;
 mod claim;
-mod put_behind;
 mod schedule;
 mod settle;
 pub mod usage;
@@ -21,7 +20,6 @@ use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
 pub use claim::{Claimed, Room, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
-pub use put_behind::{Turns, put_behind};
 pub use schedule::{lock_id, schedule};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 
