@@ -364,6 +364,7 @@ fn credentials(gateway: &Gateway, api_secret: &str) -> String {
 }
 
 /// Which apps are there: those that stay, and those that a run may take away.
+#[expect(clippy::too_many_lines, reason = "one walk, step by step")]
 async fn apps(gateway: &Gateway, api_secret: &str) -> String {
     let lasting = create_apps(gateway, api_secret, 3).await;
     let throwaway = create_apps(gateway, api_secret, THROWAWAY_APPS).await;

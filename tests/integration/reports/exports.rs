@@ -255,6 +255,7 @@ async fn pages_by_cursor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one walk, step by step")]
 async fn metadata_is_in_the_log_and_in_the_events() {
     let gateway = Gateway::start().await;
     let reader = Reader::owner(&gateway).await;
