@@ -12,7 +12,7 @@ use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
-use super::pace::Pace;
+use super::pace::{Asker, Pace};
 use super::retry_places::PER_MAILBOX;
 use super::verify::Presence;
 use crate::accounts::ShowError;
@@ -91,7 +91,7 @@ impl Sending {
         let room = Room {
             messages: i64::try_from(places.len()).unwrap_or(i64::MAX),
             per_mailbox: PER_MAILBOX.into(),
-            full: self.retries.full(),
+            taken: self.retries.taken(),
         };
         // A message whose commit got no answer may be due while its sender still waits.
         let held = self.held.ids();
@@ -250,7 +250,7 @@ impl Sending {
                 return told(Verdict::temporary(why));
             }
         }
-        if let Pace::Later { at, why } = self.pace(&mailbox).await {
+        if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
             if is_too_old {
                 return failed(&format!("{TOO_OLD}: {why}"));
             }

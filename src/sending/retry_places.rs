@@ -11,7 +11,7 @@ use mailgate_types::ids::CredentialId;
 /// Stored messages that one process tries concurrently.
 const PLACES: usize = 32;
 
-/// Of these, those of one mailbox that are claimed at a time. A mailbox with as many under way gets no more.
+/// Of these, those of one mailbox.
 pub(super) const PER_MAILBOX: u32 = 8;
 
 /// The places of a process.
@@ -74,13 +74,10 @@ impl RetryPlaces {
         }
     }
 
-    /// Mailboxes that get no further place at the moment.
-    pub(super) fn full(&self) -> Vec<CredentialId> {
+    /// How many each mailbox has, if it has any.
+    pub(super) fn taken(&self) -> Vec<(CredentialId, u32)> {
         let by_mailbox = self.by_mailbox();
-        let full = by_mailbox
-            .iter()
-            .filter(|(_, count)| **count >= PER_MAILBOX);
-        full.map(|(id, _)| *id).collect()
+        by_mailbox.iter().map(|(id, count)| (*id, *count)).collect()
     }
 
     /// Returns when a place has been freed since the last call.
@@ -130,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mailbox_is_full_until_one_of_its_places_is_freed() {
+    async fn a_mailbox_has_a_place_until_it_is_dropped() {
         let places = RetryPlaces::default();
         let (ada, bob) = (mailbox(1), mailbox(2));
         let mut free = places.free();
@@ -141,9 +138,10 @@ mod tests {
             .map(|place| place.of(ada))
             .collect();
         let of_bob = free.pop().map(|place| place.of(bob));
-        assert_eq!(places.full(), [ada]);
+        assert_eq!(places.taken().len(), 2);
+        assert!(places.taken().contains(&(ada, PER_MAILBOX)));
         of_ada.pop();
-        assert!(places.full().is_empty());
+        assert!(places.taken().contains(&(ada, PER_MAILBOX - 1)));
         places.freed().await;
         assert_eq!(places.free().len(), 1);
         drop((free, of_ada, of_bob));

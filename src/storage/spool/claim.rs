@@ -108,10 +108,10 @@ impl TryFrom<ClaimedRow> for Claimed {
 pub struct Room {
     /// Messages in all.
     pub messages: i64,
-    /// Messages of one mailbox.
+    /// Messages of one mailbox, with those that it has taken already.
     pub per_mailbox: i64,
-    /// Mailboxes of which there is no room for any.
-    pub full: Vec<CredentialId>,
+    /// Mailboxes that have taken some of it.
+    pub taken: Vec<(CredentialId, u32)>,
 }
 
 /// Due messages that are considered for each claim: among them those of a mailbox beyond its room are passed over.
@@ -127,15 +127,19 @@ pub async fn claim_due(
     room: &Room,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
-    let full: Vec<Uuid> = room.full.iter().map(|id| id.0).collect();
+    let (mailboxes, taken): (Vec<Uuid>, Vec<i64>) = (room.taken.iter())
+        .map(|(id, count)| (id.0, i64::from(*count)))
+        .unzip();
     let rows = sqlx::query_as!(
         ClaimedRow,
         "WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
+         ), taken AS MATERIALIZED (
+             SELECT * FROM unnest($5::uuid[], $8::bigint[]) AS taken (credential_id, count)
          ), due AS MATERIALIZED (
              SELECT id, credential_id, next_attempt_at FROM spool
              WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
-                   AND credential_id <> ALL($5)
+                   AND credential_id <> ALL(ARRAY(SELECT credential_id FROM taken WHERE count >= $6))
              ORDER BY next_attempt_at
              LIMIT $7
              FOR UPDATE SKIP LOCKED
@@ -144,9 +148,9 @@ pub async fn claim_due(
          FROM fence
          WHERE spool.id = ANY (ARRAY(
              SELECT id
-             FROM (SELECT id, next_attempt_at,
-                          row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
-                   FROM due) AS ranked
+             FROM (SELECT id, next_attempt_at, coalesce(taken.count, 0)
+                          + row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
+                   FROM due LEFT JOIN taken USING (credential_id)) AS ranked
              WHERE nth <= $6
              ORDER BY next_attempt_at
              LIMIT $3
@@ -158,9 +162,10 @@ pub async fn claim_due(
         gateway.0,
         room.messages,
         &held,
-        &full,
+        &mailboxes,
         room.per_mailbox,
         CONSIDERED,
+        &taken,
     )
     .fetch_all(connection)
     .await?;
