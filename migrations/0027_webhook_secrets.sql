@@ -56,6 +56,3 @@ CREATE TRIGGER webhook_configs_go AFTER DELETE ON webhook_configs
 FOR EACH ROW EXECUTE FUNCTION webhook_config_deleted();
 CREATE TRIGGER app_webhooks_go AFTER DELETE ON apps
 FOR EACH ROW EXECUTE FUNCTION app_webhook_deleted();
-
--- How much waits for an endpoint. A delivery that succeeds at its first attempt never waits, so it costs nothing here.
-CREATE INDEX webhook_queue_waiting ON webhook_queue (endpoint_id) WHERE state = 'waiting';

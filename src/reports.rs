@@ -24,8 +24,11 @@ mod tally;
 mod turns;
 mod walk;
 
+use std::sync::Arc;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::storage::email_counters::Counts;
@@ -66,11 +69,14 @@ pub struct Reports {
     /// Turns at long searches, and at exports.
     searches: Turns,
     exports: Turns,
+    /// Limits the exports that read from the database. One whose client is slow holds its turn alone.
+    exports_reading: Arc<Semaphore>,
 }
 
-/// Long searches of a process at the same time, and exports.
+/// Long searches of a process at the same time; exports, and those of them that read from the database.
 const SEARCHES: usize = 4;
-const EXPORTS: usize = 4;
+const EXPORTS: usize = 100;
+const EXPORTS_READING: usize = 4;
 
 /// An app reference given by a caller: a UUID or a slug.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,6 +153,7 @@ impl Reports {
             clock,
             searches: Turns::new(SEARCHES),
             exports: Turns::new(EXPORTS),
+            exports_reading: Arc::new(Semaphore::new(EXPORTS_READING)),
         }
     }
 

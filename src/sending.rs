@@ -25,6 +25,7 @@ pub mod quota;
 pub mod raw_message;
 mod recover;
 mod retry;
+mod retry_places;
 mod schedule;
 mod spooled;
 mod submit;
@@ -34,7 +35,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use sqlx::PgPool;
-use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -54,6 +54,7 @@ use journal::Journal;
 pub use lease_keeper::{LeaseKeeper, begin};
 pub use outcome::{Answer, Outcome, Receipt};
 use quota::Quota;
+use retry_places::RetryPlaces;
 pub use submit::{Refusal, Request};
 
 /// Why a send has no outcome to report.
@@ -91,7 +92,7 @@ pub struct Sending {
     settings: Arc<SendingSettings>,
     tracker: TaskTracker,
     /// Limits concurrent attempts of stored messages.
-    retries: Arc<Semaphore>,
+    retries: RetryPlaces,
     /// The messages that this process is working on.
     held: InFlight,
     /// Messages that the last check found claimed by this process without any task working on them.
@@ -141,7 +142,7 @@ impl Sending {
             journal,
             settings,
             tracker: shutdown.tracker.clone(),
-            retries: Arc::new(Semaphore::new(retry::PLACES)),
+            retries: RetryPlaces::default(),
             budget,
             quota,
             stop: shutdown.soft.clone(),

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 
 use super::{MailboxReadError, Mailboxes, bounces, replies};
-use crate::providers::mail::reader::{MailReader, ReadError};
+use crate::providers::mail::reader::{self, MailReader, ReadError};
 use crate::providers::mail::received::Received;
 use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::error_class::is_refusal;
@@ -26,6 +27,11 @@ const ROUNDS: usize = 5;
 
 /// Time limit for one check. Another replica takes over after twice this time.
 const LONGEST: Duration = Duration::from_mins(5);
+
+/// After this time no further message of a check is read, so that what was read is stored before the check is cut off.
+const READING: Duration = Duration::from_mins(1);
+
+const _: () = assert!(reader::LONGEST.as_secs() < LONGEST.as_secs());
 
 /// A mailbox's sends are noted at most once in this time.
 const NOTED: TimeDelta = TimeDelta::hours(1);
@@ -216,10 +222,11 @@ impl Mailboxes {
             mut cursor,
             ..
         } = look;
+        let until = Instant::now() + READING;
         for _ in 0..ROUNDS {
             let from = cursor.as_deref();
             let question = |account: MailboxAccess| async move {
-                reader.new_mail(&account, from, since).await
+                reader.new_mail(&account, from, since, until).await
             };
             let new = self.ask_reader(&mailbox, question).await?;
             let more = new.more;
@@ -229,7 +236,7 @@ impl Mailboxes {
             }
             self.tell(app, &mailbox, &aliases, &new.messages, cursor.as_deref())
                 .await?;
-            if !more || cursor.is_none() {
+            if !more || cursor.is_none() || Instant::now() >= until {
                 break;
             }
         }

@@ -50,7 +50,7 @@ pub async fn run(
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
+    pool::require_tables(&pool).await?;
     let mut connection = pool.acquire().await?;
     let listed = overview(&mut connection, *failing, Utc::now(), *limit, *offset).await?;
     drop(connection);

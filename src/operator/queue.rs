@@ -1,5 +1,6 @@
 //! `mailgate queue`: what waits, and changing it. Never a subject, a body or a recipient.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -80,7 +81,7 @@ pub async fn run(
     let settings = config::load_operator(file, std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
-    pool::migrate(&pool).await?;
+    pool::require_tables(&pool).await?;
     let queue = Queue::new(pool.clone(), Arc::new(SystemClock));
     let find = async |app: &str| -> Result<AppId, OperatorError> {
         let mut connection = pool.acquire().await?;
@@ -146,11 +147,13 @@ async fn cancel_all(
     author: Author,
     as_json: bool,
 ) -> Result<u64, OperatorError> {
-    let (mut canceled, mut left) = (0, 0_u64);
+    let mut canceled = 0;
+    // They may be in front of the next page, or be listed no longer.
+    let mut left: HashSet<LogId> = HashSet::new();
     loop {
-        // Those that can't be canceled stay in front.
-        let offset = i64::try_from(left).unwrap_or(i64::MAX);
-        let page = queue.list(Some(app), None, None, PAGE, offset).await?;
+        let limit = PAGE.saturating_add(i64::try_from(left.len()).unwrap_or(i64::MAX));
+        let mut page = queue.list(Some(app), None, None, limit, 0).await?;
+        page.retain(|message| !left.contains(&message.id));
         if page.is_empty() {
             break;
         }
@@ -161,12 +164,13 @@ async fn cancel_all(
                 // It has left the queue meanwhile.
                 Err(QueueError::NotFound | QueueError::Sent | QueueError::Failed) => {}
                 Err(error) => {
-                    left += 1;
+                    left.insert(message.id);
                     eprintln!("mailgate: {}: {error}", message.id);
                 }
             }
         }
     }
+    let left = u64::try_from(left.len()).unwrap_or(u64::MAX);
     print_canceled(as_json, canceled, left);
     Ok(left)
 }

@@ -27,6 +27,8 @@ pub(super) struct ProviderResponse {
     pub(super) retry_after: Option<Duration>,
     /// Null if the content isn't JSON, is too long, or was cut off.
     pub(super) body: Value,
+    /// The content exceeds the limit.
+    pub(super) is_too_long: bool,
 }
 
 impl ProviderResponse {
@@ -39,19 +41,25 @@ impl ProviderResponse {
             .and_then(|value| value.to_str().ok())
             .and_then(|value| retry_after(value, Some(now)));
         let mut content = Vec::new();
+        let mut is_too_long = false;
         let body = loop {
             match response.chunk().await {
                 Ok(Some(chunk)) if content.len() + chunk.len() <= maximum => {
                     content.extend_from_slice(&chunk);
                 }
                 Ok(None) => break serde_json::from_slice(&content).unwrap_or_default(),
-                Ok(Some(_)) | Err(_) => break Value::Null,
+                Ok(Some(_)) => {
+                    is_too_long = true;
+                    break Value::Null;
+                }
+                Err(_) => break Value::Null,
             }
         };
         Self {
             status,
             retry_after,
             body,
+            is_too_long,
         }
     }
 }

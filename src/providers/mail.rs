@@ -11,6 +11,7 @@ mod own_message_id;
 pub mod reader;
 pub mod received;
 pub mod smtp;
+mod taken;
 pub mod transport;
 pub mod verdict;
 mod withheld;

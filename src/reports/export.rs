@@ -1,6 +1,10 @@
 //! All rows that match a filter, in pieces of bounded size, in the order of pages. Between two pieces nothing of the
 //! database is held, however slowly they are taken.
 
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
 use super::filter::Filter;
 use super::logs::Start;
 use super::turns::{NoTurn, Turn};
@@ -30,6 +34,7 @@ pub struct Export {
     walk: Option<Walk>,
     /// Rows of the next piece.
     rows: usize,
+    reading: Arc<Semaphore>,
     _turn: Turn,
 }
 
@@ -54,6 +59,7 @@ impl Reports {
         Ok(Export {
             walk: self.walk(subscriber, filter, None).await?,
             rows: MOST / 4,
+            reading: Arc::clone(&self.exports_reading),
             _turn: turn,
         })
     }
@@ -80,6 +86,7 @@ impl ScheduledExport {
         let Some(start) = self.start else {
             return Ok(None);
         };
+        let _reading = self.reports.exports_reading.acquire().await.ok();
         let page = (self.reports).scheduled(self.subscriber, &self.filter, MOST / 4, start);
         let page = page.await?;
         self.start = page.next.map(Start::At);
@@ -93,7 +100,10 @@ impl Export {
         let Some(walk) = self.walk.as_mut().filter(|walk| !walk.is_done()) else {
             return Ok(None);
         };
+        // Fails only once the semaphore is closed, which it never is.
+        let reading = self.reading.acquire().await.ok();
         let rows = walk.step(self.rows).await?;
+        drop(reading);
         let bytes: usize = rows.iter().map(length).sum();
         if let Some(each) = bytes.checked_div(rows.len()) {
             // At most twice as many as the last time, since the next ones may be longer.

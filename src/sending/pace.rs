@@ -11,8 +11,11 @@ use crate::storage::mailbox_pace::{self, Bounds};
 use crate::storage::mailboxes;
 use crate::storage::outage::trouble;
 
-/// The longest wait within a request.
-const SHORT: TimeDelta = TimeDelta::seconds(5);
+/// The longest wait within a request, in seconds.
+const SHORT_SECONDS: f64 = 5.0;
+
+/// The longest that a stored message waits beyond that, in seconds.
+const STORED_BEYOND_SECONDS: f64 = 20.0;
 
 /// Timeout of the database query for a turn: the database's host may have vanished.
 const ASKED: Duration = Duration::from_secs(10);
@@ -25,6 +28,15 @@ const BURST_SECONDS: f64 = 20.0;
 
 /// A provider that asks for a wait of this length or more means the mailbox, not the message.
 const PARKED: Duration = Duration::from_mins(10);
+
+/// Who asks for a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asker {
+    /// A message whose sender waits for the answer.
+    Submission,
+    /// A stored message.
+    Stored,
+}
 
 /// Whether a message may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +52,7 @@ pub(super) enum Pace {
 
 impl Sending {
     /// Takes a turn of the mailbox, waiting for it if that takes only seconds.
-    pub(super) async fn pace(&self, mailbox: &Mailbox) -> Pace {
+    pub(super) async fn pace(&self, mailbox: &Mailbox, asker: Asker) -> Pace {
         let now = self.clock.now();
         if let Some(until) = mailbox.parked_until.filter(|until| *until > now) {
             return Pace::Later {
@@ -48,7 +60,7 @@ impl Sending {
                 why: "the provider has asked for a pause in sending from the mailbox",
             };
         }
-        let Some(bounds) = self.bounds(mailbox) else {
+        let Some(bounds) = self.bounds(mailbox, asker) else {
             return Pace::Go;
         };
         let taken = async {
@@ -71,7 +83,7 @@ impl Sending {
             };
         }
         let wait = slot.turn - now;
-        if wait > SHORT {
+        if wait.as_seconds_f64() > bounds.patience_seconds {
             return Pace::Later {
                 at: slot.turn + spread(),
                 why: "the mailbox has reached its limit per minute",
@@ -81,7 +93,7 @@ impl Sending {
         Pace::Go
     }
 
-    fn bounds(&self, mailbox: &Mailbox) -> Option<Bounds> {
+    fn bounds(&self, mailbox: &Mailbox, asker: Asker) -> Option<Bounds> {
         let limits = &self.providers.get(mailbox.plugin)?.settings.limits;
         if limits.per_minute == 0 && limits.per_day == 0 {
             return None;
@@ -90,10 +102,16 @@ impl Sending {
             0 => 0.0,
             per_minute => 60.0 / f64::from(per_minute),
         };
+        // Submissions leave the next turn no farther away than their own patience and an interval: with that much, a
+        // stored message gets one however many of them there are.
+        let beyond = match asker {
+            Asker::Submission => 0.0,
+            Asker::Stored => interval_seconds.min(STORED_BEYOND_SECONDS),
+        };
         Some(Bounds {
             interval_seconds,
             burst_seconds: BURST_SECONDS.max(interval_seconds),
-            patience_seconds: SHORT.as_seconds_f64(),
+            patience_seconds: SHORT_SECONDS + beyond,
             per_day: match limits.per_day {
                 0 => i64::MAX - 1,
                 per_day => per_day.into(),

@@ -11,7 +11,7 @@ use super::hand_over::{HandOverError, LeftOver};
 use super::idempotency::{self, IdempotencyKey};
 use super::journal::{NotWritten, Opened};
 use super::outcome::{Outcome, Receipt, Taken};
-use super::pace::Pace;
+use super::pace::{Asker, Pace};
 use super::persist::{Closed, StoreError};
 use super::prepared::Prepared;
 use super::{SendError, Sending};
@@ -110,7 +110,7 @@ impl Sending {
             key,
             opening,
         };
-        let outcome = match self.pace(mailbox).await {
+        let outcome = match self.pace(mailbox, Asker::Submission).await {
             Pace::Go => {
                 let submission = Outgoing {
                     id,

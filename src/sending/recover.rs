@@ -1,7 +1,7 @@
 //! Recovery: messages whose process or task died are finished or returned to the queue.
 
 use std::collections::HashSet;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -100,8 +100,8 @@ impl Sending {
             };
             tracing::warn!(log_id = %claimed.id, stored, "a message was left behind by a process that died");
             if !stored {
-                // Acquiring fails only once the semaphore is closed, when no place is needed any more.
-                let place = Arc::clone(&self.retries).acquire_owned().await.ok();
+                let place = self.retries.next().await;
+                let place = place.map(|place| place.of(claimed.credential));
                 let sending = self.clone();
                 self.tracker.spawn(async move {
                     let (_place, _hold) = (place, hold);

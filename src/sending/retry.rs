@@ -1,6 +1,5 @@
 //! Retries messages that are due.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -13,19 +12,17 @@ use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
 use super::gate::{Blocked, admit};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
-use super::pace::Pace;
+use super::pace::{Asker, Pace};
+use super::retry_places::PER_MAILBOX;
 use super::verify::Presence;
 use crate::accounts::ShowError;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::outage::trouble;
-use crate::storage::spool::{Attempt, Claimed, Deferral};
+use crate::storage::spool::{Attempt, Claimed, Deferral, Room};
 use crate::storage::{apps, spool};
 use mailgate_types::message::Message;
-
-/// Stored messages that one process tries concurrently.
-pub(super) const PLACES: usize = 32;
 
 /// How long a message waits whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -86,30 +83,36 @@ impl Sending {
     ///
     /// The database's error on claiming.
     pub async fn retry_due(&self) -> Result<usize, sqlx::Error> {
-        let mut places = Vec::new();
-        while let Ok(place) = Arc::clone(&self.retries).try_acquire_owned() {
-            places.push(place);
-        }
+        let places = self.retries.free();
         if places.is_empty() {
             return Ok(0);
         }
         let now = self.clock.now();
-        let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
+        let room = Room {
+            messages: i64::try_from(places.len()).unwrap_or(i64::MAX),
+            per_mailbox: PER_MAILBOX.into(),
+            taken: self.retries.taken(),
+        };
         // A message whose commit got no answer may be due while its sender still waits.
         let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, self.lease.id(), now, &held, limit).await?
+            spool::claim_due(&mut connection, self.lease.id(), now, &held, &room).await?
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {
-            let sending = self.clone();
+            let (sending, place) = (self.clone(), place.of(claimed.credential));
             self.tracker.spawn(async move {
                 let _place = place;
                 sending.retry(claimed).await;
             });
         }
         Ok(count)
+    }
+
+    /// Returns when an attempt of a stored message has ended since the last call: there may be a place for the next.
+    pub async fn place_freed(&self) {
+        self.retries.freed().await;
     }
 
     /// Makes messages due that wait only for their app's subscription, if it is no longer suspended.
@@ -247,7 +250,7 @@ impl Sending {
                 return told(Verdict::temporary(why));
             }
         }
-        if let Pace::Later { at, why } = self.pace(&mailbox).await {
+        if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
             if is_too_old {
                 return failed(&format!("{TOO_OLD}: {why}"));
             }

@@ -33,9 +33,14 @@ pub async fn mark(connection: &mut PgConnection, logs: &[LogId]) -> Result<(), s
              SELECT app_id, date_bin('1 hour', sent_at, 'epoch') AS hour, plugin, count(*)
              FROM sent JOIN marked ON marked.log_id = sent.id
              GROUP BY app_id, hour, plugin
+         ), waiting AS (
+             SELECT credential_id, key FROM bounces
+             WHERE log_id = ANY(ARRAY(SELECT id FROM sent)) AND awaits_sent
+             ORDER BY credential_id, key
+             FOR UPDATE
          )
-         UPDATE bounces SET awaits_sent = false
-         WHERE log_id = ANY(ARRAY(SELECT id FROM sent)) AND awaits_sent",
+         UPDATE bounces SET awaits_sent = false FROM waiting
+         WHERE bounces.credential_id = waiting.credential_id AND bounces.key = waiting.key",
         &logs,
         lowest,
         highest,
@@ -45,18 +50,30 @@ pub async fn mark(connection: &mut PgConnection, logs: &[LogId]) -> Result<(), s
     Ok(())
 }
 
-/// Up to `limit` messages that had bounced before the log showed them as sent, and which it shows as sent by now.
+/// Up to `limit` messages that had bounced before the log showed them as sent, and which it shows as sent by now. Those
+/// that it shows as failed wait no longer.
 pub async fn sent_meanwhile(
     connection: &mut PgConnection,
     limit: i64,
 ) -> Result<Vec<LogId>, sqlx::Error> {
-    // The newest first: those that never are sent are in nobody's way. A scalar subquery is looked up row by row,
+    // The newest first: those that wait for long are in nobody's way. A scalar subquery is looked up row by row,
     // where a join may read the whole log.
     let ids = sqlx::query_scalar!(
-        "SELECT waiting.log_id
-         FROM (SELECT DISTINCT log_id FROM bounces WHERE awaits_sent
-               ORDER BY log_id DESC LIMIT $1) AS waiting
-         WHERE (SELECT status FROM email_logs AS log WHERE log.id = waiting.log_id) = 'sent'",
+        r#"WITH waiting AS MATERIALIZED (
+               SELECT log_id, (SELECT status FROM email_logs AS log WHERE log.id = log_id) AS status
+               FROM (SELECT DISTINCT log_id FROM bounces WHERE awaits_sent
+                     ORDER BY log_id DESC LIMIT $1) AS newest
+           ), failed AS (
+               SELECT credential_id, key FROM bounces
+               WHERE awaits_sent
+                     AND log_id = ANY(ARRAY(SELECT log_id FROM waiting WHERE status = 'failed_perm'))
+               ORDER BY credential_id, key
+               FOR UPDATE SKIP LOCKED
+           ), cleared AS (
+               UPDATE bounces SET awaits_sent = false FROM failed
+               WHERE bounces.credential_id = failed.credential_id AND bounces.key = failed.key
+           )
+           SELECT log_id AS "log_id!" FROM waiting WHERE status = 'sent'"#,
         limit,
     )
     .fetch_all(connection)

@@ -58,6 +58,11 @@ pub enum PoolError {
         "the database at database.url was not made by this mailgate: its migration {0} differs; give database.url a database of mailgate's own, or run the version that made this one"
     )]
     Other(i64),
+    /// The tables are older than this program's, or there are none.
+    #[error(
+        "the database at database.url doesn't have this version's tables yet; mailgate migrate makes them, and so does a gateway when it starts"
+    )]
+    Older,
     /// A migration failed.
     #[error(
         "the database's tables can't be brought up to date: {0}; the step that failed changed nothing: fix what it names, and start again"
@@ -203,15 +208,15 @@ pub async fn maintenance(pool: &PgPool) -> Result<PgConnection, sqlx::Error> {
 }
 
 /// The limits of a connection, so that nothing waits for ever. The server detects a vanished client within a minute
-/// and releases its locks. JIT is off: every statement is short, and since indexes are enforced by disabling
-/// sequential scans, a small table without an index gets a cost so high that compiling would take hundreds of times
-/// as long as the statement itself.
+/// and releases its locks. JIT and parallel workers are off: every statement is short, and since indexes are enforced by
+/// disabling sequential scans, a small table without an index gets a cost so high that compiling, or starting workers,
+/// would take hundreds of times as long as the statement itself.
 fn bounds(statement: u64, lock: u64) -> String {
     format!(
         "SET statement_timeout = '{statement}s'; SET lock_timeout = '{lock}s';
          SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS}s';
          SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3;
-         SET jit = off"
+         SET jit = off; SET max_parallel_workers_per_gather = 0"
     )
 }
 
@@ -245,6 +250,28 @@ pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
         return Err(sqlx::Error::Io(io::Error::other(why)));
     }
     Ok(applied.unwrap_or(0) >= newest)
+}
+
+/// Makes sure that the database has at least this program's tables, and changes nothing: for commands that are run
+/// beside gateways, which may be of the release before.
+///
+/// # Errors
+///
+/// [`PoolError::Older`], or [`PoolError::Connect`]
+pub async fn require_tables(pool: &PgPool) -> Result<(), PoolError> {
+    match is_ready(pool).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(PoolError::Older),
+        Err(error) if is_undefined_table(&error) => Err(PoolError::Older),
+        Err(error) => Err(PoolError::Connect(error)),
+    }
+}
+
+/// Whether a table doesn't exist (SQLSTATE `42P01`).
+fn is_undefined_table(error: &sqlx::Error) -> bool {
+    error
+        .as_database_error()
+        .is_some_and(|error| error.code().as_deref() == Some("42P01"))
 }
 
 /// The database's clock.

@@ -81,8 +81,8 @@ pub async fn remove_expired(
     .await
 }
 
-/// Removes up to `limit` secrets of endpoints that were deleted before `before` and have nothing in the queue that
-/// waits; returns how many.
+/// Removes up to `limit` secrets of endpoints that were deleted before `before` and have nothing in the queue; returns
+/// how many.
 pub async fn remove_deleted(
     connection: &mut PgConnection,
     before: DateTime<Utc>,
@@ -97,6 +97,8 @@ pub async fn remove_deleted(
                                    WHERE queue.endpoint_id = deleted.endpoint_id AND state = 'ready')
                    AND NOT EXISTS (SELECT FROM webhook_queue AS queue
                                    WHERE queue.endpoint_id = deleted.endpoint_id AND state = 'waiting')
+                   AND NOT EXISTS (SELECT FROM webhook_queue AS queue
+                                   WHERE queue.endpoint_id = deleted.endpoint_id AND state = 'leased')
              ORDER BY deleted_at LIMIT $2
          ))",
         before,

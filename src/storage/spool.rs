@@ -19,7 +19,7 @@ use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
 
-pub use claim::{Claimed, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
+pub use claim::{Claimed, Room, claim_due, claim_lapsed, claim_of_ended, in_hand_beside};
 pub use schedule::{lock_id, schedule};
 pub use settle::{Attempt, Closing, Deferral, Deferred, defer, withdraw};
 

@@ -115,7 +115,8 @@ pub async fn count(
     .await
 }
 
-/// Deletes an app's suppressions, or the one of an address; returns how many of them were still in force.
+/// Deletes an app's suppressions, or the one of an address; returns how many of them were still in force. They are
+/// locked in the order of [`note`].
 pub async fn delete(
     connection: &mut PgConnection,
     app: AppId,
@@ -125,7 +126,11 @@ pub async fn delete(
     sqlx::query_scalar!(
         r#"WITH deleted AS (
                DELETE FROM suppressions
-               WHERE app_id = $1 AND ($2::text IS NULL OR address = $2)
+               WHERE app_id = $1 AND address = ANY(ARRAY(
+                   SELECT address FROM suppressions
+                   WHERE app_id = $1 AND ($2::text IS NULL OR address = $2)
+                   ORDER BY address FOR UPDATE
+               ))
                RETURNING bounced_at
            )
            SELECT count(*) AS "count!" FROM deleted WHERE bounced_at > $3"#,
@@ -172,6 +177,7 @@ pub async fn forget_surplus(
                       WHERE app_id = full_one.app_id
                       ORDER BY bounced_at, address
                       LIMIT least(full_one.messages - $1, $2)
+                      FOR UPDATE SKIP LOCKED
                   ) AS surplus
          )",
         most,

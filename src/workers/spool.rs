@@ -58,7 +58,12 @@ pub async fn run(sending: Sending, providers: Arc<MailProviders>, stop: Cancella
             Ok(_) => return,
             Err(error) => trouble!(error, error, "due messages can't be read"),
         }
-        if !pause(POLL, &stop).await {
+        // A mailbox with all of its places in use has more when one of them is freed.
+        let goes_on = tokio::select! {
+            goes_on = pause(POLL, &stop) => goes_on,
+            () = sending.place_freed() => !stop.is_cancelled(),
+        };
+        if !goes_on {
             return;
         }
     }

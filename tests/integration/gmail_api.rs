@@ -3,6 +3,7 @@
 
 mod emulated;
 mod faults;
+mod interrupted;
 mod reading;
 mod sending;
 

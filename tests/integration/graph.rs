@@ -3,6 +3,7 @@
 
 mod account;
 mod faults;
+mod interrupted;
 mod large;
 mod reading;
 mod sending;

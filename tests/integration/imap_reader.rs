@@ -1,6 +1,7 @@
 //! Reading mailboxes by IMAP: Dovecot's, and what a scripted server does to its readers.
 
 mod dovecot;
+mod interrupted;
 pub mod scripted;
 
 use std::path::Path;

@@ -121,6 +121,57 @@ async fn many_that_wait_for_their_turn_get_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_scheduled_messages_is_in_nobodys_way() {
+    let (_stand_in, gateway) = limited(60, 0).await;
+    let send_at = (gateway.clock.now() + TimeDelta::hours(1)).to_rfc3339();
+    let schedule = async |plugin: &str| {
+        let fields = json!({ "to": "bob@example.com", "subject": "Hello", "body": "Hi",
+                             "plugin": plugin, "send_at": send_at });
+        let (status, answer) = gateway.send(fields).await;
+        assert_eq!(status, 202, "{answer}");
+    };
+    for _ in 0..120 {
+        schedule("plugin_b").await;
+    }
+    schedule("plugin_a").await;
+    gateway.clock.advance(TimeDelta::hours(1));
+    gateway
+        .eventually("the other mailbox's message", async |gateway| {
+            gateway.arrived().await.len() == 1
+        })
+        .await;
+    assert!(gateway.spooled().await > 60, "the others wait");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_message_gets_its_turn_between_submissions() {
+    let (stand_in, gateway) = limited(12, 0).await;
+    let schedule = json!({ "to": "ada@example.com", "subject": "Hello", "body": "Hi", "plugin": "plugin_b",
+                           "send_at": (gateway.clock.now() + TimeDelta::hours(1)).to_rfc3339() });
+    assert_eq!(gateway.send(schedule).await.0, 202);
+    gateway
+        .clock
+        .advance(TimeDelta::hours(1) - TimeDelta::milliseconds(1));
+    // As submissions leave it that take every turn they get: the next is beyond their patience of 5 s.
+    assert_eq!(stand_in::send(&gateway, "bob@example.com").await.0, 200);
+    sqlx::query("UPDATE mailbox_pace SET next_turn = $1")
+        .bind(gateway.clock.now() + TimeDelta::milliseconds(9_900))
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(stand_in::send(&gateway, "bob@example.com").await.0, 202);
+    gateway.clock.advance(TimeDelta::milliseconds(1));
+    gateway
+        .eventually("the scheduled message", async |_| {
+            stand_in.submission.messages().len() == 2
+        })
+        .await;
+    assert_eq!(gateway.spooled().await, 1, "the submission waits");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_day_is_shared_by_replicas_and_ends() {
     let (stand_in, gateway) = limited(0, 3).await;
     let replica = with_limits(gateway.replica(), &stand_in, 0, 3)

@@ -68,11 +68,13 @@ pub(in crate::providers) fn answer(input: &mut Input<'_>, now: DateTime<Utc>) ->
             status,
             retry_after: None,
             body: serde_json::from_slice(body).unwrap_or_default(),
+            is_too_long: false,
         };
     };
     assert_eq!(whole.status, status);
     assert_eq!(whole.body, cut.body);
     assert!(body.len() <= MAXIMUM || whole.body.is_null());
+    assert_eq!(whole.is_too_long, body.len() > MAXIMUM);
     assert!(whole.retry_after.is_none_or(|wait| wait <= LONGEST_WAIT));
     whole
 }

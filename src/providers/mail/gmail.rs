@@ -1,7 +1,9 @@
 //! Gmail's REST API: mail is sent by `messages.send`, mailboxes are read in
 //! [`inbox`] and [`new_mail`].
 
+mod fetch;
 mod inbox;
+mod message;
 mod new_mail;
 pub mod send_as;
 mod verdict;
@@ -208,6 +210,7 @@ pub(in crate::providers) fn verdict_on(
         status,
         retry_after,
         body,
+        is_too_long: false,
     };
     let verdict = verdict::sent(&answer, now.to_utc());
     (verdict, verdict::is_switched_off(&answer))

@@ -17,9 +17,10 @@ use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rustls::ClientConfig;
+use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::reader::{MailReader, NewMail, ReadError};
+use super::reader::{self, MailReader, NewMail, ReadError};
 use super::received::{BOUNCES, BOUNCES_IN_JUNK};
 use super::transport::MailboxAccess;
 use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
@@ -74,7 +75,7 @@ impl ImapReader {
             limits: Limits {
                 connect: sending.connect,
                 command: sending.command,
-                look: sending.connect + sending.command * SLOW_COMMANDS,
+                look: (sending.connect + sending.command * SLOW_COMMANDS).min(reader::LONGEST),
             },
         }
     }
@@ -115,15 +116,23 @@ impl ImapReader {
         account: &MailboxAccess,
         cursor: Option<&str>,
         since: DateTime<Utc>,
+        until: Instant,
     ) -> Result<NewMail, ReadError> {
         let mut connection = self.open(account).await?;
         let known = cursor.and_then(Cursor::read);
         let inbox = connection.examine(b"INBOX").await?;
         let place = known.map(|cursor| cursor.inbox);
-        let mut new = folder::read_new(&mut connection, &inbox, place, since, BOUNCES).await?;
+        let limits = folder::Limits {
+            bounces: BOUNCES,
+            until,
+        };
+        let mut new = folder::read_new(&mut connection, &inbox, place, since, limits).await?;
         let mut junk = known.and_then(|cursor| cursor.junk);
-        if !new.is_broken {
-            match read_junk(&mut connection, junk, since).await {
+        // The junk folder waits only while the inbox has new mail.
+        let is_late = Instant::now() >= until && !new.messages.is_empty();
+        new.more |= is_late;
+        if !new.is_broken && !is_late {
+            match read_junk(&mut connection, junk, since, until).await {
                 Ok(None) => junk = None,
                 Ok(Some(read)) => {
                     new.messages.extend(read.messages);
@@ -154,12 +163,17 @@ async fn read_junk(
     connection: &mut Connection,
     known: Option<Place>,
     since: DateTime<Utc>,
+    until: Instant,
 ) -> Result<Option<folder::Read>, FolderError> {
     let Some(name) = connection.special_mailbox(&JUNK).await? else {
         return Ok(None);
     };
     let junk = connection.examine(&name).await?;
-    let mut read = folder::read_new(connection, &junk, known, since, BOUNCES_IN_JUNK).await?;
+    let limits = folder::Limits {
+        bounces: BOUNCES_IN_JUNK,
+        until,
+    };
+    let mut read = folder::read_new(connection, &junk, known, since, limits).await?;
     read.messages.retain(|received| received.bounce.is_some());
     Ok(Some(read))
 }
@@ -194,8 +208,9 @@ impl MailReader for ImapReader {
         account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
+        until: Instant,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
-        self.look_for_new(account, cursor, since).boxed()
+        self.look_for_new(account, cursor, since, until).boxed()
     }
 }
 

@@ -5,9 +5,16 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
+use tokio::time::Instant;
 
 use super::received::Received;
 use super::transport::MailboxAccess;
+
+/// Longest time for what a reader can't do without: lists, and the first message that is new.
+pub const LONGEST: Duration = Duration::from_secs(280);
+
+/// Longest wait for one HTTP response, whatever the settings allow: up to seven come before the first message is read.
+pub const RESPONSE: Duration = Duration::from_secs(LONGEST.as_secs() / 7);
 
 /// Why a mailbox can't be read at the moment.
 #[derive(Debug, thiserror::Error)]
@@ -67,10 +74,14 @@ pub trait MailReader: Debug + Send + Sync {
 
     /// New mail in the inbox since the check that returned `cursor`. Without one, or if it is no longer valid: since
     /// `since`. Returns a bounded number of messages.
+    ///
+    /// From `until` on, no further message is read, but the first one always is: every check gets further. The same
+    /// goes for an error, which is returned only if nothing was read before it. The cursor is that of what was read.
     fn new_mail<'a>(
         &'a self,
         account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
+        until: Instant,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>>;
 }

@@ -295,6 +295,7 @@ pub(in crate::providers) fn error_on(
         status,
         retry_after: None,
         body,
+        is_too_long: false,
     };
     refusal(answer, should_retry)
 }
@@ -310,6 +311,7 @@ mod tests {
             status,
             retry_after,
             body,
+            is_too_long: false,
         };
         refusal(answer, should_retry)
     }

@@ -103,37 +103,69 @@ impl TryFrom<ClaimedRow> for Claimed {
     }
 }
 
-/// Claims up to `limit` deferred messages that are due, oldest first, for a running process, except those that it is
-/// already working on. A claimed row is `open`: its owner's death is noticed as for any other.
+/// How much a process can take up.
+#[derive(Debug, Clone)]
+pub struct Room {
+    /// Messages in all.
+    pub messages: i64,
+    /// Messages of one mailbox, with those that it has taken already.
+    pub per_mailbox: i64,
+    /// Mailboxes that have taken some of it.
+    pub taken: Vec<(CredentialId, u32)>,
+}
+
+/// Due messages that are considered for each claim: among them those of a mailbox beyond its room are passed over.
+const CONSIDERED: i64 = 256;
+
+/// Claims deferred messages that are due, as far as there is room, those due first first, for a running process, except
+/// those that it is already working on. A claimed row is `open`: its owner's death is noticed as for any other.
 pub async fn claim_due(
     connection: &mut PgConnection,
     gateway: GatewayId,
     now: DateTime<Utc>,
     held: &[LogId],
-    limit: i64,
+    room: &Room,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
     let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
+    let (mailboxes, taken): (Vec<Uuid>, Vec<i64>) = (room.taken.iter())
+        .map(|(id, count)| (id.0, i64::from(*count)))
+        .unzip();
     let rows = sqlx::query_as!(
         ClaimedRow,
         "WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
+         ), taken AS MATERIALIZED (
+             SELECT * FROM unnest($5::uuid[], $8::bigint[]) AS taken (credential_id, count)
+         ), due AS MATERIALIZED (
+             SELECT id, credential_id, next_attempt_at FROM spool
+             WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
+                   AND credential_id <> ALL(ARRAY(SELECT credential_id FROM taken WHERE count >= $6))
+             ORDER BY next_attempt_at
+             LIMIT $7
+             FOR UPDATE SKIP LOCKED
          )
          UPDATE spool SET state = 'open', gateway_id = fence.id, lease_until = NULL
          FROM fence
          WHERE spool.id = ANY (ARRAY(
-             SELECT id FROM spool
-             WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
+             SELECT id
+             FROM (SELECT id, next_attempt_at, coalesce(taken.count, 0)
+                          + row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
+                   FROM due LEFT JOIN taken USING (credential_id)) AS ranked
+             WHERE nth <= $6
              ORDER BY next_attempt_at
              LIMIT $3
-             FOR UPDATE SKIP LOCKED
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
                    size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         now,
         gateway.0,
-        limit,
+        room.messages,
         &held,
+        &mailboxes,
+        room.per_mailbox,
+        CONSIDERED,
+        &taken,
     )
     .fetch_all(connection)
     .await?;

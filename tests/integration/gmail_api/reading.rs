@@ -16,9 +16,10 @@ use serde_json::Value;
 use super::submit;
 use crate::support::gateway::{Gateway, SEAL_KEY};
 use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn, error};
+use crate::support::patience::deadline;
 use crate::support::stand_in::{self, ADDRESS};
 
-fn reader(stand_in: &GmailStandIn) -> Arc<dyn MailReader> {
+pub fn reader(stand_in: &GmailStandIn) -> Arc<dyn MailReader> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut environment = vec![
         (
@@ -45,7 +46,7 @@ fn reader(stand_in: &GmailStandIn) -> Arc<dyn MailReader> {
     Arc::clone(providers.get(Plugin::B).unwrap().reader.as_ref().unwrap())
 }
 
-fn account() -> MailboxAccess {
+pub fn account() -> MailboxAccess {
     MailboxAccess {
         credential: CredentialId::at(Utc::now()),
         address: ADDRESS.to_owned(),
@@ -55,7 +56,7 @@ fn account() -> MailboxAccess {
     }
 }
 
-fn at(seconds: i64) -> DateTime<Utc> {
+pub fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(seconds, 0).unwrap()
 }
 
@@ -64,7 +65,7 @@ fn subjects(new_mail: &NewMail) -> Vec<&str> {
     messages.map(|message| message.subject.as_str()).collect()
 }
 
-fn failure<T>(result: Result<T, ReadError>) -> &'static str {
+pub fn failure<T>(result: Result<T, ReadError>) -> &'static str {
     match result.err().expect("it fails") {
         ReadError::TokenRefused(_) => "token refused",
         ReadError::Forbidden(_) => "forbidden",
@@ -129,7 +130,10 @@ async fn new_mail_is_what_came_since_a_time_and_then_since_the_last_look() {
     );
     stand_in.receive(&[("Subject", "b\r\nIn-Reply-To: <forged@x>")], 400);
     let (reader, account) = (reader(&stand_in), account());
-    let first = reader.new_mail(&account, None, at(200)).await.unwrap();
+    let first = reader
+        .new_mail(&account, None, at(200), deadline())
+        .await
+        .unwrap();
     assert_eq!(subjects(&first), ["Grüße", "b  In-Reply-To: <forged@x>"]);
     let reply = &first.messages[0];
     assert_eq!(reply.message_id.as_deref(), Some("<r1@example.org>"));
@@ -140,7 +144,9 @@ async fn new_mail_is_what_came_since_a_time_and_then_since_the_last_look() {
     assert!(!first.more);
 
     let look = async |cursor: &str| {
-        let looked = reader.new_mail(&account, Some(cursor), at(200)).await;
+        let looked = reader
+            .new_mail(&account, Some(cursor), at(200), deadline())
+            .await;
         looked.unwrap()
     };
     let nothing = look(&first.cursor).await;
@@ -169,7 +175,10 @@ async fn new_mail_is_what_came_since_a_time_and_then_since_the_last_look() {
 async fn much_mail_is_read_in_several_looks() {
     let stand_in = GmailStandIn::start().await;
     let (reader, account) = (reader(&stand_in), account());
-    let empty = reader.new_mail(&account, None, at(0)).await.unwrap();
+    let empty = reader
+        .new_mail(&account, None, at(0), deadline())
+        .await
+        .unwrap();
     assert!(empty.messages.is_empty());
     let names: Vec<String> = (0..450).map(|number| format!("m{number}")).collect();
     for name in &names {
@@ -179,7 +188,7 @@ async fn much_mail_is_read_in_several_looks() {
     let mut cursor = empty.cursor;
     for more in [true, true, false] {
         let mail = reader
-            .new_mail(&account, Some(&cursor), at(0))
+            .new_mail(&account, Some(&cursor), at(0), deadline())
             .await
             .unwrap();
         assert_eq!(mail.more, more);
@@ -189,7 +198,10 @@ async fn much_mail_is_read_in_several_looks() {
     }
     assert_eq!(read, names);
     // Without a place to begin at, the newest count.
-    let newest = reader.new_mail(&account, None, at(0)).await.unwrap();
+    let newest = reader
+        .new_mail(&account, None, at(0), deadline())
+        .await
+        .unwrap();
     assert_eq!(subjects(&newest), &names[250..]);
     assert_eq!(newest.cursor, cursor);
 }
@@ -209,7 +221,7 @@ async fn why_a_mailbox_is_not_read() {
     ] {
         stand_in.fail_reading(status, error(status, reason, "No", "STATUS"));
         for cursor in [None, Some("1000")] {
-            let looked = reader.new_mail(&account, cursor, at(0)).await;
+            let looked = reader.new_mail(&account, cursor, at(0), deadline()).await;
             assert_eq!(failure(looked), expected, "{status} {reason}");
         }
         let found = reader.find_sent(&account, "<a@b>").await;
@@ -264,7 +276,7 @@ async fn a_reply_is_told() {
     gateway.stop().await;
 }
 
-fn bounce(recipient: &str) -> String {
+pub fn bounce(recipient: &str) -> String {
     format!(
         "Return-Path: <>\r\nFrom: Mail Delivery Subsystem <mailer-daemon@googlemail.com>\r\nTo: {ADDRESS}\r\n\
          Subject: Delivery Status Notification (Failure)\r\nMessage-ID: <{recipient}.b@google.com>\r\n\
@@ -276,7 +288,7 @@ fn bounce(recipient: &str) -> String {
     )
 }
 
-fn bounced(mail: &NewMail) -> Vec<&str> {
+pub fn bounced(mail: &NewMail) -> Vec<&str> {
     (mail.messages.iter())
         .filter_map(|message| message.bounce.as_ref())
         .flat_map(|bounce| &bounce.recipients)
@@ -293,7 +305,10 @@ async fn bounces_are_read_in_the_inbox_and_among_the_spam() {
     receive("SPAM", &bounce("a@x.org"));
     receive("SPAM", "Subject: spam\r\n\r\nHi");
     receive("INBOX", &bounce("b@x.org"));
-    let first = reader.new_mail(&account, None, at(200)).await.unwrap();
+    let first = reader
+        .new_mail(&account, None, at(200), deadline())
+        .await
+        .unwrap();
     assert_eq!(
         (bounced(&first), first.messages.len()),
         (vec!["b@x.org", "a@x.org"], 3)
@@ -306,7 +321,9 @@ async fn bounces_are_read_in_the_inbox_and_among_the_spam() {
     receive("SPAM", &bounce("c@x.org"));
     receive("INBOX", "Subject: two\r\n\r\nHi");
     let look = async |cursor: &str| {
-        let looked = reader.new_mail(&account, Some(cursor), at(200)).await;
+        let looked = reader
+            .new_mail(&account, Some(cursor), at(200), deadline())
+            .await;
         looked.unwrap()
     };
     let second = look(&first.cursor).await;
@@ -327,7 +344,11 @@ async fn bounces_are_read_in_the_inbox_and_among_the_spam() {
 async fn many_bounces_are_read_in_several_looks() {
     let stand_in = GmailStandIn::start().await;
     let (reader, account) = (reader(&stand_in), account());
-    let mut cursor = reader.new_mail(&account, None, at(0)).await.unwrap().cursor;
+    let mut cursor = reader
+        .new_mail(&account, None, at(0), deadline())
+        .await
+        .unwrap()
+        .cursor;
     for number in 0..150 {
         let label = if number % 3 == 0 { "SPAM" } else { "INBOX" };
         stand_in.receive_raw(label, bounce(&format!("{number}@x.org")).as_bytes(), 100);
@@ -336,7 +357,7 @@ async fn many_bounces_are_read_in_several_looks() {
     let mut read = Vec::new();
     for (count, more) in [(100, true), (50, false)] {
         let mail = reader
-            .new_mail(&account, Some(&cursor), at(0))
+            .new_mail(&account, Some(&cursor), at(0), deadline())
             .await
             .unwrap();
         assert_eq!((bounced(&mail).len(), mail.more), (count, more));

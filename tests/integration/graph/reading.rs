@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use crate::support::gateway::SEAL_KEY;
 use crate::support::graph_stand_in::{ADDRESS, Call, Fault, GraphStandIn, READ_WRITE};
+use crate::support::patience::deadline;
 
-fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
+pub fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut environment = vec![
         (
@@ -42,7 +43,7 @@ fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
     Arc::clone(providers.get(Plugin::B).unwrap().reader.as_ref().unwrap())
 }
 
-fn account(stand_in: &GraphStandIn) -> MailboxAccess {
+pub fn account(stand_in: &GraphStandIn) -> MailboxAccess {
     MailboxAccess {
         credential: CredentialId::at(Utc::now()),
         address: ADDRESS.to_owned(),
@@ -52,7 +53,7 @@ fn account(stand_in: &GraphStandIn) -> MailboxAccess {
     }
 }
 
-fn entry(number: usize) -> Value {
+pub fn entry(number: usize) -> Value {
     json!({
         "@odata.etag": "W/\"CQAAABYAAAB\"",
         "id": format!("AAMk/{number}="),
@@ -67,7 +68,7 @@ fn entry(number: usize) -> Value {
     })
 }
 
-fn since() -> DateTime<Utc> {
+pub fn since() -> DateTime<Utc> {
     "2026-01-02T03:00:00Z".parse().unwrap()
 }
 
@@ -87,7 +88,7 @@ async fn changes_are_read_once_page_after_page() {
     let mut mores = Vec::new();
     for _ in 0..3 {
         let new = reader
-            .new_mail(&account, cursor.as_deref(), since())
+            .new_mail(&account, cursor.as_deref(), since(), deadline())
             .await
             .unwrap();
         subjects.extend(new.messages.into_iter().map(|message| message.subject));
@@ -107,7 +108,7 @@ async fn changes_are_read_once_page_after_page() {
         .remove("internetMessageHeaders");
     stand_in.receive(bare);
     let new = reader
-        .new_mail(&account, cursor.as_deref(), since())
+        .new_mail(&account, cursor.as_deref(), since(), deadline())
         .await
         .unwrap();
     assert_eq!(new.messages.len(), 1);
@@ -122,7 +123,10 @@ async fn a_lost_place_is_begun_anew() {
     let stand_in = GraphStandIn::start(READ_WRITE).await;
     let (reader, account) = (reader(&stand_in), account(&stand_in));
     stand_in.receive(entry(1));
-    let first = reader.new_mail(&account, None, since()).await.unwrap();
+    let first = reader
+        .new_mail(&account, None, since(), deadline())
+        .await
+        .unwrap();
     let cursor = Some(first.cursor.as_str());
     for fault in [
         Fault::error(410, "SyncStateNotFound"),
@@ -130,18 +134,24 @@ async fn a_lost_place_is_begun_anew() {
         Fault::error(400, "SyncStateInvalid"),
     ] {
         stand_in.once(Call::Delta, fault);
-        let again = reader.new_mail(&account, cursor, since()).await.unwrap();
+        let again = reader
+            .new_mail(&account, cursor, since(), deadline())
+            .await
+            .unwrap();
         assert_eq!(again.messages, first.messages);
     }
     // A place at another server isn't asked.
     let elsewhere = Some("https://graph.microsoft.com/v1.0/me/delta?$deltatoken=x");
-    let again = reader.new_mail(&account, elsewhere, since()).await.unwrap();
+    let again = reader
+        .new_mail(&account, elsewhere, since(), deadline())
+        .await
+        .unwrap();
     assert_eq!(again.messages, first.messages);
     // Nor is one that an answer names.
     let link = r#"{"value":[],"@odata.nextLink":"http://127.0.0.2:9/v1.0/x"}"#;
     stand_in.once(Call::Delta, Fault::answer(200, link));
     let error = reader
-        .new_mail(&account, cursor, since())
+        .new_mail(&account, cursor, since(), deadline())
         .await
         .unwrap_err();
     assert!(matches!(error, ReadError::Unavailable { .. }), "{error}");
@@ -155,7 +165,10 @@ async fn refusals() {
     for call in [Call::SentItems, Call::Delta] {
         let ask = async || match call {
             Call::SentItems => reader.find_sent(&account, "<m@x.org>").await.map(|_| ()),
-            _ => reader.new_mail(&account, None, since()).await.map(|_| ()),
+            _ => reader
+                .new_mail(&account, None, since(), deadline())
+                .await
+                .map(|_| ()),
         };
         stand_in.once(call, Fault::error(403, "ErrorAccessDenied"));
         assert!(matches!(ask().await, Err(ReadError::Forbidden(_))));
@@ -191,7 +204,7 @@ async fn what_lets_it_read() {
 }
 
 /// A bounce, as a change and in MIME.
-fn receive_bounce(stand_in: &GraphStandIn, number: usize, is_junk: bool) {
+pub fn receive_bounce(stand_in: &GraphStandIn, number: usize, is_junk: bool) {
     let mut bounce = entry(number);
     bounce["from"]["emailAddress"]["address"] = "postmaster@outlook.com".into();
     bounce["internetMessageHeaders"] = json!([
@@ -215,7 +228,7 @@ fn receive_bounce(stand_in: &GraphStandIn, number: usize, is_junk: bool) {
     }
 }
 
-fn bounced(messages: &[Received]) -> Vec<&str> {
+pub fn bounced(messages: &[Received]) -> Vec<&str> {
     (messages.iter())
         .filter_map(|message| message.bounce.as_ref())
         .flat_map(|bounce| &bounce.recipients)
@@ -231,7 +244,10 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
     receive_bounce(&stand_in, 2, false);
     stand_in.receive_junk(entry(3));
     receive_bounce(&stand_in, 4, true);
-    let first = reader.new_mail(&account, None, since()).await.unwrap();
+    let first = reader
+        .new_mail(&account, None, since(), deadline())
+        .await
+        .unwrap();
     assert_eq!(
         (bounced(&first.messages), first.messages.len()),
         (vec!["2@x.org", "4@x.org"], 3)
@@ -243,7 +259,7 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
 
     receive_bounce(&stand_in, 5, true);
     let second = reader
-        .new_mail(&account, Some(&first.cursor), since())
+        .new_mail(&account, Some(&first.cursor), since(), deadline())
         .await
         .unwrap();
     assert_eq!(
@@ -253,7 +269,7 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
     // The last release's place is the inbox's alone: the junk is read by time.
     let (inbox, _) = second.cursor.split_once(' ').unwrap();
     let upgraded = reader
-        .new_mail(&account, Some(inbox), since())
+        .new_mail(&account, Some(inbox), since(), deadline())
         .await
         .unwrap();
     assert_eq!(bounced(&upgraded.messages), ["4@x.org", "5@x.org"]);
@@ -263,7 +279,7 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
     receive_bounce(&stand_in, 7, true);
     stand_in.once(Call::JunkDelta, Fault::error(503, "serviceNotAvailable"));
     let third = reader
-        .new_mail(&account, Some(&second.cursor), since())
+        .new_mail(&account, Some(&second.cursor), since(), deadline())
         .await
         .unwrap();
     assert_eq!(
@@ -271,7 +287,7 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
         (1, 0)
     );
     let fourth = reader
-        .new_mail(&account, Some(&third.cursor), since())
+        .new_mail(&account, Some(&third.cursor), since(), deadline())
         .await
         .unwrap();
     assert_eq!(bounced(&fourth.messages), ["7@x.org"]);
@@ -279,7 +295,7 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
     receive_bounce(&stand_in, 8, false);
     stand_in.once(Call::Whole, Fault::error(404, "ErrorItemNotFound"));
     let fifth = reader
-        .new_mail(&account, Some(&fourth.cursor), since())
+        .new_mail(&account, Some(&fourth.cursor), since(), deadline())
         .await
         .unwrap();
     assert_eq!(
@@ -295,10 +311,13 @@ async fn many_bounces_are_read_in_several_looks() {
     for number in 0..130 {
         receive_bounce(&stand_in, number, false);
     }
-    let first = reader.new_mail(&account, None, since()).await.unwrap();
+    let first = reader
+        .new_mail(&account, None, since(), deadline())
+        .await
+        .unwrap();
     assert_eq!((bounced(&first.messages).len(), first.more), (100, true));
     let second = reader
-        .new_mail(&account, Some(&first.cursor), since())
+        .new_mail(&account, Some(&first.cursor), since(), deadline())
         .await
         .unwrap();
     assert_eq!((bounced(&second.messages).len(), second.more), (30, false));

@@ -10,6 +10,7 @@ use mailgate::providers::mail::transport::MailboxAccess;
 
 use super::{ADA, account, failure, reader};
 use crate::peers::Provider;
+use crate::support::patience::deadline;
 
 const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
 
@@ -75,7 +76,7 @@ async fn a_token_that_opens_nothing_is_refused() {
     let (provider, reader, account) = start().await;
     for token in ["wrong", ""] {
         let wrong = super::account(token);
-        let (kind, words) = failure(reader.new_mail(&wrong, None, yesterday()).await);
+        let (kind, words) = failure(reader.new_mail(&wrong, None, yesterday(), deadline()).await);
         assert_eq!(kind, "token refused", "{words}");
         assert!(words.contains("AUTHENTICATIONFAILED"), "{words}");
     }
@@ -87,7 +88,10 @@ async fn a_token_that_opens_nothing_is_refused() {
 #[tokio::test]
 async fn new_mail_is_read_once_and_stays_unseen() {
     let (provider, reader, account) = start().await;
-    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let empty = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     assert!(empty.messages.is_empty() && !empty.more);
 
     let reply = format!(
@@ -98,7 +102,7 @@ async fn new_mail_is_read_once_and_stays_unseen() {
     let out_of_office = "From: eve@provider.test\r\nAuto-Submitted: auto-replied\r\n\r\nx\r\n";
     let arrived = [message("one"), reply, out_of_office.to_owned()];
     provider.put(ADA, "INBOX", &arrived, SystemTime::now());
-    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
+    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday(), deadline());
     let look = look.await.unwrap();
     assert!(!look.more);
     assert_eq!(subjects(&look), ["one", "Re: Gr\u{fc}\u{df}e", ""]);
@@ -119,7 +123,7 @@ async fn new_mail_is_read_once_and_stays_unseen() {
     );
     assert!(look.messages[2].automatic);
 
-    let again = reader.new_mail(&account, Some(&look.cursor), yesterday());
+    let again = reader.new_mail(&account, Some(&look.cursor), yesterday(), deadline());
     let again = again.await.unwrap();
     assert!(again.messages.is_empty() && !again.more);
     assert_eq!(again.cursor, look.cursor);
@@ -131,7 +135,7 @@ async fn new_mail_is_read_once_and_stays_unseen() {
     provider.put(ADA, "INBOX", &[message("old")], long_ago);
     for cursor in [None, Some("1:1"), Some("nonsense"), Some("")] {
         let look = reader
-            .new_mail(&account, cursor, yesterday())
+            .new_mail(&account, cursor, yesterday(), deadline())
             .await
             .unwrap();
         assert_eq!(
@@ -141,9 +145,9 @@ async fn new_mail_is_read_once_and_stays_unseen() {
         );
     }
     // The old message came into the inbox behind the cursor all the same.
-    let look = reader.new_mail(&account, Some(&again.cursor), yesterday());
+    let look = reader.new_mail(&account, Some(&again.cursor), yesterday(), deadline());
     assert_eq!(subjects(&look.await.unwrap()), ["old"]);
-    let all = reader.new_mail(&account, None, Utc::now() - TimeDelta::days(60));
+    let all = reader.new_mail(&account, None, Utc::now() - TimeDelta::days(60), deadline());
     assert_eq!(all.await.unwrap().messages.len(), 4);
 }
 
@@ -151,42 +155,51 @@ async fn new_mail_is_read_once_and_stays_unseen() {
 async fn an_inbox_made_anew_is_read_anew() {
     let (provider, reader, account) = start().await;
     provider.put(ADA, "INBOX", &messages(0..5), SystemTime::now());
-    let before = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let before = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     assert_eq!(before.messages.len(), 5);
 
     provider.remove(ADA);
     provider.put(ADA, "INBOX", &messages(5..7), SystemTime::now());
     provider.number_anew(ADA, "INBOX", 4_000_000_000).await;
-    let after = reader.new_mail(&account, Some(&before.cursor), yesterday());
+    let after = reader.new_mail(&account, Some(&before.cursor), yesterday(), deadline());
     let after = after.await.unwrap();
     assert_eq!(subjects(&after), numbers(5..7));
     assert!(after.cursor.starts_with("4000000000:"), "{}", after.cursor);
-    let again = reader.new_mail(&account, Some(&after.cursor), yesterday());
+    let again = reader.new_mail(&account, Some(&after.cursor), yesterday(), deadline());
     assert!(again.await.unwrap().messages.is_empty());
 }
 
 #[tokio::test]
 async fn much_mail_is_read_in_rounds_and_looks() {
     let (provider, reader, account) = start().await;
-    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let empty = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     provider.put(ADA, "INBOX", &messages(0..450), SystemTime::now());
-    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
+    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday(), deadline());
     let look = look.await.unwrap();
     assert_eq!(subjects(&look), numbers(0..450));
     assert!(!look.more);
 
     provider.put(ADA, "INBOX", &messages(450..1_100), SystemTime::now());
-    let first = reader.new_mail(&account, Some(&look.cursor), yesterday());
+    let first = reader.new_mail(&account, Some(&look.cursor), yesterday(), deadline());
     let first = first.await.unwrap();
     assert_eq!(subjects(&first), numbers(450..950));
     assert!(first.more);
-    let second = reader.new_mail(&account, Some(&first.cursor), yesterday());
+    let second = reader.new_mail(&account, Some(&first.cursor), yesterday(), deadline());
     let second = second.await.unwrap();
     assert_eq!(subjects(&second), numbers(950..1_100));
     assert!(!second.more);
 
     // Without a cursor the newest ones count.
-    let newest = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let newest = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     assert_eq!(subjects(&newest), numbers(600..1_100));
     assert!(!newest.more);
     assert_eq!(newest.cursor, second.cursor);
@@ -196,12 +209,15 @@ async fn much_mail_is_read_in_rounds_and_looks() {
 #[tokio::test]
 async fn a_huge_header_hides_nothing_behind_it() {
     let (provider, reader, account) = start().await;
-    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let empty = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     let ids = "\r\n <reference@provider.test>".repeat(40_000);
     let huge = format!("Subject: huge\r\nReferences:{ids}\r\n\r\nx\r\n");
     let arrived = [message("before"), huge, message("behind")];
     provider.put(ADA, "INBOX", &arrived, SystemTime::now());
-    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday());
+    let look = reader.new_mail(&account, Some(&empty.cursor), yesterday(), deadline());
     assert_eq!(subjects(&look.await.unwrap()), ["before", "huge", "behind"]);
 }
 
@@ -236,7 +252,10 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
     );
     let junk = [message("spam"), bounce("b@x.org")];
     provider.put(ADA, "Unwanted", &junk, SystemTime::now());
-    let look = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let look = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     // Whatever else is among the junk is none of ours.
     assert_eq!(
         subjects(&look),
@@ -252,16 +271,16 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
     assert_eq!(found.message_ids, ["<original@provider.test>"]);
 
     provider.put(ADA, "Unwanted", &[bounce("c@x.org")], SystemTime::now());
-    let again = reader.new_mail(&account, Some(&look.cursor), yesterday());
+    let again = reader.new_mail(&account, Some(&look.cursor), yesterday(), deadline());
     let again = again.await.unwrap();
     assert_eq!(bounced(&again), ["c@x.org"]);
-    let none = reader.new_mail(&account, Some(&again.cursor), yesterday());
+    let none = reader.new_mail(&account, Some(&again.cursor), yesterday(), deadline());
     let none = none.await.unwrap();
     assert!(none.messages.is_empty() && none.cursor == again.cursor);
     // The last release's cursor has no place among the junk: it is read by time.
     let (inbox, _) = again.cursor.split_once(';').unwrap();
     let upgraded = reader
-        .new_mail(&account, Some(inbox), yesterday())
+        .new_mail(&account, Some(inbox), yesterday(), deadline())
         .await
         .unwrap();
     assert_eq!(bounced(&upgraded), ["b@x.org", "c@x.org"]);
@@ -275,20 +294,23 @@ async fn bounces_are_read_in_the_inbox_and_among_the_junk() {
 #[tokio::test]
 async fn many_bounces_are_read_in_several_looks() {
     let (provider, reader, account) = start().await;
-    let empty = reader.new_mail(&account, None, yesterday()).await.unwrap();
+    let empty = reader
+        .new_mail(&account, None, yesterday(), deadline())
+        .await
+        .unwrap();
     let mut arrived: Vec<String> = (0..130)
         .map(|number| bounce(&format!("{number}@x.org")))
         .collect();
     arrived.push(message("last"));
     provider.put(ADA, "INBOX", &arrived, SystemTime::now());
     let first = reader
-        .new_mail(&account, Some(&empty.cursor), yesterday())
+        .new_mail(&account, Some(&empty.cursor), yesterday(), deadline())
         .await
         .unwrap();
     assert_eq!(bounced(&first).len(), 100);
     assert!(first.more);
     let second = reader
-        .new_mail(&account, Some(&first.cursor), yesterday())
+        .new_mail(&account, Some(&first.cursor), yesterday(), deadline())
         .await
         .unwrap();
     assert_eq!((bounced(&second).len(), second.more), (30, false));

@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{account, failure, reader};
+use crate::support::patience::deadline;
 
 /// In the one token that is shown.
 const TOKEN: &str = "token-of-the-tests";
@@ -112,7 +113,9 @@ impl Server {
     async fn failure(&self, seconds: u32) -> (&'static str, String) {
         let started = Instant::now();
         let reader = reader(self.port, &self.ca_file, seconds, &[]);
-        let look = reader.new_mail(&account(TOKEN), None, Utc::now()).await;
+        let look = reader
+            .new_mail(&account(TOKEN), None, Utc::now(), deadline())
+            .await;
         let longest = Duration::from_secs(5) * seconds;
         assert!(started.elapsed() < longest + Duration::from_secs(2));
         let (kind, words) = failure(look);
@@ -274,7 +277,7 @@ async fn of_a_flood_the_first_or_the_last_messages_are_read() {
         (None, "119500,119501,", "7:120000", false),
     ] {
         let mail = reader
-            .new_mail(&account(TOKEN), cursor, Utc::now())
+            .new_mail(&account(TOKEN), cursor, Utc::now(), deadline())
             .await
             .unwrap();
         assert_eq!((mail.cursor.as_str(), mail.more), (next, more));
@@ -309,7 +312,12 @@ async fn what_is_not_asked_for_is_passed_over() {
     });
     let server = server.await;
     let (reader, account) = (server.reader(), account(TOKEN));
-    let look = async |cursor| reader.new_mail(&account, cursor, Utc::now()).await.unwrap();
+    let look = async |cursor| {
+        reader
+            .new_mail(&account, cursor, Utc::now(), deadline())
+            .await
+            .unwrap()
+    };
     let mail = look(Some("7:20")).await;
     assert!(mail.messages.is_empty() && !mail.more);
     assert_eq!(mail.cursor, "7:20");
@@ -360,14 +368,14 @@ async fn a_look_that_ends_early_keeps_what_it_read() {
         let server = Server::start(GREETING, answer).await;
         let reader = reader(server.port, &server.ca_file, seconds, &[]);
         let mail = reader
-            .new_mail(&account(TOKEN), Some("7:1"), Utc::now())
+            .new_mail(&account(TOKEN), Some("7:1"), Utc::now(), deadline())
             .await
             .unwrap();
         assert_eq!(mail.messages.len(), 1);
         assert_eq!((mail.cursor.as_str(), mail.more), ("7:201", true));
         // And where nothing was read, it says why.
         let failed = reader
-            .new_mail(&account(TOKEN), Some("7:201"), Utc::now())
+            .new_mail(&account(TOKEN), Some("7:201"), Utc::now(), deadline())
             .await;
         assert_eq!(failure(failed).0, "unavailable");
     }
@@ -477,7 +485,7 @@ async fn a_damaged_bounce_hides_nothing_behind_it() {
     let server = Server::start("* OK hi\r\n", with_bounces).await;
     let (reader, account) = (server.reader(), account(TOKEN));
     let mail = reader
-        .new_mail(&account, Some("7:5"), Utc::now())
+        .new_mail(&account, Some("7:5"), Utc::now(), deadline())
         .await
         .unwrap();
     let bounced: Vec<bool> = mail
@@ -519,7 +527,7 @@ async fn the_inbox_does_not_wait_for_the_junk() {
         let (reader, account) = (server.reader(), account(TOKEN));
         for (cursor, next) in [("7:5", "7:7"), ("7:5;7:9", "7:7;7:9")] {
             let mail = reader
-                .new_mail(&account, Some(cursor), Utc::now())
+                .new_mail(&account, Some(cursor), Utc::now(), deadline())
                 .await
                 .unwrap();
             assert_eq!((mail.messages.len(), mail.cursor.as_str()), (2, next));

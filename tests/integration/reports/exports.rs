@@ -255,6 +255,7 @@ async fn pages_by_cursor() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[expect(clippy::too_many_lines, reason = "one walk, step by step")]
 async fn metadata_is_in_the_log_and_in_the_events() {
     let gateway = Gateway::start().await;
     let reader = Reader::owner(&gateway).await;
@@ -320,6 +321,26 @@ async fn metadata_is_in_the_log_and_in_the_events() {
             "{raw}"
         );
     }
+
+    // What waits keeps it to its end.
+    gateway.clock.advance(chrono::TimeDelta::days(6));
+    gateway
+        .eventually("its last attempt", async |gateway| {
+            gateway.spooled().await == 0
+        })
+        .await;
+    let last: String =
+        sqlx::query_scalar("SELECT body FROM webhook_messages ORDER BY id DESC LIMIT 1")
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+    let last: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!(
+        (&last["event"], &last["data"]["metadata"]),
+        (&json!("email.failed_perm"), &metadata)
+    );
+    let path = format!("/logs/{}", deferred["log_id"].as_str().unwrap());
+    assert_eq!(reader.get(&path).await["metadata"], metadata);
 
     let many: Value = (0..21)
         .map(|number| (format!("k{number}"), json!("x")))

@@ -104,6 +104,8 @@ struct Account {
     asked: Vec<String>,
     /// What reading is answered, where it fails.
     read_fault: Option<(u16, Value)>,
+    /// The same for targets that end so.
+    faults_at: Vec<(String, u16, Value)>,
     /// What the mailbox may send as beside its own address, as the list has it.
     send_as: Vec<Value>,
     /// What the list is answered with instead.
@@ -222,6 +224,19 @@ impl GmailStandIn {
     /// From now on reading is answered so.
     pub fn fail_reading(&self, status: u16, body: Value) {
         self.account().read_fault = Some((status, body));
+    }
+
+    /// From now on reading what ends so (`?raw` is any whole message) is answered so.
+    pub fn fail_reading_at(&self, end: &str, status: u16, body: Value) {
+        let fault = (end.to_owned(), status, body);
+        self.account().faults_at.push(fault);
+    }
+
+    /// From now on reading succeeds.
+    pub fn heal(&self) {
+        let mut account = self.account();
+        account.read_fault = None;
+        account.faults_at.clear();
     }
 
     /// What the mailbox may send as from now on beside its own address: with the status of its verification.
@@ -422,6 +437,13 @@ async fn send(State(shared): State<Shared>, request: axum::extract::Request) -> 
 }
 
 impl Account {
+    /// What reading this target is answered, where it fails.
+    fn fault_at(&self, asked: &str) -> Option<(u16, Value)> {
+        let mut faults = self.faults_at.iter();
+        let (_, status, body) = faults.find(|(end, ..)| asked.ends_with(end))?;
+        Some((*status, body.clone()))
+    }
+
     fn keep(&mut self, sent: SentMessage) -> String {
         let id = self.mailbox.keep_sent(&sent.raw);
         self.sent.push(sent);
@@ -436,8 +458,12 @@ fn read(
     asked: String,
     look: impl FnOnce(&Mailbox) -> Option<Value>,
 ) -> Response {
+    let fault = lock(shared).fault_at(&asked);
     if let Err(refused) = admit(shared, headers, asked) {
         return *refused;
+    }
+    if let Some((status, body)) = fault {
+        return answer(status, &body);
     }
     let account = lock(shared);
     if let Some((status, body)) = &account.read_fault {

@@ -33,3 +33,8 @@ pub async fn found<T>(what: &str, mut find: impl AsyncFnMut() -> Option<T>) -> T
 pub async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     found(what, async || is_so().await.then_some(())).await;
 }
+
+/// When a reader should stop that has time enough.
+pub fn deadline() -> tokio::time::Instant {
+    tokio::time::Instant::now() + PATIENCE
+}

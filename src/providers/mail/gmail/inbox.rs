@@ -10,10 +10,13 @@ use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
+use super::message::MESSAGES;
 use super::{GmailApi, MARK, MAXIMUM_ANSWER, verdict};
 use crate::providers::answer::{ProviderResponse, no_answer};
-use crate::providers::mail::reader::{MailReader, NewMail, ReadError};
+use crate::providers::mail::reader::{MailReader, NewMail, RESPONSE, ReadError};
+use crate::providers::mail::taken::Taken;
 use crate::providers::mail::transport::MailboxAccess;
 
 /// Scopes that allow searching and reading; `gmail.metadata` doesn't allow searching.
@@ -36,8 +39,6 @@ pub(super) const PAGES: usize = 2;
 /// Messages of one mailbox that are fetched concurrently.
 pub(super) const FETCHED_AT_ONCE: usize = 4;
 
-pub(super) const MESSAGES: &str = "/gmail/v1/users/me/messages";
-
 /// Whether the granted scopes allow reading the headers of sent messages.
 pub(super) fn may_read_headers(scopes: &[String]) -> bool {
     let is_one = |scope: &String| SCOPES.contains(&scope.as_str()) || scope == METADATA_SCOPE;
@@ -58,60 +59,38 @@ pub(super) struct MessagePage {
     pub(super) next_page_token: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Metadata {
-    #[serde(default)]
-    pub(super) payload: Payload,
-    /// Bytes of the message, about.
-    #[serde(default)]
-    pub(super) size_estimate: u64,
-}
-
-impl Metadata {
-    /// The value of a header.
-    fn header(&self, name: &str) -> Option<&str> {
-        let found =
-            (self.payload.headers.iter()).find(|header| header.name.eq_ignore_ascii_case(name))?;
-        Some(found.value.trim())
-    }
-}
-
-#[derive(Deserialize, Default)]
-pub(super) struct Payload {
-    #[serde(default)]
-    pub(super) headers: Vec<Header>,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Header {
-    pub(super) name: String,
-    pub(super) value: String,
-}
-
 impl GmailApi {
-    /// A GET request; `None` if Gmail reports that the object doesn't exist.
+    /// A GET request.
+    pub(super) async fn ask(
+        &self,
+        account: &MailboxAccess,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<ProviderResponse, ReadError> {
+        let response = self
+            .request(account, Method::GET, path)
+            .timeout(self.command.min(RESPONSE))
+            .query(query)
+            .send()
+            .await
+            .map_err(|error| ReadError::unavailable(no_answer(error)))?;
+        Ok(ProviderResponse::read(response, MAXIMUM_ANSWER, self.clock.now()).await)
+    }
+
+    /// A list, or what the mailbox says of itself; `None` if Gmail reports that it doesn't exist.
     pub(super) async fn get<T: DeserializeOwned>(
         &self,
         account: &MailboxAccess,
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Option<T>, ReadError> {
-        let response = self
-            .request(account, Method::GET, path)
-            .timeout(self.command)
-            .query(query)
-            .send()
-            .await
-            .map_err(|error| ReadError::unavailable(no_answer(error)))?;
-        let now = self.clock.now();
-        let answer = ProviderResponse::read(response, MAXIMUM_ANSWER, now).await;
+        let answer = self.ask(account, path, query).await?;
         match answer.status {
             200 => serde_json::from_value(answer.body)
                 .map(Some)
                 .map_err(|_| ReadError::unavailable("HTTP 200 of no known form")),
             404 => Ok(None),
-            _ => Err(verdict::not_read(&answer, now)),
+            _ => Err(verdict::not_read(&answer, self.clock.now())),
         }
     }
 
@@ -129,16 +108,6 @@ impl GmailApi {
                 None
             }
         }
-    }
-
-    pub(super) async fn metadata(
-        &self,
-        account: &MailboxAccess,
-        id: &str,
-        query: &[(&str, &str)],
-    ) -> Result<Option<Metadata>, ReadError> {
-        let id: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
-        self.get(account, &format!("{MESSAGES}/{id}"), query).await
     }
 
     /// Searches by Message-ID, or by the header that preserves it if Gmail has assigned another.
@@ -227,16 +196,22 @@ impl MailReader for GmailApi {
         account: &'a MailboxAccess,
         cursor: Option<&'a str>,
         since: DateTime<Utc>,
+        until: Instant,
     ) -> BoxFuture<'a, Result<NewMail, ReadError>> {
         async move {
             // A cursor left behind by another reader is not a history id.
-            let number = |cursor: &&str| cursor.bytes().all(|byte| byte.is_ascii_digit());
-            if let Some(cursor) = cursor.filter(number)
-                && let Some(new_mail) = self.since_cursor(account, cursor).await?
-            {
-                return Ok(new_mail);
-            }
-            self.since_time(account, since).await
+            let is_number = |id: &str| !id.is_empty() && id.bytes().all(|it| it.is_ascii_digit());
+            let begun = match cursor.map(Taken::split) {
+                Some((history_id, taken)) if is_number(history_id) && taken.is_empty() => {
+                    let new_mail = self.since_cursor(account, history_id, until).await?;
+                    if let Some(new_mail) = new_mail {
+                        return Ok(new_mail);
+                    }
+                    None
+                }
+                begun => begun.filter(|(history_id, _)| is_number(history_id)),
+            };
+            self.since_time(account, since, until, begun).await
         }
         .boxed()
     }

@@ -98,6 +98,11 @@ pub(super) fn not_read(answer: &ProviderResponse, now: DateTime<Utc>) -> ReadErr
     }
 }
 
+/// Whether a request was not executed, and never will be.
+pub(super) fn is_refused(answer: &ProviderResponse, now: DateTime<Utc>) -> bool {
+    matches!(meaning(answer, now), Meaning::Refused)
+}
+
 fn meaning(answer: &ProviderResponse, now: DateTime<Utc>) -> Meaning {
     let said = |reasons: &[&str]| reasons_of(&answer.body).any(|reason| reasons.contains(&reason));
     let wait = answer
@@ -197,6 +202,7 @@ mod tests {
             status,
             retry_after: None,
             body,
+            is_too_long: false,
         }
     }
 

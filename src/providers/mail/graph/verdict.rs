@@ -13,6 +13,15 @@ use crate::providers::mail::verdict::{Failure, Verdict};
 /// day.
 const MESSAGE_LIMIT_WAIT: Duration = Duration::from_hours(4);
 
+/// The error codes for too many requests, whatever the status.
+pub(super) const THROTTLED: [&str; 5] = [
+    "ErrorQuotaExceeded",
+    "ApplicationThrottled",
+    "ErrorServerBusy",
+    "MailboxConcurrency",
+    "TooManyRequests",
+];
+
 /// The stage of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -94,13 +103,7 @@ pub(super) fn of_answer(stage: Stage, answer: &GraphResponse) -> Verdict {
             retry_after.unwrap_or_default().max(MESSAGE_LIMIT_WAIT),
         ));
     }
-    let throttled = words.says(&[
-        "ErrorQuotaExceeded",
-        "ApplicationThrottled",
-        "ErrorServerBusy",
-        "MailboxConcurrency",
-        "TooManyRequests",
-    ]);
+    let throttled = words.says(&THROTTLED);
     match (status, stage) {
         (429 | 503, _) => later(retry_after),
         (400..500, _) if throttled => later(retry_after),

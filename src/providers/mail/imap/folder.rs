@@ -1,6 +1,7 @@
 //! Reads what is new in a folder that has been opened.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::Instant;
 
 use super::connection::{Connection, Examined, Headers, ImapError, Keep};
 use super::cursor::Place;
@@ -21,6 +22,15 @@ pub(super) enum FolderError {
     Unnumbered,
 }
 
+/// How much of a folder is read in one check.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Messages that are fetched whole, since they may be bounces.
+    pub(super) bounces: usize,
+    /// From now on nothing more is fetched, but for the first message.
+    pub(super) until: Instant,
+}
+
 /// What is new in a folder.
 #[derive(Debug)]
 pub(super) struct Read {
@@ -35,23 +45,27 @@ pub(super) struct Read {
 }
 
 /// Reads what is new since `known`; without it, or if it is no longer valid, since `since`. Fetches whole what may be a
-/// bounce, up to `bounces` messages, and stops before the next one.
+/// bounce, and stops before the message that exceeds the limits.
 pub(super) async fn read_new(
     connection: &mut Connection,
     folder: &Examined,
     known: Option<Place>,
     since: DateTime<Utc>,
-    bounces: usize,
+    limits: Limits,
 ) -> Result<Read, FolderError> {
     let (begin, uids) = unread(connection, folder, known, since).await?;
     let mut progress = Progress {
         messages: Vec::new(),
         reached: None,
-        bounces,
+        limits,
     };
     let mut more = uids.len() > LOOK;
     let mut is_broken = false;
     for round in uids[..uids.len().min(LOOK)].chunks(ROUND) {
+        if progress.is_late() {
+            more = true;
+            break;
+        }
         match progress.read(connection, round).await {
             Ok(true) => {}
             Ok(false) => {
@@ -85,11 +99,16 @@ struct Progress {
     messages: Vec<Received>,
     /// The first UID that has not been read; none before the first message.
     reached: Option<u32>,
-    /// Messages that may still be fetched whole.
-    bounces: usize,
+    /// What is left of them.
+    limits: Limits,
 }
 
 impl Progress {
+    /// Whether it is time to stop; never before the first message.
+    fn is_late(&self) -> bool {
+        self.reached.is_some() && Instant::now() >= self.limits.until
+    }
+
     /// Reads these messages; whether all of them were.
     async fn read(
         &mut self,
@@ -102,14 +121,14 @@ impl Progress {
                 may_be_bounce,
             } = headers;
             if may_be_bounce {
-                let Some(left) = self.bounces.checked_sub(1) else {
+                if self.limits.bounces == 0 || self.is_late() {
                     self.reached = Some(uid);
                     return Ok(false);
-                };
+                }
                 if let Some(message) = connection.beginning(uid).await? {
                     received.read_bounce(&message);
                 }
-                self.bounces = left;
+                self.limits.bounces -= 1;
             }
             self.messages.push(received);
             self.reached = Some(behind(&[uid]));

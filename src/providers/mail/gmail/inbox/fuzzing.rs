@@ -2,9 +2,10 @@
 
 use serde::de::DeserializeOwned;
 
-use super::super::new_mail::{HistoryPage, Profile, Whole, header_block};
+use super::super::message::{Metadata, Whole, header_block};
+use super::super::new_mail::{HistoryPage, Profile};
 use super::super::send_as::accepted;
-use super::{MessagePage, Metadata, is_searchable, verdict};
+use super::{MessagePage, is_searchable, verdict};
 use crate::providers::answer::ProviderResponse;
 use crate::providers::answer::fuzzing::{answer, is_told, moment};
 use crate::providers::mail::aliases::fuzzing::check_kept;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Entry, Found, Page, header_block, refused};
+use super::Found;
+use super::entry::{Entry, Page, header_block};
+use super::refusal::{is_final, refused};
 use crate::providers::answer::fuzzing::{client, is_told};
 use crate::providers::mail::graph::api::{Api, GraphResponse};
 use crate::providers::mail::graph::verdict::{Stage, Words, of_answer};
@@ -42,6 +44,7 @@ pub(crate) fn graph_answers(data: &[u8]) {
         | ReadError::Forbidden(text)
         | ReadError::Unavailable { text, .. } => assert!(is_told(&text), "{text:?}"),
     }
+    assert!(!is_final(&answer) || !matches!(status, 401 | 429));
     assert!(is_told(&Words::read(&answer.body).tell(status)));
     let _ = answer.json();
     let _: Option<Found> = serde_json::from_slice(&answer.body).ok();
