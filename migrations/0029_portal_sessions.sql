@@ -34,3 +34,6 @@ CREATE TABLE portal_links (
 
 CREATE INDEX portal_links_by_subscriber ON portal_links (subscriber_id, expires_at);
 CREATE INDEX portal_links_by_end ON portal_links (expires_at);
+
+-- Who asks for a link says an address.
+CREATE INDEX subscribers_by_email ON subscribers (lower(email COLLATE "C"), id);

@@ -13,6 +13,7 @@ mod renew;
 pub mod reseal;
 mod sessions;
 mod show;
+mod sign_in_mail;
 mod slow_down;
 mod subscribers;
 mod suppressions;
@@ -46,6 +47,7 @@ pub use renew::RenewError;
 pub use sessions::AppSession;
 use sessions::Sessions;
 pub use show::{AppCredentials, ShowError, WebhookSecrets};
+pub use sign_in_mail::{SignInMail, SignInMailer};
 use slow_down::Failures;
 pub use suppressions::{KEPT as SUPPRESSED_FOR, SuppressionPage};
 

@@ -17,8 +17,8 @@ use tokio_rustls::TlsAcceptor;
 
 use self::listeners::Listeners;
 use self::loops::{
-    keep_refusals, keep_sending, look_after, start_billing, start_journal, start_webhooks,
-    watch_certificates, watch_database,
+    keep_refusals, keep_sending, look_after, relay, start_billing, start_journal,
+    start_sign_in_mail, start_webhooks, watch_certificates, watch_database,
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
@@ -153,7 +153,8 @@ pub async fn start_on(
     let providers = mail_providers(&settings, &hostname, &clock)?;
     let pool = open_database(&settings, &clock).await?;
 
-    let billing = start_billing(&settings, &hostname, &pool, &clock, shutdown)?;
+    let relay = relay(&settings, &hostname)?;
+    let billing = start_billing(&settings, relay.clone(), &pool, &clock, shutdown)?;
     let tracker = &shutdown.tracker;
     let limits = Arc::new(settings.limits);
     let seal_keys = Arc::new(settings.seal_keys);
@@ -165,6 +166,7 @@ pub async fn start_on(
         settings.payprov.as_ref(),
     );
     accounts.check_seal_keys().await?;
+    let sign_in_mail = start_sign_in_mail(&settings, relay, &accounts, shutdown);
     let mailboxes = Mailboxes::new(
         pool.clone(),
         Arc::clone(&seal_keys),
@@ -216,7 +218,12 @@ pub async fn start_on(
         webhooks: webhooks.clone(),
     });
     let http_limits = http_limits(&limits, settings.http_trusted_proxies, strangers);
-    let routes = pages::routes(state, listeners.submission, settings.http_request);
+    let routes = pages::routes(
+        state,
+        listeners.submission,
+        sign_in_mail,
+        settings.http_request,
+    );
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = SubmissionBackend {

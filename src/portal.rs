@@ -43,6 +43,7 @@ mod settings_secret;
 mod settings_sessions;
 mod sign_in;
 mod sign_in_link;
+mod sign_in_mail;
 mod sign_out;
 mod state;
 mod webhook;

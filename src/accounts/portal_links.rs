@@ -16,7 +16,7 @@ use mailgate_types::sign_in::SignedInBy;
 /// How long a minted link lasts.
 pub const MINTED: TimeDelta = TimeDelta::minutes(5);
 
-/// Links that a subscriber may have open.
+/// Minted links that a subscriber may have open.
 const OPEN: i64 = 20;
 
 /// Rows that are removed in one statement.
@@ -43,17 +43,29 @@ impl Accounts {
         subscriber: SubscriberId,
         life: TimeDelta,
     ) -> Result<(LinkToken, DateTime<Utc>), MintError> {
+        self.open_portal_link(subscriber, SignedInBy::Minted, life, OPEN)
+            .await
+    }
+
+    /// Opens a link, unless the subscriber has `most` of its kind.
+    pub(super) async fn open_portal_link(
+        &self,
+        subscriber: SubscriberId,
+        kind: SignedInBy,
+        life: TimeDelta,
+        most: i64,
+    ) -> Result<(LinkToken, DateTime<Utc>), MintError> {
         let now = self.clock.now();
         let token = LinkToken::generate()?;
         let expires_at = now + life;
         let link = NewLink {
             digest: &self.seal_keys.lookup_digest(token.expose()),
             subscriber,
-            kind: SignedInBy::Minted,
+            kind,
             expires_at,
         };
         let mut connection = self.pool.acquire().await?;
-        if portal_links::insert(&mut connection, &link, now, OPEN).await? {
+        if portal_links::insert(&mut connection, &link, now, most).await? {
             Ok((token, expires_at))
         } else {
             Err(MintError::TooMany)

@@ -59,13 +59,13 @@ impl Notices {
     pub fn new(
         pool: PgPool,
         clock: SharedClock,
-        relay: Option<Relay>,
+        relay: Option<Arc<Relay>>,
         billing_page: Option<String>,
     ) -> Self {
         Self {
             pool,
             clock,
-            relay: relay.map(Arc::new),
+            relay,
             billing_page: billing_page.map(Arc::from),
         }
     }

@@ -1,5 +1,7 @@
 //! The portal, and the name of the gateway's operator.
 
+use url::Url;
+
 use super::reader::Reader;
 
 /// Who runs the gateway.
@@ -25,6 +27,17 @@ pub(super) fn read(reader: &mut Reader<'_>) -> PortalSettings {
 }
 
 impl PortalSettings {
+    /// Who runs the gateway, for mails: the name, or the host of an address of theirs.
+    #[must_use]
+    pub fn operator(&self, address: &str) -> String {
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        let host = Url::parse(address).ok();
+        let host = host.as_ref().and_then(Url::host_str);
+        host.unwrap_or("the email gateway").to_owned()
+    }
+
     /// Where subscribers see to their accounts, with the gateway at `base_url`: in the portal, or on pages of the
     /// operator's own. `None`: nowhere that is known.
     #[must_use]

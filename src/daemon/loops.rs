@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlx::PgPool;
 
 use super::DaemonError;
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, SignInMail};
 use crate::billing::Billing;
 use crate::billing::notices::Notices;
 use crate::config::{Settings, WebhookSettings};
@@ -26,14 +26,12 @@ use mailgate_types::seal::SealKeys;
 /// Starts billing, its loops, and the notices that result from it.
 pub(super) fn start_billing(
     settings: &Settings,
-    hostname: &str,
+    relay: Option<Arc<Relay>>,
     pool: &PgPool,
     clock: &SharedClock,
     shutdown: &Shutdown,
 ) -> Result<Billing, DaemonError> {
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
-    let relay = settings.relay.as_ref();
-    let relay = relay.map(|relay| Relay::new(relay, hostname)).transpose()?;
     let billing = Billing::new(
         pool.clone(),
         Arc::clone(clock),
@@ -45,13 +43,43 @@ pub(super) fn start_billing(
         "billing",
         workers::billing_loop(billing.clone(), tracker.clone(), stop.clone()),
     );
-    let portal = (settings.portal).address(&settings.http_base_url);
-    // Without http.base_url the address is of this machine, and nothing to mail.
-    let portal = portal.filter(|address| !address.starts_with('/'));
-    let billing_page = portal.map(|portal| format!("{portal}/billing"));
+    let billing_page = mailed_portal(settings).map(|portal| format!("{portal}/billing"));
     let notices = Notices::new(pool.clone(), Arc::clone(clock), relay, billing_page);
     shutdown.spawn_vital("notices", workers::send_notices(notices, stop.clone()));
     Ok(billing)
+}
+
+/// Where the portal is, for mails: without `http.base_url` the address is of this machine, and nothing to mail.
+fn mailed_portal(settings: &Settings) -> Option<String> {
+    let portal = (settings.portal).address(&settings.http_base_url);
+    portal.filter(|address| !address.starts_with('/'))
+}
+
+/// Sets up the relay, if there is one.
+pub(super) fn relay(
+    settings: &Settings,
+    hostname: &str,
+) -> Result<Option<Arc<Relay>>, DaemonError> {
+    let relay = settings.relay.as_ref();
+    let relay = relay.map(|relay| Relay::new(relay, hostname).map(Arc::new));
+    Ok(relay.transpose()?)
+}
+
+/// Starts mailing links that sign in to the portal; `None` without a relay, and without an address to link to.
+pub(super) fn start_sign_in_mail(
+    settings: &Settings,
+    relay: Option<Arc<Relay>>,
+    accounts: &Accounts,
+    shutdown: &Shutdown,
+) -> Option<SignInMail> {
+    let portal = mailed_portal(settings).filter(|_| settings.portal.enabled)?;
+    let operator = settings.portal.operator(&portal);
+    let (mail, mailer) = SignInMail::new(accounts.clone(), relay?, portal, operator);
+    shutdown.spawn_vital(
+        "the mailer of sign-in links",
+        mailer.run(shutdown.soft.clone()),
+    );
+    Some(mail)
 }
 
 /// Starts webhooks, and the loops that deliver them.

@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use axum::Router;
 
+use crate::accounts::SignInMail;
 use crate::portal::{self, Parts, PortalState, Submission};
 use crate::rest::{AppState, router};
 
 /// All paths of the HTTP interface, with the portal's among them.
-pub(super) fn routes(state: AppState, submission: Submission, limit: Duration) -> Router {
-    let pages = portal(&state, submission);
+pub(super) fn routes(
+    state: AppState,
+    submission: Submission,
+    sign_in_mail: Option<SignInMail>,
+    limit: Duration,
+) -> Router {
+    let pages = portal(&state, submission, sign_in_mail);
     router(state, pages, limit)
 }
 
 /// The portal; no page at all if it is off.
-fn portal(state: &AppState, submission: Submission) -> Router {
+fn portal(state: &AppState, submission: Submission, sign_in_mail: Option<SignInMail>) -> Router {
     let address = state
         .portal
         .enabled
@@ -36,6 +42,7 @@ fn portal(state: &AppState, submission: Submission) -> Router {
         address,
         base_url: state.base_url.to_string(),
         submission,
+        sign_in_mail,
         refusals: state.refusals.clone(),
         allow_private: state.allow_private,
     }))

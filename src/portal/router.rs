@@ -7,8 +7,9 @@ use axum::routing::{any, get, post};
 use super::{
     app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox, mailbox_actions,
     mailboxes, message, message_actions, messages, messages_csv, overview, problem, requests,
-    settings, settings_secret, settings_sessions, sign_in, sign_in_link, sign_out, webhook,
-    webhook_actions, webhook_delivery, webhook_form, webhook_replay, webhook_secret, webhooks,
+    settings, settings_secret, settings_sessions, sign_in, sign_in_link, sign_in_mail, sign_out,
+    webhook, webhook_actions, webhook_delivery, webhook_form, webhook_replay, webhook_secret,
+    webhooks,
 };
 use crate::portal::PortalState;
 
@@ -21,6 +22,7 @@ pub fn router(state: PortalState) -> Router {
             "/portal/sign-in/{token}",
             get(sign_in_link::show).post(sign_in_link::sign_in),
         )
+        .route("/portal/sign-in-mail", post(sign_in_mail::ask))
         .route("/portal/sign-out", post(sign_out::sign_out))
         .route("/portal/messages", get(messages::list))
         .route("/portal/messages.csv", get(messages_csv::export))

@@ -11,7 +11,8 @@ use super::fields::{Asked, Common, Sent, label};
 use super::frame::{Frame, Section, query};
 use super::page::{page, see};
 use super::problem::PortalProblem;
-use super::session::Session;
+use super::session::{Guest, Session};
+use super::settings_secret::{Proof, check};
 use super::words::Moment;
 use crate::accounts::{PortalSession, SubscriberChange};
 use crate::reports::{AuditFilter, StoredEntry};
@@ -34,6 +35,8 @@ pub(super) struct InTrail {
 pub(super) struct Change {
     label: String,
     email: String,
+    #[serde(flatten)]
+    proof: Proof,
 }
 
 /// A session in the table.
@@ -99,6 +102,8 @@ struct SettingsPage {
     label: String,
     email: String,
     subscriber_id: String,
+    /// Whether a new address needs the API secret.
+    guards_email: bool,
     /// Whether the API secret is shown without asking for it.
     is_fresh: bool,
     sessions: Vec<OpenSession>,
@@ -152,6 +157,7 @@ async fn read(
         label: session.subscriber.label.clone(),
         email: session.subscriber.email.clone(),
         subscriber_id: session.id().to_string(),
+        guards_email: state.sign_in_mail.is_some() && !session.is_fresh(state.clock.now()),
         is_fresh: session.is_fresh(state.clock.now()),
         sessions: (sessions.into_iter())
             .map(|open| OpenSession::new(open, &session.open))
@@ -165,6 +171,7 @@ async fn read(
 pub(super) async fn change(
     session: Session,
     State(state): State<PortalState>,
+    Guest(visitor): Guest,
     Sent(sent): Sent<Change>,
 ) -> Result<Response, PortalProblem> {
     let label = label(&sent.label);
@@ -178,6 +185,10 @@ pub(super) async fn change(
             return Ok(page(StatusCode::UNPROCESSABLE_ENTITY, &body));
         }
     };
+    if state.sign_in_mail.is_some() && email.as_str() != session.subscriber.email {
+        // Links that sign in are mailed there.
+        check(&state, &session, &visitor, &sent.proof).await?;
+    }
     let change = SubscriberChange {
         label: Some(label),
         email: Some(email.to_string()),

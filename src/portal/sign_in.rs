@@ -20,6 +20,9 @@ use mailgate_types::ids::SubscriberId;
 pub(super) struct Coming {
     #[serde(default)]
     next: String,
+    /// Set once a link was asked for.
+    #[serde(default)]
+    mailed: String,
 }
 
 /// The form.
@@ -38,18 +41,41 @@ struct SignInPage<'a> {
     frame: Frame,
     next: &'a str,
     is_wrong: bool,
+    /// Whether links can be mailed.
+    mails: bool,
+    /// Whether one was asked for just now.
+    is_mailed: bool,
+    is_wrong_email: bool,
+    email: &'a str,
 }
 
-fn form(state: &PortalState, next: &str, is_wrong: bool) -> Response {
+/// What the form says of what was sent before.
+#[derive(Clone, Copy)]
+pub(super) enum Said<'a> {
+    /// Nothing was.
+    Nothing,
+    /// The API secret is wrong.
+    WrongSecret,
+    /// A link is on its way, if the address has an account.
+    Mailed,
+    /// This isn't an address.
+    WrongEmail(&'a str),
+}
+
+pub(super) fn form(state: &PortalState, next: &str, said: Said<'_>) -> Response {
+    let (status, email) = match said {
+        Said::Nothing | Said::Mailed => (StatusCode::OK, ""),
+        Said::WrongSecret => (StatusCode::UNAUTHORIZED, ""),
+        Said::WrongEmail(email) => (StatusCode::UNPROCESSABLE_ENTITY, email),
+    };
     let body = SignInPage {
         frame: Frame::outside(state, "Sign in"),
         next: next_path(next),
-        is_wrong,
-    };
-    let status = if is_wrong {
-        StatusCode::UNAUTHORIZED
-    } else {
-        StatusCode::OK
+        is_wrong: matches!(said, Said::WrongSecret),
+        mails: state.sign_in_mail.is_some(),
+        is_mailed: matches!(said, Said::Mailed),
+        is_wrong_email: matches!(said, Said::WrongEmail(_)),
+        email,
     };
     page(status, &body)
 }
@@ -59,7 +85,12 @@ pub(super) async fn show(
     State(state): State<PortalState>,
     Asked(coming): Asked<Coming>,
 ) -> Response {
-    form(&state, &coming.next, false)
+    let said = if coming.mailed.is_empty() {
+        Said::Nothing
+    } else {
+        Said::Mailed
+    };
+    form(&state, &coming.next, said)
 }
 
 /// Signs in. Wrong secrets take longer the more of them come from an address.
@@ -69,7 +100,7 @@ pub(super) async fn sign_in(
     Sent(sent): Sent<SignInForm>,
 ) -> Result<Response, PortalProblem> {
     let Some(subscriber) = subscriber_of(&state, &visitor, &sent.api_secret).await? else {
-        return Ok(form(&state, &sent.next, true));
+        return Ok(form(&state, &sent.next, Said::WrongSecret));
     };
     let token = state.accounts.sign_in(subscriber, &visitor).await;
     let token = token.map_err(|error| failed(&error))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, SignInMail};
 use crate::billing::Billing;
 use crate::config::PortalSettings;
 use crate::mailboxes::Mailboxes;
@@ -64,6 +64,8 @@ pub struct Parts {
     pub base_url: String,
     /// Where mail is submitted by SMTP.
     pub submission: Submission,
+    /// Mails links that sign in, if the gateway can.
+    pub sign_in_mail: Option<SignInMail>,
     /// Messages refused before they had a mailbox.
     pub refusals: Refusals,
     /// Whether endpoints may be on private networks.

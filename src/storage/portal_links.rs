@@ -19,7 +19,7 @@ pub struct NewLink<'a> {
     pub expires_at: DateTime<Utc>,
 }
 
-/// Inserts a link, unless `most` of the subscriber's are open already; then `false`.
+/// Inserts a link, unless `most` of the subscriber's of this kind are open already; then `false`.
 pub async fn insert(
     connection: &mut PgConnection,
     link: &NewLink<'_>,
@@ -30,7 +30,7 @@ pub async fn insert(
         "INSERT INTO portal_links (digest, subscriber_id, kind, expires_at)
          SELECT $1, $2, $3, $4
          WHERE (SELECT count(*) FROM portal_links
-                WHERE subscriber_id = $2 AND expires_at > $5 AND used_at IS NULL) < $6",
+                WHERE subscriber_id = $2 AND kind = $3 AND expires_at > $5 AND used_at IS NULL) < $6",
         link.digest,
         link.subscriber.0,
         link.kind.as_str(),

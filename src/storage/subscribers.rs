@@ -155,6 +155,26 @@ pub async fn find_by_api_secret(
     Ok(row.map(Subscriber::from))
 }
 
+/// Those of an address, in whatever case of its letters (ASCII), the newest first.
+pub async fn find_by_email(
+    connection: &mut PgConnection,
+    email: &str,
+    limit: i64,
+) -> Result<Vec<Subscriber>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
+                  created_at
+           FROM subscribers WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
+           ORDER BY id DESC LIMIT $2"#,
+        email,
+        limit,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(Subscriber::from).collect())
+}
+
 /// All subscribers, oldest first.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx::Error> {
     let rows = sqlx::query_as!(

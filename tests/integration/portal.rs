@@ -2,6 +2,7 @@
 
 mod apps;
 mod billing;
+mod mailed;
 mod overview;
 mod pages;
 mod people;

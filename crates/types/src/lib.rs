@@ -24,6 +24,7 @@ pub mod named_address;
 pub mod neighbourhood;
 pub mod notice;
 pub mod one_line;
+pub mod plain_name;
 pub mod plugin;
 pub mod public_address;
 pub mod refusal;

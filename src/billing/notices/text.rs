@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use mailgate_types::notice::{AmountDue, Notice};
+use mailgate_types::plain_name::plain_name;
 
 /// Currencies (ISO 4217) whose smallest unit is the whole, and those where it is a thousandth, as the payment
 /// provider counts them.
@@ -15,9 +16,6 @@ const WHOLE: [&str; 16] = [
     "xaf", "xof", "xpf",
 ];
 const THOUSANDTHS: [&str; 5] = ["bhd", "jod", "kwd", "omr", "tnd"];
-
-/// Longest name that stands in a mail, in characters.
-const LABEL_LENGTH: usize = 80;
 
 /// Letters of a currency's code.
 const CODE: usize = 3;
@@ -146,33 +144,6 @@ fn web_link(url: Option<&str>) -> Option<String> {
     matches!(url.scheme(), "http" | "https").then(|| url.to_string())
 }
 
-/// A name that is nothing but one. Whoever signs up chooses it and the address that it is sent to, which may
-/// be another's: so it begins no line, turns no text around, and mail programs make no link of it.
-fn plain_name(text: &str) -> String {
-    let text = text.replace(
-        |letter| char::is_control(letter) || is_invisible(letter),
-        " ",
-    );
-    let mut name = String::new();
-    let mut letters = text.chars().take(LABEL_LENGTH).peekable();
-    while let Some(letter) = letters.next() {
-        name.push(letter);
-        let goes_on = letters.peek().is_some_and(|next| !next.is_whitespace());
-        if goes_on && matches!(letter, '.' | ':' | '@' | '。' | '．') {
-            name.push(' ');
-        }
-    }
-    name.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Characters that show nothing themselves and change how others are shown (Unicode's category Cf, as far as
-/// names have no use for it).
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-        | '\u{e0000}'..='\u{e007f}')
-}
-
 fn moment(moment: DateTime<Utc>) -> String {
     moment.format("%-d %B %Y at %H:%M UTC").to_string()
 }
@@ -212,23 +183,6 @@ mod tests {
             minor_units,
             currency: currency.to_owned(),
         }
-    }
-
-    #[test]
-    fn a_name_is_nothing_but_a_name() {
-        for (label, expected) in [
-            ("Acme Inc.", "Acme Inc."),
-            ("Müller & Söhne", "Müller & Söhne"),
-            ("  a\r\nBcc: x ", "a Bcc: x"),
-            ("https://evil.example/pay", "https: //evil. example/pay"),
-            ("www.evil.example", "www. evil. example"),
-            ("eve@evil.example", "eve@ evil. example"),
-            ("abc\u{202e}def", "abc def"),
-            ("a\u{2028}b\u{200b}c", "a b c"),
-        ] {
-            assert_eq!(plain_name(label), expected, "{label:?}");
-        }
-        assert_eq!(plain_name(&"é".repeat(255)).chars().count(), 80);
     }
 
     #[test]
