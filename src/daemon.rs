@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use self::listeners::Listeners;
 use self::loops::{
-    keep_refusals, keep_sending, look_after, relay, start_billing, start_journal,
+    keep_refusals, keep_sending, look_after, mailed_links, relay, start_billing, start_journal,
     start_sign_in_mail, start_webhooks, watch_certificates, watch_database,
 };
 use self::systemd::Inherited;
@@ -156,6 +156,7 @@ pub async fn start_on(
     let relay = relay(&settings, &hostname)?;
     let billing = start_billing(&settings, relay.clone(), &pool, &clock, shutdown)?;
     let tracker = &shutdown.tracker;
+    let links = mailed_links(&settings);
     let limits = Arc::new(settings.limits);
     let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
@@ -166,7 +167,7 @@ pub async fn start_on(
         settings.payprov.as_ref(),
     );
     accounts.check_seal_keys().await?;
-    let sign_in_mail = start_sign_in_mail(&settings, relay, &accounts, shutdown);
+    let sign_in_mail = start_sign_in_mail(links, relay, &accounts, shutdown);
     let mailboxes = Mailboxes::new(
         pool.clone(),
         Arc::clone(&seal_keys),

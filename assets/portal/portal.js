@@ -60,6 +60,67 @@ document.addEventListener('click', (event) => {
   }
 });
 
+/** How often a live part is looked at, and how long after the last sign of its reader; in milliseconds. */
+const POLL = 4_000;
+const ATTENTION = 15 * 60_000;
+
+/** What a live part shows, in a form that can be compared. */
+function keys(part) {
+  return [...part.querySelectorAll('[data-key]')].map((row) => row.dataset.key).join();
+}
+
+/**
+ * Keeps the part of a page that is marked `data-live` up to date, and says when it was. What is being read isn't moved:
+ * with the page scrolled, or the focus or a selection in the part, a button offers the news.
+ */
+function keepLive() {
+  let [seen, updated, ended] = [Date.now(), Date.now(), false];
+  for (const sign of ['pointermove', 'keydown', 'scroll', 'focus']) {
+    window.addEventListener(sign, () => { seen = Date.now(); }, { passive: true });
+  }
+  const part = () => document.querySelector('[data-live]');
+  const say = (words) => {
+    const line = part()?.querySelector('[data-live-said]');
+    if (line) line.textContent = words;
+  };
+  const isRead = (live) => {
+    const selection = document.getSelection();
+    return window.scrollY > 0 || live.contains(document.activeElement)
+      || (!selection.isCollapsed && live.contains(selection.anchorNode));
+  };
+  const show = (live, fresh) => {
+    live.replaceWith(fresh);
+    enhance(fresh);
+    window.htmx?.process(fresh);
+  };
+  async function look() {
+    const [live, address] = [part(), location.href];
+    if (!live || ended || document.hidden || Date.now() - seen > ATTENTION) return;
+    const answer = await fetch(address, { cache: 'no-store', signal: AbortSignal.timeout(POLL * 5) });
+    ended = answer.redirected;
+    if (ended) { say('You are signed out. Load the page again.'); return; }
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const fresh = page.querySelector('[data-live]');
+    // The reader may have gone on meanwhile.
+    if (!fresh || part() !== live || location.href !== address) return;
+    updated = Date.now();
+    if (keys(fresh) === keys(live)) return;
+    if (!isRead(live)) { show(live, fresh); return; }
+    const button = live.querySelector('[data-live-news]');
+    if (!button) return;
+    button.hidden = false;
+    button.onclick = () => { show(live, fresh); window.scrollTo({ top: 0 }); };
+  }
+  setInterval(() => {
+    if (!ended) say(`Updated ${Math.round((Date.now() - updated) / 1_000)} s ago`);
+  }, 1_000);
+  (async function again() {
+    await look().catch(() => {});
+    setTimeout(again, POLL);
+  })();
+}
+
 function enhance(root) { localTimes(root); copyButtons(root); }
 document.addEventListener('htmx:load', (event) => enhance(event.detail.elt.parentElement ?? document));
 // A search that is wrong is answered with what to change.
@@ -67,3 +128,4 @@ document.addEventListener('htmx:beforeSwap', (event) => {
   if (event.detail.xhr.status === 422) event.detail.shouldSwap = true;
 });
 enhance(document);
+keepLive();

@@ -65,16 +65,22 @@ pub(super) fn relay(
     Ok(relay.transpose()?)
 }
 
-/// Starts mailing links that sign in to the portal; `None` without a relay, and without an address to link to.
+/// Where the links that are mailed lead to, and who runs the portal; `None` where there is nothing to link to.
+pub(super) fn mailed_links(settings: &Settings) -> Option<(String, String)> {
+    let portal = mailed_portal(settings).filter(|_| settings.portal.enabled)?;
+    let operator = settings.portal.operator(&portal);
+    Some((portal, operator))
+}
+
+/// Starts mailing links that sign in to the portal; `None` without a relay, too.
 pub(super) fn start_sign_in_mail(
-    settings: &Settings,
+    links: Option<(String, String)>,
     relay: Option<Arc<Relay>>,
     accounts: &Accounts,
     shutdown: &Shutdown,
 ) -> Option<SignInMail> {
-    let portal = mailed_portal(settings).filter(|_| settings.portal.enabled)?;
-    let operator = settings.portal.operator(&portal);
-    let (mail, mailer) = SignInMail::new(accounts.clone(), relay?, portal, operator);
+    let ((portal, operator), relay) = (links?, relay?);
+    let (mail, mailer) = SignInMail::new(accounts.clone(), relay, portal, operator);
     shutdown.spawn_vital(
         "the mailer of sign-in links",
         mailer.run(shutdown.soft.clone()),

@@ -2,6 +2,7 @@
 
 mod apps;
 mod billing;
+mod live;
 mod mailed;
 mod overview;
 mod pages;

@@ -17,6 +17,7 @@
 //   {"click": selector}         clicks, and waits for the page that this leads to
 //   {"fill": [selector, text]}  replaces what a field holds
 //   {"press": [key, ...]}       presses keys, one after the other, on whatever has the focus
+//   {"tabTo": selector}         presses Tab until the focus is on an element of this CSS selector
 //   {"type": text}              types into whatever has the focus
 //   {"fits": null}              fails where the page scrolls sideways
 //   {"read": selector}          the field's value or the element's visible text, as `text`
@@ -114,6 +115,13 @@ const ACTIONS = {
   press: async (page, keys) => {
     for (const key of keys) await page.keyboard.press(key);
     await page.waitForLoadState();
+  },
+  tabTo: async (page, selector) => {
+    for (let presses = 0; presses < 200; presses += 1) {
+      await page.keyboard.press('Tab');
+      if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;
+    }
+    throw new Error(`Tab never comes to ${selector}`);
   },
   type: (page, text) => page.keyboard.type(text),
   fits: async (page) => {

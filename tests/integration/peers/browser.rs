@@ -35,6 +35,8 @@ pub enum Step {
     Fill(String, String),
     /// Presses keys on whatever has the focus.
     Press(Vec<&'static str>),
+    /// Presses Tab until the focus is on one of the elements of this CSS selector; fails where it never is.
+    TabTo(String),
     /// Types into whatever has the focus.
     Type(String),
     /// Fails where the page scrolls sideways.

@@ -8,7 +8,9 @@ use crate::support::gateway::Gateway;
 const PORTAL: &str = "https://portal.example/portal";
 
 async fn gateway() -> Gateway {
+    // With the sandbox's relay.
     Gateway::builder()
+        .billed()
         .set("PORTAL__BASE_URL", PORTAL)
         .start()
         .await
@@ -36,7 +38,9 @@ async fn mails(gateway: &Gateway, count: usize) -> Vec<String> {
 /// The paths of the links in a mail.
 fn paths(text: &str) -> Vec<String> {
     let links = text.lines().filter_map(|line| line.strip_prefix(PORTAL));
-    links.map(|path| format!("/portal{}", path.trim())).collect()
+    links
+        .map(|path| format!("/portal{}", path.trim()))
+        .collect()
 }
 
 #[tokio::test]
@@ -48,7 +52,10 @@ async fn the_link_signs_its_reader_in() {
     // Another spelling of the case is the same account.
     let asked = [("email", " Owner@Example.com ")];
     let page = visitor.post("/portal/sign-in-mail", &asked).await;
-    assert_eq!((page.status, page.location()), (303, "/portal/sign-in?mailed=1"));
+    assert_eq!(
+        (page.status, page.location()),
+        (303, "/portal/sign-in?mailed=1")
+    );
     let page = visitor.get(page.location()).await;
     assert!(page.text.contains("is on its way"), "{}", page.text);
 
@@ -64,7 +71,9 @@ async fn the_link_signs_its_reader_in() {
     assert_eq!((page.status, page.location()), (303, "/portal"));
     visitor.keep_cookie(&page);
     // Who has just come by a link needs no API secret.
-    let page = visitor.post("/portal/settings/api-secret/reveal", &[]).await;
+    let page = visitor
+        .post("/portal/settings/api-secret/reveal", &[])
+        .await;
     assert_eq!(page.status, 200, "{}", page.text);
     let again = visitor.post(&paths[0], &[]).await;
     assert_eq!(again.status, 410);
@@ -76,18 +85,28 @@ async fn strangers_learn_nothing_and_fill_no_mailbox() {
     let gateway = gateway().await;
     let visitor = Visitor::new(&gateway.daemon.base_url);
     for email in ["nobody@example.com", "owner@example.com.evil.example"] {
-        let page = visitor.post("/portal/sign-in-mail", &[("email", email)]).await;
-        assert_eq!((page.status, page.location()), (303, "/portal/sign-in?mailed=1"));
+        let page = visitor
+            .post("/portal/sign-in-mail", &[("email", email)])
+            .await;
+        assert_eq!(
+            (page.status, page.location()),
+            (303, "/portal/sign-in?mailed=1")
+        );
     }
     for wrong in ["", "x", "a@b\r\nBcc: c@example.com", "<script>@example.com"] {
-        let page = visitor.post("/portal/sign-in-mail", &[("email", wrong)]).await;
+        let page = visitor
+            .post("/portal/sign-in-mail", &[("email", wrong)])
+            .await;
         assert_eq!(page.status, 422, "{wrong}");
         assert!(!page.text.contains("<script>@"), "{}", page.text);
     }
     // Three are open at a time.
     for _ in 0..5 {
         let asked = [("email", "owner@example.com")];
-        assert_eq!(visitor.post("/portal/sign-in-mail", &asked).await.status, 303);
+        assert_eq!(
+            visitor.post("/portal/sign-in-mail", &asked).await.status,
+            303
+        );
     }
     mails(&gateway, 3).await;
     gateway.clock.advance(chrono::TimeDelta::minutes(15));
@@ -110,7 +129,10 @@ async fn a_session_alone_moves_no_address() {
     let same = [label, ("email", "owner@example.com")];
     assert_eq!(visitor.post("/portal/settings", &same).await.status, 303);
     let eve = ("email", "eve@example.com");
-    assert_eq!(visitor.post("/portal/settings", &[label, eve]).await.status, 403);
+    assert_eq!(
+        visitor.post("/portal/settings", &[label, eve]).await.status,
+        403
+    );
     let secret = api_secret(&gateway).await;
     let proven = [label, eve, ("api_secret", secret.as_str())];
     assert_eq!(visitor.post("/portal/settings", &proven).await.status, 303);
