@@ -49,6 +49,8 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
     let page = visitor.post("/portal/billing/visit", &[]).await;
     assert_eq!(page.status, 303, "{}", page.text);
 
+    billed.enter_card("works").await;
+    billed.comes_to("active").await;
     billed.act(Action::EndTrial).await;
     billed.act(Action::PaymentFails).await;
     billed.comes_to("past_due").await;
