@@ -3,6 +3,7 @@
 mod apps;
 mod billing;
 mod live;
+mod mailboxes;
 mod mailed;
 mod overview;
 mod pages;
@@ -10,3 +11,4 @@ mod people;
 mod sessions;
 mod signing_in;
 pub mod visitor;
+mod webhooks;

@@ -44,7 +44,8 @@ pub struct OwnedMailbox {
     pub scopes: Vec<String>,
     /// When it was last connected.
     pub connected_at: DateTime<Utc>,
-    /// When it last sent, to within about an hour.
+    /// When it last sent. Before the time that was asked for, it is known to within an hour, and only of mailboxes
+    /// that are checked for replies.
     pub last_sent_at: Option<DateTime<Utc>>,
     /// The provider said that it has sent enough, until then.
     pub parked_until: Option<DateTime<Utc>>,
@@ -158,7 +159,13 @@ pub async fn details(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     let rows = sqlx::query!(
         r#"SELECT mailboxes.id, mailboxes.app_id, slug, name, pushable_key, user_id, email, plugin,
-                  status, disconnect_reason, disconnected_at, scopes, connected_at, last_sent_at,
+                  status, disconnect_reason, disconnected_at, scopes, connected_at,
+                  greatest(last_sent_at, (
+                      SELECT max(sent_at)
+                      FROM (SELECT sent_at FROM email_logs
+                            WHERE credential_id = mailboxes.id AND id >= $3
+                            ORDER BY id DESC LIMIT 20) AS recent
+                  )) AS last_sent_at,
                   CASE WHEN parked_until > $4 THEN parked_until END AS parked_until,
                   ARRAY(SELECT address FROM mailbox_addresses
                         WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!",

@@ -1,18 +1,24 @@
 //! The portal as people use it: in Chromium, at a desk and on a phone, light and dark, with and without scripts.
 
-use super::visitor::api_secret;
+use super::visitor::{Visitor, api_secret};
+use super::webhooks::{add, gateway};
 use crate::peers::browser::{Browser, Step};
 use crate::support::gateway::Gateway;
+use crate::support::receiver::Receiver;
 
 #[tokio::test]
 async fn every_page_suits_everybody() {
-    let gateway = Gateway::start().await;
+    let gateway = gateway().await;
     let base = &gateway.daemon.base_url;
     let (_, sent) = gateway.send_to("bob@example.com").await;
     let message = format!(
         "{base}/portal/messages/{}",
         sent["log_id"].as_str().unwrap()
     );
+    let visitor = Visitor::signed_in(&gateway).await;
+    let receiver = Receiver::start().await;
+    let hook = add(&gateway, &visitor, &receiver.url("/hook")).await;
+    assert_eq!(visitor.post(&format!("{hook}/test"), &[]).await.status, 303);
     let pages = [
         ("overview", format!("{base}/portal")),
         ("apps", format!("{base}/portal/apps")),
@@ -20,6 +26,15 @@ async fn every_page_suits_everybody() {
         ("billing", format!("{base}/portal/billing")),
         ("messages", format!("{base}/portal/messages")),
         ("message", message),
+        ("mailboxes", format!("{base}/portal/mailboxes")),
+        (
+            "mailbox",
+            format!("{base}/portal/mailboxes/{}", gateway.mailbox.credential),
+        ),
+        ("webhooks", format!("{base}/portal/webhooks")),
+        ("webhook", format!("{base}{hook}")),
+        ("webhook-form", format!("{base}/portal/webhooks/new")),
+        ("webhook-replay", format!("{base}{hook}/replay")),
         ("settings", format!("{base}/portal/settings")),
     ];
     let secret = api_secret(&gateway).await;
@@ -39,6 +54,7 @@ async fn every_page_suits_everybody() {
             for (name, address) in &pages {
                 steps.push(Step::goto(address));
                 steps.push(Step::Accessible(()));
+                steps.push(Step::Fits(()));
                 steps.push(Step::screenshot(&format!(
                     "portal-{name}-{device}-{scheme}"
                 )));
