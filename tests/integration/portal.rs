@@ -2,9 +2,11 @@
 
 mod apps;
 mod billing;
+mod mailboxes;
 mod overview;
 mod pages;
 mod people;
 mod sessions;
 mod signing_in;
 pub mod visitor;
+mod webhooks;

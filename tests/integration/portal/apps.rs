@@ -1,5 +1,6 @@
 //! The pages of apps: made, seen, changed, deleted; keys hidden until they are asked for.
 
+use mailgate_types::clock::Clock as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 

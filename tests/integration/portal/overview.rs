@@ -1,5 +1,6 @@
 //! The overview: its numbers are those of the statistics.
 
+use mailgate_types::clock::Clock as _;
 use mailgate_types::plugin::Plugin;
 use serde_json::json;
 

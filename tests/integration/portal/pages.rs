@@ -6,14 +6,17 @@ use super::visitor::{Visitor, api_secret};
 use crate::support::gateway::{Gateway, create_app};
 
 /// All pages that are there for everybody.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 10] = [
     "/portal",
     "/portal/apps",
     "/portal/billing",
+    "/portal/mailboxes",
     "/portal/messages",
     "/portal/settings",
     "/portal/settings/api-secret/renew",
     "/portal/sign-in",
+    "/portal/webhooks",
+    "/portal/webhooks/new",
 ];
 
 const MARKUP: &str = "<script>alert(1)</script>\"'><img src=x>";
