@@ -114,6 +114,8 @@ pub struct Daemon {
     pub http_address: SocketAddr,
     /// The URL at which users reach the REST interface.
     pub base_url: String,
+    /// Whether it serves the portal.
+    pub has_portal: bool,
     /// The address for submission with STARTTLS.
     pub starttls_address: Option<SocketAddr>,
     /// The address for submission with implicit TLS.
@@ -195,6 +197,7 @@ pub async fn start_on(
     let base_url = base_url(settings.http_base_url, http_address);
     let strangers = strangers(limits.unauthenticated_bytes);
     let refusals = keep_refusals(&pool, &clock, shutdown);
+    let has_portal = settings.portal.enabled;
     let state = AppState::new(Shared {
         readiness: watch_database(&pool, shutdown),
         accounts: accounts.clone(),
@@ -250,6 +253,7 @@ pub async fn start_on(
         webhooks,
         http_address,
         base_url: base_url.as_ref().to_owned(),
+        has_portal,
         starttls_address,
         tls_address,
     })

@@ -184,7 +184,7 @@ async fn serve(
     let announcement = announcement(
         &daemon,
         &demo,
-        &portal_url,
+        portal_url.as_deref(),
         provider,
         &files.ca,
         &smtp_host,
@@ -197,7 +197,7 @@ async fn serve(
         screen(
             &daemon,
             &demo,
-            &portal_url,
+            portal_url.as_deref(),
             provider,
             payments,
             &smtp_host,
@@ -304,7 +304,7 @@ fn preset(database_url: &str, seal_key: &str, files: &CertificateFiles) -> Table
 fn announcement(
     daemon: &Daemon,
     demo: &Demo,
-    portal_url: &str,
+    portal_url: Option<&str>,
     provider: &SandboxProvider,
     ca_file: &Path,
     smtp_host: &str,
@@ -352,7 +352,7 @@ fn connect_url(daemon: &Daemon, demo: &Demo) -> String {
 fn screen(
     daemon: &Daemon,
     demo: &Demo,
-    portal_url: &str,
+    portal_url: Option<&str>,
     provider: &SandboxProvider,
     payments: Option<&str>,
     smtp_host: &str,
@@ -369,7 +369,9 @@ fn screen(
         address.map_or_else(|| "off".to_owned(), |address| address.port().to_string())
     };
     line(format_args!("\nMailgate is ready.\n"));
-    line(format_args!("  Portal    {portal_url}"));
+    if let Some(portal_url) = portal_url {
+        line(format_args!("  Portal    {portal_url}"));
+    }
     line(format_args!("  REST      {base_url}"));
     line(format_args!(
         "  SMTP      {smtp_host}, port {} (STARTTLS) and {} (TLS)",

@@ -64,15 +64,19 @@ struct Ids {
 /// How long the printed address signs in.
 const PORTAL_LINK: TimeDelta = TimeDelta::days(1);
 
-/// An address that signs in to the portal once; without a link where the last runs' are still open.
-pub(super) async fn portal_url(daemon: &Daemon, demo: &Demo) -> Result<String, DemoError> {
+/// An address that signs in to the portal once; without a link where the last runs' are still open. `None` where there
+/// is no portal.
+pub(super) async fn portal_url(daemon: &Daemon, demo: &Demo) -> Result<Option<String>, DemoError> {
+    if !daemon.has_portal {
+        return Ok(None);
+    }
     let portal = format!("{}/portal", daemon.base_url);
     let minted = daemon
         .accounts
         .mint_portal_link(demo.app.subscriber, PORTAL_LINK);
     match minted.await {
-        Ok((token, _)) => Ok(format!("{portal}/sign-in/{}", token.expose())),
-        Err(MintError::TooMany) => Ok(portal),
+        Ok((token, _)) => Ok(Some(format!("{portal}/sign-in/{}", token.expose()))),
+        Err(MintError::TooMany) => Ok(Some(portal)),
         Err(error) => Err(error.into()),
     }
 }

@@ -76,6 +76,12 @@ impl Common {
             }
             "test-passed" => "The test event was accepted.",
             "test-failed" => "The test event was not accepted. Open it below to see the answer.",
+            "added-before" => {
+                "The webhook was added already. Its secret was shown then; rotate it if you don't have it."
+            }
+            "rotated-before" => {
+                "The secret was rotated already, and nothing was changed now. Rotate it again if you don't have the new one."
+            }
             "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
             _ => "",
         }

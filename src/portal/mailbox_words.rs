@@ -8,7 +8,8 @@ use crate::mailboxes::OwnedMailbox;
 /// How it is, since when, and why.
 pub(super) struct State {
     pub(super) status: Status,
-    pub(super) since: Moment,
+    /// Unknown of a pause: its end alone is kept.
+    pub(super) since: Option<Moment>,
     pub(super) why: &'static str,
 }
 
@@ -17,19 +18,19 @@ impl State {
         let (word, class, since, why) = match (&mailbox.disconnected, mailbox.parked_until) {
             (Some(ended), _) => {
                 let (word, class, why) = reason(&ended.reason);
-                (word, class, ended.at, why)
+                (word, class, Some(ended.at), why)
             }
             (None, Some(_)) => (
                 "Paused",
                 "busy",
-                mailbox.connected_at,
+                None,
                 "Its provider asked for a pause in sending. Messages wait, and are sent afterwards.",
             ),
-            (None, None) => ("Connected", "good", mailbox.connected_at, ""),
+            (None, None) => ("Connected", "good", Some(mailbox.connected_at), ""),
         };
         Self {
             status: Status { word, class },
-            since: Moment::new(since),
+            since: since.map(Moment::new),
             why,
         }
     }

@@ -108,10 +108,10 @@ pub(super) async fn attention(
             word: "Waiting",
             class: "busy",
         },
-        words: format!(
-            "{} messages of all apps wait to be sent.",
-            number(usage.messages)
-        ),
+        words: match usage.messages {
+            1 => "1 message waits to be sent.".to_owned(),
+            messages => format!("{} messages of all apps wait to be sent.", number(messages)),
+        },
         since: None,
         path: "/portal/messages?status=failed_temp".to_owned(),
         action: "See those to be retried",

@@ -168,6 +168,16 @@ impl IntoResponse for PortalProblem {
     }
 }
 
+/// A path that isn't asked for like this.
+pub(super) async fn wrong_method() -> PortalProblem {
+    PortalProblem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        "This address can't be used like that",
+        "Nothing was changed. It belongs to a button of a page: open the page, and use it there.",
+    )
+}
+
 /// Any other path.
 pub(super) async fn nothing_here() -> PortalProblem {
     PortalProblem::not_found()

@@ -61,6 +61,7 @@ pub fn router(state: PortalState) -> Router {
         .merge(mailbox_routes())
         .route("/portal/assets/{file}", get(assets::serve))
         .route("/portal/{*rest}", any(problem::nothing_here))
+        .method_not_allowed_fallback(problem::wrong_method)
         .layer(from_fn_with_state(state.clone(), requests::frame))
         .with_state(state)
 }

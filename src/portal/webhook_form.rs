@@ -40,6 +40,8 @@ struct FormPage {
     app: String,
     url: String,
     choices: Vec<Choice>,
+    /// When the form was made, in microseconds.
+    made: String,
     wrong_app: &'static str,
     wrong_url: String,
     wrong_events: &'static str,
@@ -51,6 +53,8 @@ struct Filled {
     app: String,
     url: String,
     events: Vec<EventName>,
+    /// When the form was made; empty: it is made now.
+    made: String,
     wrong_app: &'static str,
     wrong_url: String,
     wrong_events: &'static str,
@@ -74,6 +78,7 @@ impl Filled {
         };
         Self {
             app: value("app").to_owned(),
+            made: value("made").to_owned(),
             wrong_url,
             wrong_events: if events.is_empty() {
                 "Choose at least one event."
@@ -117,6 +122,7 @@ async fn form(
         checked: filled.events.contains(&event),
     });
     let back = changed.clone();
+    let now = state.clock.now().timestamp_micros().to_string();
     let body = FormPage {
         frame,
         is_new: changed.is_none(),
@@ -129,6 +135,9 @@ async fn form(
         app: filled.app,
         url: filled.url,
         choices: choices.into(),
+        made: Some(filled.made)
+            .filter(|made| !made.is_empty())
+            .unwrap_or(now),
         wrong_app: filled.wrong_app,
         wrong_url: filled.wrong_url,
         wrong_events: filled.wrong_events,
@@ -150,7 +159,8 @@ pub(super) async fn show_new(
     form(&state, &session, filled, None).await
 }
 
-/// Creates one, and shows its secret this once.
+/// Creates one, and shows its secret this once: no page that could be asked for again has it, so the answer to the POST
+/// does. A form that is sent again, as by a reload of that answer, adds nothing.
 pub(super) async fn create(
     session: Session,
     State(state): State<PortalState>,
@@ -165,6 +175,16 @@ pub(super) async fn create(
     let Some(app) = app.filter(|_| filled.is_right()) else {
         return Ok(form(&state, &session, filled, None).await);
     };
+    if let Ok(made) = filled.made.parse::<i64>() {
+        let known = state.webhooks.configurations(app.id).await;
+        let known = known.map_err(|error| refused(&error))?;
+        let mut added =
+            (known.iter()).filter(|known| known.config.created_at.timestamp_micros() >= made);
+        if let Some(before) = added.find(|known| known.config.url == filled.url) {
+            let path = format!("/portal/webhooks/{}?done=added-before", before.config.id);
+            return Ok(see(&path));
+        }
+    }
     let new = NewConfiguration {
         url: filled.url,
         events: filled.events,

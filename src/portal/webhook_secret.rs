@@ -4,18 +4,19 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use serde::Deserialize;
 
 use super::PortalState;
 use super::fields::Sent;
 use super::frame::{Frame, Section};
-use super::page::page;
+use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::settings_secret::{Proof, check};
 use super::webhooks::{find, path};
 use super::words::Moment;
 use crate::accounts::RenewError;
-use crate::webhooks::ConfigurationError;
+use crate::webhooks::{ConfigurationError, OwnedEndpoint};
 
 /// The secret, in the answer to who made it and nowhere else.
 #[derive(Template)]
@@ -54,6 +55,23 @@ struct RotatePage {
     is_fresh: bool,
     path: String,
     url: String,
+    /// Which rotation was the last when the page was made.
+    last: String,
+}
+
+/// The form.
+#[derive(Default, Deserialize)]
+pub(super) struct Rotation {
+    #[serde(flatten)]
+    proof: Proof,
+    #[serde(default)]
+    last: Option<String>,
+}
+
+/// Names the last rotation: each one moves the end of the secret before.
+fn last_rotation(endpoint: &OwnedEndpoint) -> String {
+    let ends = endpoint.previous_secret_expires_at;
+    ends.map_or_else(String::new, |ends| ends.timestamp_micros().to_string())
 }
 
 /// Asks whether it is to be replaced.
@@ -69,22 +87,30 @@ pub(super) async fn confirm_rotate(
         frame: Frame::load(&state, &session.subscriber, section, title, slug).await,
         is_fresh: session.is_fresh(state.clock.now()),
         path: path(&endpoint),
+        last: last_rotation(&endpoint),
         url: endpoint.url,
     };
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Replaces it, and shows the new one this once.
+/// Replaces it, and shows the new one this once: no page that could be asked for again has it, so the answer to the
+/// POST does. A form that is sent again, as by a reload of that answer, rotates nothing.
 pub(super) async fn rotate(
     session: Session,
     State(state): State<PortalState>,
     Guest(visitor): Guest,
     Path(id): Path<String>,
-    Sent(proof): Sent<Proof>,
+    Sent(sent): Sent<Rotation>,
 ) -> Result<Response, PortalProblem> {
     let endpoint = find(&state, session.id(), &id).await?.endpoint;
     let back = path(&endpoint);
-    let checked = check(&state, &session, &visitor, &proof).await;
+    if sent
+        .last
+        .is_some_and(|last| last != last_rotation(&endpoint))
+    {
+        return Ok(see(&format!("{back}?done=rotated-before")));
+    }
+    let checked = check(&state, &session, &visitor, &sent.proof).await;
     checked.map_err(|problem| problem.leading("Back to the webhook", back.clone()))?;
     let app = endpoint.app;
     if let Some(config) = endpoint.id.config(app) {

@@ -135,6 +135,11 @@ pub(super) fn status(endpoint: &OwnedEndpoint) -> Status {
             word: "Active",
             class: "good",
         }
+    } else if endpoint.url.is_empty() {
+        Status {
+            word: "No URL",
+            class: "plain",
+        }
     } else {
         Status {
             word: "Paused",

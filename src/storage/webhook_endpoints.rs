@@ -105,7 +105,8 @@ pub async fn list(
     rows.into_iter().map(OwnedEndpoint::try_from).collect()
 }
 
-/// One endpoint; another subscriber's is not found.
+/// One endpoint; another subscriber's is not found, nor is a
+/// `webhook_url` that is empty and to which nothing was delivered.
 pub async fn find(
     connection: &mut PgConnection,
     subscriber: SubscriberId,
@@ -121,9 +122,11 @@ pub async fn find(
                    ORDER BY webhook_deliveries.id DESC LIMIT 1) AS last_triggered_at
            FROM (
                SELECT id, id AS app_id, slug, name AS app_name, pushable_key, webhook_url AS url,
-                      ARRAY[]::text[] AS events, true AS is_active,
+                      ARRAY[]::text[] AS events, webhook_url <> '' AS is_active,
                       previous_webhook_secret_expires_at AS previous_secret_expires_at
-               FROM apps WHERE id = $2 AND subscriber_id = $1 AND webhook_url <> ''
+               FROM apps WHERE id = $2 AND subscriber_id = $1
+                   AND (webhook_url <> ''
+                        OR EXISTS (SELECT FROM webhook_deliveries WHERE endpoint_id = $2))
                UNION ALL
                SELECT config.id, app_id, slug, name, pushable_key, url, events, is_active,
                       previous_secret_expires_at

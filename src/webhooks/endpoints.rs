@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Days, DurationRound, NaiveDate, TimeDelta, Utc};
+use chrono::{Days, NaiveDate, NaiveTime};
 use sqlx::PgConnection;
 
 use super::{Delivery, Webhooks};
@@ -34,9 +34,9 @@ pub struct EndpointReport {
     pub endpoint: OwnedEndpoint,
     /// Today and the six days before (UTC), the oldest first.
     pub days: Vec<EndpointDay>,
-    /// Attempts of the last seven times 24 hours that the receiver accepted.
+    /// Attempts of these days that the receiver accepted.
     pub successes: i64,
-    /// Attempts of the last seven times 24 hours.
+    /// Attempts of these days.
     pub attempts: i64,
 }
 
@@ -72,9 +72,11 @@ impl Webhooks {
         connection: &mut PgConnection,
         endpoints: Vec<OwnedEndpoint>,
     ) -> Result<Vec<EndpointReport>, sqlx::Error> {
-        let now = self.clock.now();
+        let today = self.clock.now().date_naive();
+        let first = today - Days::new(DAYS - 1);
+        let since = first.and_time(NaiveTime::MIN).and_utc();
         let ids: Vec<_> = endpoints.iter().map(|endpoint| endpoint.id).collect();
-        let counts = webhook_endpoints::by_day(connection, &ids, week_before(now)).await?;
+        let counts = webhook_endpoints::by_day(connection, &ids, since).await?;
         let mut by_endpoint: HashMap<EndpointId, Vec<EndpointDay>> = HashMap::new();
         for count in counts {
             let days = by_endpoint.entry(count.endpoint).or_default();
@@ -86,11 +88,12 @@ impl Webhooks {
         }
         let reports = endpoints.into_iter().map(|endpoint| {
             let counted = by_endpoint.remove(&endpoint.id).unwrap_or_default();
-            let successes = counted.iter().map(|day| day.successes).sum();
-            let failures: i64 = counted.iter().map(|day| day.failures).sum();
+            let days = week(today, &counted);
+            let successes = days.iter().map(|day| day.successes).sum();
+            let failures: i64 = days.iter().map(|day| day.failures).sum();
             EndpointReport {
                 endpoint,
-                days: week(now.date_naive(), &counted),
+                days,
                 successes,
                 attempts: successes + failures,
             }
@@ -116,12 +119,6 @@ impl Webhooks {
     pub fn check_url(&self, url: &str) -> Result<(), InvalidWebAddress> {
         check_webhook_address(url, self.settings.allow_private)
     }
-}
-
-/// Seven days before, as counters are per hour.
-fn week_before(now: DateTime<Utc>) -> DateTime<Utc> {
-    let week_ago = now - TimeDelta::days(7);
-    (week_ago.duration_trunc(TimeDelta::hours(1))).unwrap_or(week_ago)
 }
 
 /// Every day up to `today`, also those without attempts.

@@ -3,6 +3,7 @@
 mod apps;
 mod billing;
 mod live;
+mod mailbox_states;
 mod mailboxes;
 mod mailed;
 mod overview;
@@ -11,4 +12,5 @@ mod people;
 mod sessions;
 mod signing_in;
 pub mod visitor;
+mod webhook_forms;
 mod webhooks;

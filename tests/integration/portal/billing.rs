@@ -57,7 +57,11 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
     for path in [
         "/portal",
         "/portal/apps",
+        "/portal/mailboxes",
         "/portal/messages",
+        "/portal/webhooks",
+        "/portal/webhooks/new",
+        "/portal/settings",
         "/portal/billing",
     ] {
         let page = visitor.get(path).await.text;

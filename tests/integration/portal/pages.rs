@@ -12,11 +12,11 @@ const PAGES: [&str; 10] = [
     "/portal/billing",
     "/portal/mailboxes",
     "/portal/messages",
-    "/portal/webhooks",
-    "/portal/webhooks/new",
     "/portal/settings",
     "/portal/settings/api-secret/renew",
     "/portal/sign-in",
+    "/portal/webhooks",
+    "/portal/webhooks/new",
 ];
 
 const MARKUP: &str = "<script>alert(1)</script>\"'><img src=x>";
