@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::connect_pages::PageProblem;
-use super::messages::{FailureMessages, Messages, Names, Phrase, Piece, messages};
+use super::messages::{FailureMessages, Messages, Names, NoticeMessages, Phrase, Piece, messages};
 use crate::mailboxes::{ConnectError, plain_word};
 use crate::providers::mail::oauth::OAuthError;
 use mailgate_types::language::Language;
@@ -143,6 +143,7 @@ impl Failure {
 
     /// A page of the gateway's own, in these words.
     pub(super) fn page(&self, app: &str, label: &str, messages: &Messages) -> PageProblem {
+        let notice = |notices: &'static NoticeMessages| &notices.internal_error;
         let mut text = match &self.reason {
             Some(reason) => {
                 let names = reason.names(app, label);
@@ -157,13 +158,22 @@ impl Failure {
             };
             text.extend(messages.result.provider_says.of(&said));
         }
-        let status = match self.blame {
-            Blame::User => StatusCode::BAD_REQUEST,
-            Blame::Provider => StatusCode::BAD_GATEWAY,
-            Blame::ProviderAway | Blame::GatewayAway => StatusCode::SERVICE_UNAVAILABLE,
-            Blame::Gateway => StatusCode::INTERNAL_SERVER_ERROR,
+        let page = match self.blame {
+            Blame::User => PageProblem::new(StatusCode::BAD_REQUEST, "not_connected", notice),
+            Blame::Provider => PageProblem::new(StatusCode::BAD_GATEWAY, "provider_error", notice),
+            Blame::ProviderAway => PageProblem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "provider_unavailable",
+                notice,
+            ),
+            Blame::GatewayAway => {
+                PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", notice)
+            }
+            Blame::Gateway => {
+                PageProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", notice)
+            }
         };
-        PageProblem::not_connected(status, self.error.clone(), text)
+        page.not_connected(&self.error, text)
     }
 }
 

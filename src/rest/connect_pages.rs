@@ -106,16 +106,16 @@ impl PageProblem {
         }
     }
 
-    /// A mailbox was not connected, for a reason that is said already.
-    pub(super) fn not_connected(status: StatusCode, code: String, text: Vec<Piece<'_>>) -> Self {
+    /// A mailbox was not connected: with the word that says why more closely, and the text for the user.
+    pub(super) fn not_connected(self, code: &str, text: Vec<Piece<'_>>) -> Self {
         let owned = |piece: Piece<'_>| Piece {
             text: piece.text.into_owned().into(),
             is_foreign: piece.is_foreign,
         };
         Self {
-            code,
+            code: code.to_owned(),
             words: Words::NotConnected(text.into_iter().map(owned).collect()),
-            ..Self::new(status, "", |notices| &notices.internal_error)
+            ..self
         }
     }
 
@@ -145,15 +145,19 @@ impl PageProblem {
 
     /// 503: the database is unavailable; the user sees no details.
     pub(super) fn database(error: &sqlx::Error) -> Self {
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        let problem = Self::new(status, "unavailable", |notices| &notices.unavailable);
+        let problem = PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", |notices| {
+            &notices.unavailable
+        });
         problem.because(format!("the database can't be asked: {error}"))
     }
 
     /// 500; the cause goes to the log.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        let problem = Self::new(status, "internal_error", |notices| &notices.internal_error);
+        let problem = PageProblem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal_error",
+            |notices| &notices.internal_error,
+        );
         problem.because(format!("a mailbox can't be connected: {error}"))
     }
 

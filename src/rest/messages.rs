@@ -184,14 +184,14 @@ mod tests {
         let mut texts = Vec::new();
         for line in shown.lines() {
             let line = line.trim();
-            if let Some((name, value)) = line.split_once(": ") {
+            if line.starts_with('"') {
+                texts.push((path.join("."), line.to_owned()));
+            } else if let Some((name, value)) = line.split_once(": ") {
                 if value.ends_with(['{', '(']) {
                     path.push(name.to_owned());
                 } else if value.starts_with('"') {
                     texts.push((format!("{}.{name}", path.join(".")), value.to_owned()));
                 }
-            } else if line.starts_with('"') {
-                texts.push((path.join("."), line.to_owned()));
             } else if line.starts_with(['}', ')']) {
                 path.pop();
             }
