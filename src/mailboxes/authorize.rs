@@ -15,6 +15,7 @@ use crate::config::PluginSettings;
 use crate::providers::mail::oauth::AuthorizationRequest;
 use crate::storage::apps::connecting::{self, PublicApp};
 use crate::storage::used_links;
+use mailgate_types::language::Language;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealError;
 use mailgate_types::sealed_text;
@@ -36,6 +37,9 @@ pub struct ConnectLink {
     pub plugin: Plugin,
     /// Which end user the mailbox is for, and who vouches for that.
     pub origin: LinkOrigin,
+    /// The language that its pages were asked for in; `None`: in the browser's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
 }
 
 /// Who vouches for the end user of a link.
@@ -161,8 +165,17 @@ impl Mailboxes {
                 state: &sealed_text::seal(&self.seal_keys, CONTEXT, &state)?,
                 code_verifier: &code_verifier,
                 login_hint: link.origin.login_hint(),
+                language: link.language,
             })
             .ok_or(BeginError::AuthorizeUrl(plugin))
+    }
+
+    /// The language that the pages of an authorization were asked for in, for what is said of one that can't be
+    /// completed any more.
+    #[must_use]
+    pub fn language_of(&self, state: &str) -> Option<Language> {
+        let state: State = sealed_text::open(&self.seal_keys, CONTEXT, state)?;
+        state.link.language
     }
 
     /// Deletes used links that have expired, in batches, until none are left or `stop` is cancelled.

@@ -1,5 +1,7 @@
 //! The connect link: a page that says who asks for what, and its button, which leads to the provider.
 
+use std::net::IpAddr;
+
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::header::SET_COOKIE;
@@ -16,8 +18,10 @@ use super::connect_consent::consent;
 use super::connect_link::{open, plugin_off, wrong};
 use super::connect_pages::{PageProblem, redirect};
 use super::query::QueryParameters;
+use super::visitor::Visitor;
 use crate::mailboxes::BeginError;
 use mailgate_server::same_site::is_foreign;
+use mailgate_types::language::Language;
 
 /// What a connect link may say.
 #[derive(Deserialize, IntoParams)]
@@ -34,6 +38,11 @@ pub(super) struct LinkParameters {
     /// The account that the provider's page suggests to the user.
     #[param(value_type = Option<String>, max_length = 320, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     login_hint: Option<String>,
+    /// The language of the pages: a language tag, such as `de` or `fr-CA`, of one of `en`, `de`, `fr`, `es`, `ja`.
+    /// Without it, or with another one, the browser's `Accept-Language` chooses, and English where that names none of
+    /// them. It is kept until the end, and passed on to a provider that takes one.
+    #[param(value_type = Option<String>, example = "de")]
+    locale: Option<String>,
     /// A connect session, as `POST /apps/{pushable_key}/connect-sessions` puts it into its link. It already holds the
     /// user and the account, so `user_id` and `login_hint` must not be given with it.
     session: Option<String>,
@@ -66,11 +75,15 @@ pub(super) async fn connect(
     pushable_key: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     ClientAddress(address): ClientAddress,
+    visitor: Visitor,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
     let query = QueryParameters::parse(query.as_deref());
-    let (app, asked) = open(&state, pushable_key, &query, address).await?;
-    let mut response = consent(&state, &app, &asked)?;
+    let page = match open(&state, pushable_key, &query, address).await {
+        Ok((app, asked)) => consent(&state, &app, &asked, &visitor).map(|page| (app, page)),
+        Err(problem) => Err(problem),
+    };
+    let (app, mut response) = page.map_err(|problem| problem.to(visitor))?;
     if let Some(cookie) = Back::kept(&headers, &state.base_url, &app.pushable_key) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
@@ -104,26 +117,51 @@ pub(super) async fn begin(
     pushable_key: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
     ClientAddress(address): ClientAddress,
+    visitor: Visitor,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
-    if is_foreign(&headers, &uri) {
+    let query = QueryParameters::parse(query.as_deref());
+    let press = Press {
+        address,
+        language: visitor.asked(),
+        uri: &uri,
+        headers: &headers,
+    };
+    let begun = lead(&state, pushable_key, &query, &press).await;
+    begun.map_err(|problem| problem.to(visitor))
+}
+
+/// Where a press of the button comes from.
+struct Press<'a> {
+    address: IpAddr,
+    /// The language that was asked for.
+    language: Option<Language>,
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
+}
+
+async fn lead(
+    state: &AppState,
+    pushable_key: Result<Path<String>, PathRejection>,
+    query: &QueryParameters,
+    press: &Press<'_>,
+) -> Result<Response, PageProblem> {
+    if is_foreign(press.headers, press.uri) {
         return Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_site",
-            "This came from another site",
-            "Another site's page tried to connect your mailbox. Nothing was connected. To connect it, open the link that the app gave you.",
+            |notices| &notices.another_site,
         ));
     }
-    let query = QueryParameters::parse(query.as_deref());
-    let (app, asked) = open(&state, pushable_key, &query, address).await?;
+    let (app, asked) = open(state, pushable_key, query, press.address).await?;
     let plugin = asked.plugin.ok_or_else(|| wrong("plugin is missing"))?;
-    let browser = match Browser::of(&headers, &state.base_url) {
+    let browser = match Browser::of(press.headers, &state.base_url) {
         Some(browser) => browser,
         None => Browser::new().map_err(|error| PageProblem::internal(&error))?,
     };
     let redirect_uri = format!("{}/oauth/callback", state.base_url);
-    let link = asked.link(plugin);
+    let link = asked.link(plugin, press.language);
     let begun = state
         .mailboxes
         .begin(&app, &link, &redirect_uri, &browser.digest());

@@ -1,5 +1,5 @@
-//! The page that a connect link opens: who asks, what the app will be able to do, who runs the gateway, how to take
-//! it back, and a button for each provider.
+//! The page that a connect link opens: who asks, what the app will be able to do and what not, who runs the gateway,
+//! how to take it back, and a button for each provider.
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -7,9 +7,12 @@ use axum::response::Response;
 use url::Url;
 
 use super::AppState;
+use super::connect_button::{Button, Removal};
 use super::connect_link::Asked;
 use super::connect_pages::{PageProblem, ShownApp, link_query, under_logo};
-use crate::config::{PluginSettings, PortalSettings};
+use super::messages::{Messages, Names};
+use super::visitor::{LanguageLink, Visitor};
+use crate::config::{PortalSettings, ProviderKind};
 use crate::mailboxes::PublicApp;
 use mailgate_server::page::Page;
 use mailgate_types::seal::SealError;
@@ -17,14 +20,18 @@ use mailgate_types::seal::SealError;
 #[derive(Template)]
 #[template(path = "connect/consent.html")]
 struct Consent<'a> {
-    app: &'a str,
-    /// Each with the query of the link to it.
-    providers: Vec<(&'a PluginSettings, String)>,
+    m: &'static Messages,
+    name: &'a Names<'a>,
+    /// The app's name, and all of the providers.
+    at_all: &'a Names<'a>,
+    /// Where this gateway runs, and who runs it.
+    gateway: &'a Names<'a>,
+    buttons: &'a [Button<'a>],
     /// Whether the gateway looks for replies.
     reads: bool,
-    /// Who runs the gateway, and where they help.
+    removals: Vec<Removal<'a>>,
     portal: &'a PortalSettings,
-    host: &'a str,
+    languages: Vec<LanguageLink>,
 }
 
 /// The page of a link.
@@ -32,26 +39,48 @@ pub(super) fn consent(
     state: &AppState,
     app: &PublicApp,
     asked: &Asked,
+    visitor: &Visitor,
 ) -> Result<Response, PageProblem> {
     let mailboxes = &state.mailboxes;
-    let providers = mailboxes
+    let providers: Vec<_> = mailboxes
         .providers()
         .filter(|it| asked.plugin.is_none_or(|plugin| plugin == it.plugin))
-        .map(|it| Ok((it, link_query(mailboxes, &asked.link(it.plugin))?)))
+        .collect();
+    let has_brand = providers.iter().any(|it| it.kind != ProviderKind::Generic);
+    let buttons = providers
+        .iter()
+        .map(|it| {
+            let query = link_query(mailboxes, &asked.link(it.plugin, visitor.asked()))?;
+            Ok(Button::new(it, query, has_brand))
+        })
         .collect::<Result<Vec<_>, SealError>>()
         .map_err(|error| PageProblem::internal(&error))?;
+    let m = visitor.messages();
+    let labels: Vec<&str> = providers.iter().map(|it| it.label.as_str()).collect();
     let base_url = Url::parse(&state.base_url).ok();
     let host = base_url.as_ref().and_then(Url::host_str);
     let content = Consent {
-        app: &app.name,
+        m,
+        name: &Names::app(&app.name),
+        at_all: &Names {
+            label: &labels.join(m.or),
+            ..Names::app(&app.name)
+        },
+        gateway: &Names {
+            operator: &state.portal.name,
+            host: host.unwrap_or(&state.base_url),
+            ..Names::default()
+        },
         reads: providers
             .iter()
-            .any(|(it, _)| mailboxes.tracks_replies(it.plugin, &it.scopes)),
-        providers,
+            .any(|it| mailboxes.tracks_replies(it.plugin, &it.scopes)),
+        removals: providers.iter().flat_map(|it| Removal::of(it)).collect(),
+        buttons: &buttons,
         portal: &state.portal,
-        host: host.unwrap_or(&state.base_url),
+        languages: visitor.languages(),
     };
     // Its buttons lead to somebody else's pages.
-    let page = Page::new(StatusCode::OK, "Connect your mailbox", content).with_redirecting_forms();
-    Ok(under_logo(page, &ShownApp::from(app)))
+    let page = Page::new(StatusCode::OK, m.consent.title, content).with_redirecting_forms();
+    let page = page.in_language(visitor.language());
+    Ok(under_logo(page, &ShownApp::from(app), m))
 }

@@ -3,10 +3,11 @@
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
-use super::connect_back::Back;
-use super::connect_pages::{PageProblem, ShownApp};
+use super::connect_pages::PageProblem;
+use super::messages::{FailureMessages, Messages, Names, NoticeMessages, Phrase, Piece, messages};
 use crate::mailboxes::{ConnectError, plain_word};
 use crate::providers::mail::oauth::OAuthError;
+use mailgate_types::language::Language;
 
 /// Characters of a provider's explanation that are shown.
 const SAID_LENGTH: usize = 300;
@@ -26,116 +27,112 @@ enum Blame {
     Gateway,
 }
 
+/// Why a mailbox was not connected, in no language yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    AccessDenied,
+    NotCompleted,
+    InsufficientScope,
+    NoRefreshToken,
+    NoAddress,
+    UnverifiedAddress,
+    SignInRequired,
+    InvalidGrant,
+    ProviderUnavailable,
+    ProviderError,
+    PluginOff,
+    UserIdMissing,
+    WrongAccount { expected: String },
+    AlreadyConnected,
+    TooManyMailboxes,
+    SessionRequired,
+    LinkUsed,
+    Unavailable,
+    InternalError,
+}
+
+impl Reason {
+    /// Whose affair it is.
+    fn blame(&self) -> Blame {
+        match self {
+            Self::ProviderUnavailable => Blame::ProviderAway,
+            Self::ProviderError => Blame::Provider,
+            Self::Unavailable => Blame::GatewayAway,
+            Self::InternalError => Blame::Gateway,
+            _ => Blame::User,
+        }
+    }
+
+    fn phrase(&self, of: &FailureMessages) -> Phrase {
+        match self {
+            Self::AccessDenied => of.access_denied,
+            Self::NotCompleted => of.not_completed,
+            Self::InsufficientScope => of.insufficient_scope,
+            Self::NoRefreshToken => of.no_refresh_token,
+            Self::NoAddress => of.no_address,
+            Self::UnverifiedAddress => of.unverified_address,
+            Self::SignInRequired => of.sign_in_required,
+            Self::InvalidGrant => of.invalid_grant,
+            Self::ProviderUnavailable => of.provider_unavailable,
+            Self::ProviderError => of.provider_error,
+            Self::PluginOff => of.plugin_off,
+            Self::UserIdMissing => of.user_id_missing,
+            Self::WrongAccount { .. } => of.wrong_account,
+            Self::AlreadyConnected => of.already_connected,
+            Self::TooManyMailboxes => of.too_many_mailboxes,
+            Self::SessionRequired => of.session_required,
+            Self::LinkUsed => of.link_used,
+            Self::Unavailable => of.unavailable,
+            Self::InternalError => of.internal_error,
+        }
+    }
+
+    /// `app` and `label` are what people call the app and the provider.
+    fn names<'a>(&'a self, app: &'a str, label: &'a str) -> Names<'a> {
+        let email = match self {
+            Self::WrongAccount { expected } => expected,
+            _ => "",
+        };
+        Names {
+            app,
+            label,
+            email,
+            ..Names::default()
+        }
+    }
+}
+
 /// A mailbox that was not connected.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Failure {
     /// A word in `snake_case` that stays.
     pub(super) error: String,
-    /// What it means and what to do.
+    /// What it means and what to do, in English, for the app.
     pub(super) text: String,
     /// The provider's own words, for the user.
     said: Option<String>,
     blame: Blame,
+    /// What pages say in the user's language; a replica of an older version knows only the text.
+    #[serde(default)]
+    reason: Option<Reason>,
 }
 
 impl Failure {
     /// `app` and `label` are what people call the app and the provider.
     pub(super) fn new(error: &ConnectError, app: &str, label: &str) -> Self {
-        let new = |word: &str, blame, text: String| Self {
+        let (word, reason) = reason(error);
+        let english = &messages(Language::English).failures;
+        let names = reason.names(app, label);
+        Self {
             error: word.to_owned(),
-            text,
-            said: None,
-            blame,
-        };
-        match error {
-            ConnectError::Declined { error, description } => {
-                let declined = declined(error, app, label);
-                Self {
-                    said: said(description),
-                    ..declined
-                }
-            }
-            ConnectError::InsufficientScope(_) => new(
-                "insufficient_scope",
-                Blame::User,
-                format!("{app} didn't get every permission that it needs. Try again, and leave every permission that {label} lists turned on."),
-            ),
-            ConnectError::NoRefreshToken => new(
-                "no_refresh_token",
-                Blame::User,
-                format!("{label} granted access only for a short time. Remove the access in the security settings of your account at {label}, and try again."),
-            ),
-            ConnectError::NoAddress => new(
-                "no_address",
-                Blame::User,
-                format!("The account at {label} has no email address that can be used. Try again with another account."),
-            ),
-            ConnectError::OAuth(OAuthError::Unverified) => new(
-                "unverified_address",
-                Blame::User,
-                format!("{label} hasn't verified the address of this account yet. Verify it there, and try again."),
-            ),
-            ConnectError::OAuth(OAuthError::SignInRequired { reason, .. }) => new(
-                reason.as_str(),
-                Blame::User,
-                format!("{label} needs you to sign in or give your consent again. Try again."),
-            ),
-            ConnectError::OAuth(OAuthError::InvalidGrant(_)) => new(
-                "invalid_grant",
-                Blame::User,
-                format!("{label} no longer accepts this sign-in; it may have taken too long. Try again."),
-            ),
-            ConnectError::OAuth(OAuthError::Unreachable(_)) => away(label),
-            ConnectError::OAuth(OAuthError::Refused { status, .. }) if *status >= 500 || *status == 429 => {
-                away(label)
-            }
-            ConnectError::OAuth(OAuthError::Refused { error, .. }) => refused(plain_word(error), label),
-            ConnectError::OAuth(OAuthError::Nonsense(_)) => refused(None, label),
-            ConnectError::PluginOff(_) => new(
-                "plugin_off",
-                Blame::User,
-                format!("Mailboxes at {label} can't be connected here any more. Ask {app} for another link."),
-            ),
-            ConnectError::NoUser => new(
-                "user_id_missing",
-                Blame::User,
-                format!("The link is incomplete: it doesn't say whose mailbox it is for. Ask {app} for another link."),
-            ),
-            ConnectError::WrongAccount { expected } => new(
-                "wrong_account",
-                Blame::User,
-                format!("This link is for {expected}, and you signed in with another account. Try again, and choose {expected} at {label}."),
-            ),
-            ConnectError::WouldReplace => new(
-                "already_connected",
-                Blame::User,
-                format!("You already have a connected mailbox, and this link can't replace it, because anybody could have made the link. Disconnect that mailbox in {app} first, or ask {app} for a personal link."),
-            ),
-            ConnectError::TooMany => new(
-                "too_many_mailboxes",
-                Blame::User,
-                format!("You already have as many connected mailboxes as a link like this allows. Disconnect one in {app} first, or ask {app} for a personal link."),
-            ),
-            ConnectError::SessionRequired => new(
-                "connect_session_required",
-                Blame::User,
-                format!("{app} no longer accepts links like this one. Ask {app} for a personal link."),
-            ),
-            ConnectError::SessionUsed => new(
-                "link_used",
-                Blame::User,
-                format!("This link has already connected another mailbox, and works only once. Ask {app} for a new link."),
-            ),
-            ConnectError::Database(_) => new(
-                "unavailable",
-                Blame::GatewayAway,
-                "The email gateway could not store the connection. Try again in a minute.".to_owned(),
-            ),
-            ConnectError::Seal(_) | ConnectError::AppGone => new(
-                "internal_error",
-                Blame::Gateway,
-                "Something went wrong on our side. Try again; if it persists, contact the operator of this email gateway.".to_owned(),
-            ),
+            text: reason.phrase(english).plain(&names),
+            said: match error {
+                ConnectError::Declined { description, .. } => said(description),
+                _ => None,
+            },
+            blame: reason.blame(),
+            reason: Some(reason),
         }
     }
 
@@ -144,81 +141,92 @@ impl Failure {
         Self { said: None, ..self }
     }
 
-    /// A page of the gateway's own, with the ways to try again and to leave it.
-    pub(super) fn page(self, app: ShownApp, again: String, back: Option<Back>) -> PageProblem {
-        let title = "Your mailbox is not connected";
-        let text = match &self.said {
-            Some(said) => format!("{} The provider says: “{said}”", self.text),
-            None => self.text,
-        };
-        let page = match self.blame {
-            Blame::User => PageProblem::new(StatusCode::BAD_REQUEST, "not_connected", title, text),
-            Blame::Provider => {
-                PageProblem::new(StatusCode::BAD_GATEWAY, "provider_error", title, text)
+    /// A page of the gateway's own, in these words.
+    pub(super) fn page(&self, app: &str, label: &str, messages: &Messages) -> PageProblem {
+        let notice = |notices: &'static NoticeMessages| &notices.internal_error;
+        let mut text = match &self.reason {
+            Some(reason) => {
+                let names = reason.names(app, label);
+                reason.phrase(&messages.failures).of(&names)
             }
+            None => vec![Piece::ours(&self.text)],
+        };
+        if let Some(said) = &self.said {
+            let said = Names {
+                said,
+                ..Names::default()
+            };
+            text.extend(messages.result.provider_says.of(&said));
+        }
+        let page = match self.blame {
+            Blame::User => PageProblem::new(StatusCode::BAD_REQUEST, "not_connected", notice),
+            Blame::Provider => PageProblem::new(StatusCode::BAD_GATEWAY, "provider_error", notice),
             Blame::ProviderAway => PageProblem::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "provider_unavailable",
-                title,
-                text,
+                notice,
             ),
             Blame::GatewayAway => {
-                PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", title, text)
+                PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", notice)
             }
-            Blame::Gateway => PageProblem::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal_error",
-                title,
-                text,
-            ),
+            Blame::Gateway => {
+                PageProblem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", notice)
+            }
         };
-        page.called(&self.error).of(app, again, back)
+        page.not_connected(&self.error, text)
+    }
+}
+
+/// The word for the app, and what to tell the user.
+fn reason(error: &ConnectError) -> (&str, Reason) {
+    match error {
+        ConnectError::Declined { error, .. } => (
+            plain_word(error).unwrap_or("provider_error"),
+            declined(error),
+        ),
+        ConnectError::InsufficientScope(_) => ("insufficient_scope", Reason::InsufficientScope),
+        ConnectError::NoRefreshToken => ("no_refresh_token", Reason::NoRefreshToken),
+        ConnectError::NoAddress => ("no_address", Reason::NoAddress),
+        ConnectError::OAuth(error) => refused(error),
+        ConnectError::PluginOff(_) => ("plugin_off", Reason::PluginOff),
+        ConnectError::NoUser => ("user_id_missing", Reason::UserIdMissing),
+        ConnectError::WrongAccount { expected } => {
+            let expected = expected.clone();
+            ("wrong_account", Reason::WrongAccount { expected })
+        }
+        ConnectError::WouldReplace => ("already_connected", Reason::AlreadyConnected),
+        ConnectError::TooMany => ("too_many_mailboxes", Reason::TooManyMailboxes),
+        ConnectError::SessionRequired => ("connect_session_required", Reason::SessionRequired),
+        ConnectError::SessionUsed => ("link_used", Reason::LinkUsed),
+        ConnectError::Database(_) => ("unavailable", Reason::Unavailable),
+        ConnectError::Seal(_) | ConnectError::AppGone => ("internal_error", Reason::InternalError),
     }
 }
 
 /// The provider sent the user back without a code (RFC 6749 §4.1.2.1).
-fn declined(error: &str, app: &str, label: &str) -> Failure {
-    let failure = |blame, text| Failure {
-        error: plain_word(error).unwrap_or("provider_error").to_owned(),
-        text,
-        said: None,
-        blame,
-    };
+fn declined(error: &str) -> Reason {
     match error {
-        "access_denied" => failure(
-            Blame::User,
-            format!(
-                "Access was denied at {label}, so {app} can't send from your mailbox. If that was a mistake, try again; if your organisation has to agree first, ask its administrator."
-            ),
-        ),
-        "temporarily_unavailable" => failure(Blame::ProviderAway, away(label).text),
-        "server_error" => failure(Blame::Provider, refused(None, label).text),
-        _ => failure(
-            Blame::User,
-            format!(
-                "{label} didn't complete the sign-in. Try again; if it persists, contact {app}."
-            ),
-        ),
+        "access_denied" => Reason::AccessDenied,
+        "temporarily_unavailable" => Reason::ProviderUnavailable,
+        "server_error" => Reason::ProviderError,
+        _ => Reason::NotCompleted,
     }
 }
 
-fn refused(word: Option<&str>, label: &str) -> Failure {
-    Failure {
-        error: word.unwrap_or("provider_error").to_owned(),
-        text: format!(
-            "{label} answered with an error. Try again in a few minutes; if it persists, contact the operator of this email gateway."
-        ),
-        said: None,
-        blame: Blame::Provider,
-    }
-}
-
-fn away(label: &str) -> Failure {
-    Failure {
-        error: "provider_unavailable".to_owned(),
-        text: format!("{label} can't be reached at the moment. Try again in a few minutes."),
-        said: None,
-        blame: Blame::ProviderAway,
+/// The provider didn't exchange the code, or didn't say whose account it is.
+fn refused(error: &OAuthError) -> (&str, Reason) {
+    let unavailable = ("provider_unavailable", Reason::ProviderUnavailable);
+    match error {
+        OAuthError::Unverified => ("unverified_address", Reason::UnverifiedAddress),
+        OAuthError::SignInRequired { reason, .. } => (reason.as_str(), Reason::SignInRequired),
+        OAuthError::InvalidGrant(_) => ("invalid_grant", Reason::InvalidGrant),
+        OAuthError::Unreachable(_) => unavailable,
+        OAuthError::Refused { status, .. } if *status >= 500 || *status == 429 => unavailable,
+        OAuthError::Refused { error, .. } => {
+            let word = plain_word(error).unwrap_or("provider_error");
+            (word, Reason::ProviderError)
+        }
+        OAuthError::Nonsense(_) => ("provider_error", Reason::ProviderError),
     }
 }
 

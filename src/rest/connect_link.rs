@@ -10,6 +10,7 @@ use super::AppState;
 use super::connect_pages::PageProblem;
 use super::query::QueryParameters;
 use crate::mailboxes::{ConnectLink, LinkOrigin, PublicApp, SessionError};
+use mailgate_types::language::Language;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::secrets::PushableKey;
 
@@ -26,10 +27,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn link(&self, plugin: Plugin) -> ConnectLink {
+    /// `language` is the one that was asked for.
+    pub(super) fn link(&self, plugin: Plugin, language: Option<Language>) -> ConnectLink {
         ConnectLink {
             plugin,
             origin: self.origin.clone(),
+            language,
         }
     }
 }
@@ -113,28 +116,19 @@ fn read(query: &QueryParameters) -> Result<(Asked, Option<&str>), String> {
 }
 
 fn no_such_link() -> PageProblem {
-    PageProblem::new(
-        StatusCode::NOT_FOUND,
-        "link_not_found",
-        "This link doesn't work",
-        "It may have been replaced by a new one, or cut off on its way to you. Ask the app that sent you here for a new link.",
-    )
+    PageProblem::new(StatusCode::NOT_FOUND, "link_not_found", |notices| {
+        &notices.no_such_link
+    })
 }
 
 fn no_session(error: &SessionError) -> PageProblem {
     match error {
-        SessionError::Invalid => PageProblem::new(
-            StatusCode::GONE,
-            "link_expired",
-            "This link is no longer valid",
-            "It has expired, was replaced, or was cut off. Ask the app that sent you here for a new link.",
-        ),
-        SessionError::Used => PageProblem::new(
-            StatusCode::GONE,
-            "link_used",
-            "This link was used",
-            "It has already connected a mailbox, and works only once. To connect another mailbox, ask the app that sent you here for a new link.",
-        ),
+        SessionError::Invalid => PageProblem::new(StatusCode::GONE, "link_expired", |notices| {
+            &notices.session_invalid
+        }),
+        SessionError::Used => PageProblem::new(StatusCode::GONE, "link_used", |notices| {
+            &notices.session_used
+        }),
         SessionError::Database(error) => PageProblem::database(error),
     }
 }
@@ -143,8 +137,7 @@ fn session_required() -> PageProblem {
     PageProblem::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         "connect_session_required",
-        "This link can't be used",
-        "This app accepts only personal links. Ask the app that sent you here for one.",
+        |notices| &notices.session_required,
     )
     .for_developers(
         "the app's require_connect_session is true, so get the link from POST /apps/{pushable_key}/connect-sessions",
@@ -152,12 +145,9 @@ fn session_required() -> PageProblem {
 }
 
 pub(super) fn plugin_off(plugin: Plugin) -> PageProblem {
-    PageProblem::new(
-        StatusCode::UNPROCESSABLE_ENTITY,
-        "plugin_off",
-        "This provider is not available",
-        "The link asks for a mail provider that can't be used here. Ask the app that sent you here for another link.",
-    )
+    PageProblem::new(StatusCode::UNPROCESSABLE_ENTITY, "plugin_off", |notices| {
+        &notices.plugin_off
+    })
     .for_developers(format!("{plugin} is not set up on this gateway"))
 }
 
@@ -166,17 +156,13 @@ pub(super) fn wrong(hint: &str) -> PageProblem {
     PageProblem::new(
         StatusCode::UNPROCESSABLE_ENTITY,
         "invalid_request",
-        "This link has a mistake in it",
-        "It is incomplete, or was changed on its way to you. Ask the app that sent you here for another link.",
+        |notices| &notices.wrong_link,
     )
     .for_developers(hint)
 }
 
 fn not_set_up() -> PageProblem {
-    PageProblem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "not_set_up",
-        "No mailbox can be connected yet",
-        "The email gateway is not fully set up: no mail provider is turned on. Please tell the app that sent you here.",
-    )
+    PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "not_set_up", |notices| {
+        &notices.not_set_up
+    })
 }

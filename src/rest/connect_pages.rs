@@ -1,5 +1,5 @@
 //! What the pages on which mailboxes are connected have in common: the app's name and logo, links back
-//! to the beginning, and failures that say what to do.
+//! to the beginning, and failures that say what to do, all in the reader's language.
 
 use askama::Template;
 use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, RETRY_AFTER};
@@ -9,9 +9,13 @@ use serde::{Deserialize, Serialize};
 use url::form_urlencoded::Serializer;
 
 use super::connect_back::Back;
+use super::messages::{Messages, Names, Notice, NoticeMessages, Piece, messages};
+use super::visitor::{LanguageLink, PARAMETER, Visitor};
+use crate::config::PortalSettings;
 use crate::mailboxes::{ConnectLink, LinkOrigin, Mailboxes, PublicApp};
 use mailgate_server::failure::Failure;
 use mailgate_server::page::Page;
+use mailgate_types::language::Language;
 use mailgate_types::seal::SealError;
 
 /// Seconds after which a user may try again.
@@ -37,19 +41,28 @@ impl From<&PublicApp> for ShownApp {
 
 /// A page that says what went wrong and what to do. As with [`super::problem::Problem`] its code is a
 /// word that stays.
-#[derive(Debug, Template)]
-#[template(path = "connect/failure.html")]
+#[derive(Debug)]
 pub(super) struct PageProblem {
     status: StatusCode,
     code: String,
-    title: &'static str,
-    text: Box<str>,
+    words: Words,
     of: Option<Box<Of>>,
     retry_after: Option<u32>,
     /// What the app's developer has to change: in the page's source, where no user meets it.
     for_developers: Box<str>,
     /// For the log alone.
     cause: Option<String>,
+    /// `None`: nobody known, who is spoken to in English.
+    visitor: Option<Box<Visitor>>,
+}
+
+/// What a problem says.
+#[derive(Debug)]
+enum Words {
+    /// The same to everybody.
+    Notice(fn(&'static NoticeMessages) -> &'static Notice),
+    /// A mailbox was not connected, for this reason.
+    NotConnected(Vec<Piece<'static>>),
 }
 
 /// What a problem belongs to.
@@ -62,22 +75,47 @@ struct Of {
     back: Option<Back>,
 }
 
+#[derive(Template)]
+#[template(path = "connect/failure.html")]
+struct FailurePage<'a> {
+    m: &'static Messages,
+    text: &'a [Piece<'a>],
+    of: Option<&'a Of>,
+    code: &'a str,
+    request_id: &'a str,
+    for_developers: &'a str,
+    portal: Option<&'a PortalSettings>,
+    languages: Vec<LanguageLink>,
+}
+
 impl PageProblem {
     pub(super) fn new(
         status: StatusCode,
         code: &'static str,
-        title: &'static str,
-        text: impl Into<Box<str>>,
+        notice: fn(&'static NoticeMessages) -> &'static Notice,
     ) -> Self {
         Self {
             status,
             code: code.to_owned(),
-            title,
-            text: text.into(),
+            words: Words::Notice(notice),
             of: None,
             retry_after: (status == StatusCode::SERVICE_UNAVAILABLE).then_some(RETRY_SECONDS),
             for_developers: Box::default(),
             cause: None,
+            visitor: None,
+        }
+    }
+
+    /// A mailbox was not connected: with the word that says why more closely, and the text for the user.
+    pub(super) fn not_connected(self, code: &str, text: Vec<Piece<'_>>) -> Self {
+        let owned = |piece: Piece<'_>| Piece {
+            text: piece.text.into_owned().into(),
+            is_foreign: piece.is_foreign,
+        };
+        Self {
+            code: code.to_owned(),
+            words: Words::NotConnected(text.into_iter().map(owned).collect()),
+            ..self
         }
     }
 
@@ -107,12 +145,9 @@ impl PageProblem {
 
     /// 503: the database is unavailable; the user sees no details.
     pub(super) fn database(error: &sqlx::Error) -> Self {
-        let problem = PageProblem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "unavailable",
-            "Please try again shortly",
-            "The email gateway is temporarily unavailable. Nothing is lost: wait a minute, and load this page again.",
-        );
+        let problem = PageProblem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", |notices| {
+            &notices.unavailable
+        });
         problem.because(format!("the database can't be asked: {error}"))
     }
 
@@ -121,19 +156,9 @@ impl PageProblem {
         let problem = PageProblem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
-            "Something went wrong",
-            "Something went wrong on our side. Try again from the app that sent you here; if it persists, \
-             contact the operator of this email gateway.",
+            |notices| &notices.internal_error,
         );
         problem.because(format!("a mailbox can't be connected: {error}"))
-    }
-
-    /// With the word that says it more closely.
-    pub(super) fn called(self, code: &str) -> Self {
-        Self {
-            code: code.to_owned(),
-            ..self
-        }
     }
 
     /// Under the app's name, with the way to the beginning, and the way back to the app.
@@ -143,13 +168,41 @@ impl PageProblem {
             ..self
         }
     }
+
+    /// In this reader's language.
+    pub(super) fn to(self, visitor: Visitor) -> Self {
+        Self {
+            visitor: Some(Box::new(visitor)),
+            ..self
+        }
+    }
 }
 
 impl IntoResponse for PageProblem {
     fn into_response(self) -> Response {
-        let page = Page::new(self.status, self.title, &self);
+        let visitor = self.visitor.as_deref();
+        let language = visitor.map_or_else(Language::default, Visitor::language);
+        let m = messages(language);
+        let (title, text) = match self.words {
+            Words::Notice(notice) => {
+                let notice = notice(&m.notices);
+                (notice.title, vec![Piece::ours(notice.text)])
+            }
+            Words::NotConnected(text) => (m.result.not_connected, text),
+        };
+        let content = FailurePage {
+            m,
+            text: &text,
+            of: self.of.as_deref(),
+            code: &self.code,
+            request_id: visitor.map_or("", |visitor| &visitor.request_id),
+            for_developers: &self.for_developers,
+            portal: visitor.map(|visitor| &*visitor.portal),
+            languages: visitor.map(Visitor::languages).unwrap_or_default(),
+        };
+        let page = Page::new(self.status, title, content).in_language(language);
         let mut response = match &self.of {
-            Some(of) => under_logo(page, &of.app),
+            Some(of) => under_logo(page, &of.app, m),
             None => page.into_response(),
         };
         if let Some(seconds) = self.retry_after {
@@ -166,11 +219,15 @@ impl IntoResponse for PageProblem {
 }
 
 /// A page under the app's logo.
-pub(super) fn under_logo(page: Page<'_, impl Template>, app: &ShownApp) -> Response {
+pub(super) fn under_logo(
+    page: Page<'_, impl Template>,
+    app: &ShownApp,
+    messages: &Messages,
+) -> Response {
     if app.logo_url.is_empty() {
         return page.into_response();
     }
-    let words = format!("Logo of {}", app.name);
+    let words = messages.logo.plain(&Names::app(&app.name));
     page.with_logo(&app.logo_url, &words).into_response()
 }
 
@@ -192,6 +249,9 @@ pub(super) fn link_query(mailboxes: &Mailboxes, link: &ConnectLink) -> Result<St
                 }
             }
         }
+    }
+    if let Some(language) = link.language {
+        query.append_pair(PARAMETER, language.tag());
     }
     Ok(query.finish())
 }

@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
@@ -13,7 +13,9 @@ use super::browser::Browser;
 use super::connect_back::Back;
 use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, ShownApp, link_query, under_logo};
+use super::messages::{Messages, Names, Piece};
 use super::query::QueryParameters;
+use super::visitor::{LanguageLink, PARAMETER, Visitor};
 use crate::mailboxes::ConnectLink;
 use mailgate_server::page::Page;
 use mailgate_types::seal::{SealError, SealKeys};
@@ -38,16 +40,40 @@ pub(super) struct Shown {
 #[derive(Template)]
 #[template(path = "connect/connected.html")]
 struct ConnectedPage<'a> {
+    m: &'static Messages,
     app: &'a str,
-    email: String,
+    text: Vec<Piece<'a>>,
     back: Option<Back>,
+    languages: Vec<LanguageLink>,
+}
+
+impl<'a> ConnectedPage<'a> {
+    fn new(app: &'a str, email: &'a str, back: Option<Back>, visitor: &Visitor) -> Self {
+        let m = visitor.messages();
+        let names = Names {
+            app,
+            email,
+            ..Names::default()
+        };
+        Self {
+            m,
+            app,
+            text: m.result.can_send.of(&names),
+            back,
+            languages: visitor.languages(),
+        }
+    }
 }
 
 impl Shown {
-    /// The address of the page.
+    /// The address of the page, in the language that the link asked for.
     pub(super) fn address(&self, keys: &SealKeys, base_url: &str) -> Result<String, SealError> {
         let sealed = sealed_text::seal(keys, CONTEXT, self)?;
-        Ok(format!("{base_url}/connect/result?shows={sealed}"))
+        let page = format!("{base_url}/connect/result?shows={sealed}");
+        Ok(match self.link.language {
+            Some(language) => format!("{page}&{PARAMETER}={}", language.tag()),
+            None => page,
+        })
     }
 }
 
@@ -58,6 +84,9 @@ impl Shown {
 pub(super) struct ResultParameters {
     /// What the page shows, sealed.
     shows: String,
+    /// The language of the page, as in the link.
+    #[param(value_type = Option<String>, example = "de")]
+    locale: Option<String>,
 }
 
 /// The page that users are sent to from `GET /oauth/callback` when the app has no `callback_url`. It may be loaded
@@ -80,51 +109,66 @@ pub(super) struct ResultParameters {
 pub(super) async fn connect_result(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
+    visitor: Visitor,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
-    let query = QueryParameters::parse(query.as_deref());
+    let page = show(&state, query.as_deref(), &visitor, &headers);
+    page.map_err(|problem| problem.to(visitor))
+}
+
+fn show(
+    state: &AppState,
+    query: Option<&str>,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+) -> Result<Response, PageProblem> {
+    let query = QueryParameters::parse(query);
     let sealed = query.once("shows").ok().flatten();
     let shown: Shown = sealed
         .and_then(|sealed| sealed_text::open(&state.seal_keys, CONTEXT, sealed))
         .ok_or_else(|| {
-            PageProblem::new(
-                StatusCode::NOT_FOUND,
-                "link_not_found",
-                "Page not found",
-                "The address was cut off or changed. Go back to the app that sent you here.",
-            )
+            PageProblem::new(StatusCode::NOT_FOUND, "link_not_found", |notices| {
+                &notices.no_such_result
+            })
         })?;
-    let back = Back::of(&headers, &state.base_url, &shown.pushable_key);
-    Ok(match shown.result {
+    let m = visitor.messages();
+    let back = Back::of(headers, &state.base_url, &shown.pushable_key);
+    match shown.result {
         Ok(email) => {
-            let content = ConnectedPage {
-                app: &shown.app.name,
-                email,
-                back,
-            };
-            let page = Page::new(StatusCode::OK, "Your mailbox is connected", content);
-            under_logo(page, &shown.app)
+            let content = ConnectedPage::new(&shown.app.name, &email, back, visitor);
+            let page = Page::new(StatusCode::OK, m.result.connected, content);
+            let page = page.in_language(visitor.language());
+            Ok(under_logo(page, &shown.app, m))
         }
         Err(failure) => {
             // Whoever comes back from a provider can write its words, and must not show them to others.
-            let browser = Browser::of(&headers, &state.base_url).map(|browser| browser.digest());
+            let browser = Browser::of(headers, &state.base_url).map(|browser| browser.digest());
             let is_same = browser.is_some() && browser == shown.browser;
             let failure = if is_same {
                 failure
             } else {
                 failure.without_words()
             };
-            let query = link_query(&state.mailboxes, &shown.link);
+            let link = ConnectLink {
+                language: visitor.asked().or(shown.link.language),
+                ..shown.link
+            };
+            let query = link_query(&state.mailboxes, &link);
             let query = query.map_err(|error| PageProblem::internal(&error))?;
             let (base_url, key) = (&state.base_url, &shown.pushable_key);
             let again = format!("{base_url}/connect/{key}?{query}");
-            failure.page(shown.app, again, back).into_response()
+            let provider = state.mailboxes.provider_settings(link.plugin);
+            let label = provider.map_or(m.the_provider, |settings| &settings.label);
+            let problem = failure.page(&shown.app.name, label, m);
+            Err(problem.of(shown.app, again, back))
         }
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use axum::http::HeaderValue;
     use axum::http::header::COOKIE;
 
@@ -138,11 +182,8 @@ mod tests {
         let known = Back::of(&headers, "http://127.0.0.1:8080", "pk_x");
         assert!(known.is_some());
         for back in [known, None] {
-            let content = ConnectedPage {
-                app: "<b>",
-                email: "<b>@x.test".to_owned(),
-                back,
-            };
+            let visitor = Visitor::new("<b>=<b>", &headers, String::new(), Arc::default());
+            let content = ConnectedPage::new("<b>", "<b>@x.test", back, &visitor);
             let html = content.to_string();
             assert!(html.contains("<bdi>&lt;b&gt;</bdi>"), "{html}");
             assert!(!html.contains("<b>"), "{html}");

@@ -1,5 +1,7 @@
 //! Where users come back from their provider: the result goes to the app, or is shown on a page.
 
+use std::net::IpAddr;
+
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -13,10 +15,13 @@ use super::browser::Browser;
 use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, ShownApp, redirect};
 use super::connect_result::Shown;
+use super::messages::messages;
 use super::query::QueryParameters;
+use super::visitor::Visitor;
 use crate::mailboxes::{
     CompleteError, Completed, ConnectLink, Connected, ProviderAnswer, PublicApp,
 };
+use mailgate_types::language::Language;
 
 /// What a provider sends back (RFC 6749 §4.1.2).
 #[derive(Deserialize, IntoParams)]
@@ -58,35 +63,46 @@ pub(super) async fn oauth_callback(
     State(state): State<AppState>,
     ClientAddress(address): ClientAddress,
     RawQuery(query): RawQuery,
+    visitor: Visitor,
     headers: HeaderMap,
 ) -> Result<Response, PageProblem> {
-    state.visits.from(address)?;
     let query = QueryParameters::parse(query.as_deref());
-    let (oauth_state, answer) = read(&query).ok_or_else(|| {
-        PageProblem::new(
-            StatusCode::BAD_REQUEST,
-            "invalid_callback",
-            "This page can't be opened directly",
-            "Mail providers send people back to this page, and part of its address is missing. Start again from the app that sent you here.",
-        )
+    let ended = end(&state, &query, address, &headers).await;
+    ended.map_err(|problem| {
+        let begun = query.once("state").ok().flatten();
+        let language = begun.and_then(|begun| state.mailboxes.language_of(begun));
+        // Its address holds the provider's code.
+        problem.to(visitor.begun_in(language).once())
+    })
+}
+
+async fn end(
+    state: &AppState,
+    query: &QueryParameters,
+    address: IpAddr,
+    headers: &HeaderMap,
+) -> Result<Response, PageProblem> {
+    state.visits.from(address)?;
+    let (oauth_state, answer) = read(query).ok_or_else(|| {
+        PageProblem::new(StatusCode::BAD_REQUEST, "invalid_callback", |notices| {
+            &notices.invalid_callback
+        })
     })?;
-    let browser = Browser::of(&headers, &state.base_url).map(|browser| browser.digest());
+    let browser = Browser::of(headers, &state.base_url).map(|browser| browser.digest());
     let completed = state
         .mailboxes
         .complete(oauth_state, browser.as_deref(), answer, address);
     match completed.await {
-        Ok(completed) => answered(&state, completed, browser),
+        Ok(completed) => answered(state, completed, browser),
         Err(CompleteError::AnotherBrowser) => Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_browser",
-            "Continue in the browser where you started",
-            "You started in another browser, or this one doesn't accept cookies. Nothing was connected. Open the app's link again in the browser that you want to use, and complete every step there.",
+            |notices| &notices.another_browser,
         )),
         Err(CompleteError::LinkDead) => Err(PageProblem::new(
             StatusCode::GONE,
             "link_expired",
-            "This link is no longer valid",
-            "It was already used, took longer than ten minutes, or has been replaced. Nothing was connected this time; ask the app that sent you here for a new link.",
+            |notices| &notices.link_dead,
         )),
         Err(CompleteError::Database(error)) => Err(PageProblem::database(&error)),
         Err(error) => Err(PageProblem::internal(&error)),
@@ -117,8 +133,9 @@ fn answered(
     browser: Option<String>,
 ) -> Result<Response, PageProblem> {
     let Completed { app, link, result } = completed;
+    let english = messages(Language::English);
     let provider = state.mailboxes.provider_settings(link.plugin);
-    let label = provider.map_or("the provider", |settings| &settings.label);
+    let label = provider.map_or(english.the_provider, |settings| &settings.label);
     let result = result.map_err(|error| Failure::new(&error, &app.name, label));
     if let Some(url) = app_url(&app, &link, &result) {
         return Ok(redirect(StatusCode::FOUND, url.as_str()));
@@ -189,6 +206,7 @@ mod tests {
                 user_id: Some("ü&x=1#".to_owned()),
                 login_hint: None,
             },
+            language: None,
         };
         let tail = format!(
             "status=error&error=no_address&error_description={text}&plugin=plugin_b\

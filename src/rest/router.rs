@@ -21,8 +21,10 @@ use super::body::BodyLimits;
 use super::document::{Document, add_common_parts};
 use super::examples::add_examples;
 use super::failures::Failures;
+use super::messages::{Messages, Notice};
 use super::problem::Problem;
 use super::state::AppState;
+use super::visitor::{LanguageLink, Visitor};
 use super::webhook_document::add_webhook_events;
 use super::{
     apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, log_actions,
@@ -131,6 +133,7 @@ pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
 /// People who come by a browser get a page, and are led from the front to the portal.
 async fn nothing_here(
     State(state): State<AppState>,
+    visitor: Visitor,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -143,16 +146,14 @@ async fn nothing_here(
         "/" if is_browser && method == Method::GET && state.portal.enabled => {
             Redirect::to("/portal").into_response()
         }
-        "/" if is_browser && method == Method::GET => front_page(
-            StatusCode::OK,
-            "This is an email gateway",
-            "Apps send email through it, from the mailboxes that their users have connected.",
-        ),
-        _ if is_browser => front_page(
-            StatusCode::NOT_FOUND,
-            "There is nothing at this address",
-            "It may have been cut off on its way to you.",
-        ),
+        "/" if is_browser && method == Method::GET => {
+            let notice = &visitor.messages().front.gateway;
+            front_page(StatusCode::OK, notice, &visitor)
+        }
+        _ if is_browser => {
+            let notice = &visitor.messages().front.nothing;
+            front_page(StatusCode::NOT_FOUND, notice, &visitor)
+        }
         _ => docs::not_found().into_response(),
     }
 }
@@ -160,11 +161,19 @@ async fn nothing_here(
 #[derive(Template)]
 #[template(path = "front.html")]
 struct Front {
+    m: &'static Messages,
     text: &'static str,
+    languages: Vec<LanguageLink>,
 }
 
-fn front_page(status: StatusCode, title: &str, text: &'static str) -> Response {
-    Page::new(status, title, Front { text }).into_response()
+fn front_page(status: StatusCode, notice: &'static Notice, visitor: &Visitor) -> Response {
+    let content = Front {
+        m: visitor.messages(),
+        text: notice.text,
+        languages: visitor.languages(),
+    };
+    let page = Page::new(status, notice.title, content);
+    page.in_language(visitor.language()).into_response()
 }
 
 async fn method_not_allowed() -> Problem {

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,12 @@ impl Deref for AppState {
 
     fn deref(&self) -> &Shared {
         &self.0
+    }
+}
+
+impl FromRef<AppState> for Arc<PortalSettings> {
+    fn from_ref(state: &AppState) -> Self {
+        Self::clone(&state.portal)
     }
 }
 

@@ -61,11 +61,8 @@ impl Visits {
 }
 
 fn too_many(wait: Duration) -> PageProblem {
-    PageProblem::new(
-        StatusCode::TOO_MANY_REQUESTS,
-        "rate_limited",
-        "Please try again shortly",
-        "This page was opened too often within a minute. Wait a minute, and load it again.",
-    )
+    PageProblem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", |notices| {
+        &notices.rate_limited
+    })
     .after(u32::try_from(whole_seconds(wait)).unwrap_or(u32::MAX))
 }

@@ -5,6 +5,7 @@ mod browser;
 mod button;
 mod disconnect;
 mod failures;
+mod languages;
 mod pages;
 mod provider;
 mod rules;
@@ -135,6 +136,14 @@ impl Visit {
     /// What every page of the gateway's own has.
     #[track_caller]
     fn is_page(&self) {
+        self.is_page_in("en");
+    }
+
+    /// The same in a language.
+    #[track_caller]
+    fn is_page_in(&self, language: &str) {
+        assert_eq!(self.headers["content-language"], language);
+        assert_eq!(self.headers["vary"], "accept-language");
         for (name, value) in [
             ("content-type", "text/html; charset=utf-8"),
             ("cache-control", "no-store"),
@@ -165,7 +174,7 @@ impl Visit {
         }
         assert!(!policy.contains("unsafe"), "{policy}");
         for part in [
-            "<html lang=\"en\">",
+            &format!("<html lang=\"{language}\">"),
             "<meta name=\"viewport\"",
             "color-scheme:light dark",
             "<main>",

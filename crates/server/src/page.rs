@@ -3,7 +3,8 @@
 
 use askama::Template;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -11,6 +12,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use url::Url;
+
+use mailgate_types::language::Language;
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--text:#1c2024;--soft:#60646c;--page:#f6f7f9;--card:#fff;--line:#868b94;--accent:#0b5cad;--danger:#b3261e;--on:#fff}\
@@ -31,6 +34,13 @@ button.main{background:var(--accent);border-color:var(--accent);color:var(--on);
 button.danger{border-color:var(--danger);color:var(--danger)}\
 a.button{display:block;background:var(--accent);color:var(--on);border-radius:.5rem;font-weight:600;font-size:1.1rem;margin:.7rem 0;padding:1rem;text-align:center;text-decoration:none}\
 :focus-visible{outline:3px solid var(--accent);outline-offset:3px}\
+\
+.sign-in{display:flex;align-items:center;justify-content:center;max-width:400px;min-height:40px;margin:.5rem 0;padding:.3rem 12px;border-radius:4px;cursor:pointer;font:500 14px/20px Roboto,arial,sans-serif;letter-spacing:.25px;background:#fff;border:1px solid #747775;color:#1f1f1f}\
+.sign-in svg{flex:none;width:20px;height:20px;margin-right:10px}\
+.sign-in.microsoft{min-height:41px;border-color:#8c8c8c;border-radius:0;color:#5e5e5e;font:600 15px/20px \"Segoe UI\",\"Segoe UI Variable\",system-ui,sans-serif;letter-spacing:0}.sign-in.microsoft svg{width:21px;height:21px;margin-right:12px}\
+@media(prefers-color-scheme:dark){.sign-in{background:#131314;border-color:#8e918f;color:#e3e3e3}.sign-in.microsoft{background:#2f2f2f;color:#fff}}\
+.languages{margin-top:1.5rem}.languages a,.languages span{display:inline-block;padding:.3rem .7rem .3rem 0}\
+.points{list-style:disc;padding-left:1.3rem}\
 body:has(.narrow){max-width:32rem}.logo{display:block;max-width:9rem;max-height:4.5rem;margin:1rem 0}";
 
 /// Asks for the page every two seconds, and shows what has changed.
@@ -51,6 +61,8 @@ pub struct Page<'a, T: Template> {
     live: Option<u32>,
     has_forms: bool,
     logo: Option<(&'a str, &'a str)>,
+    /// `None`: it is there in English alone.
+    language: Option<Language>,
 }
 
 impl<'a, T: Template> Page<'a, T> {
@@ -64,6 +76,7 @@ impl<'a, T: Template> Page<'a, T> {
             live: None,
             has_forms: false,
             logo: None,
+            language: None,
         }
     }
 
@@ -95,6 +108,19 @@ impl<'a, T: Template> Page<'a, T> {
             logo: Some((address, words)),
             ..self
         }
+    }
+
+    /// It was written in this language for whoever prefers it, and others get another one.
+    #[must_use]
+    pub fn in_language(self, language: Language) -> Self {
+        Self {
+            language: Some(language),
+            ..self
+        }
+    }
+
+    fn tag(&self) -> &'static str {
+        self.language.unwrap_or_default().tag()
     }
 
     fn policy(&self) -> String {
@@ -146,6 +172,10 @@ impl<T: Template> IntoResponse for Page<'_, T> {
         let policy = HeaderValue::try_from(self.policy())
             .unwrap_or(HeaderValue::from_static("default-src 'none'"));
         headers.insert(CONTENT_SECURITY_POLICY, policy);
+        if self.language.is_some() {
+            headers.insert(CONTENT_LANGUAGE, HeaderValue::from_static(self.tag()));
+            headers.insert(VARY, HeaderValue::from_static("accept-language"));
+        }
         response
     }
 }

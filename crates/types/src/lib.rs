@@ -13,6 +13,7 @@ pub mod event_name;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 pub mod ids;
+pub mod language;
 pub mod lease;
 pub mod limiter;
 pub mod log_status;

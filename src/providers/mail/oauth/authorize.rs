@@ -7,6 +7,7 @@ use url::Url;
 
 use super::OAuthClient;
 use crate::config::ProviderKind;
+use mailgate_types::language::Language;
 
 /// What an authorization request says beside the client's own data.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +20,8 @@ pub struct AuthorizationRequest<'a> {
     pub code_verifier: &'a str,
     /// The account that the user is expected to choose.
     pub login_hint: Option<&'a str>,
+    /// The language that was asked for, where it isn't the browser's own, which the provider sees itself.
+    pub language: Option<Language>,
 }
 
 impl OAuthClient {
@@ -59,7 +62,22 @@ impl OAuthClient {
             if let Some(hint) = request.login_hint {
                 query.append_pair("login_hint", hint);
             }
+            if let (Some(language), Some(name)) = (request.language, self.language_parameter()) {
+                query.append_pair(name, language.tag());
+            }
         }
         Some(url)
+    }
+
+    /// The parameter by which the provider takes a language; `None` where none is known.
+    fn language_parameter(&self) -> Option<&'static str> {
+        let is_openid = self.settings.scopes.iter().any(|scope| scope == "openid");
+        match self.settings.kind {
+            ProviderKind::Google => Some("hl"),
+            // Its maintainers say that ui_locales isn't supported; its pages go by the browser.
+            ProviderKind::Microsoft => None,
+            // OpenID Connect Core §3.1.2.1: no error where a language isn't supported.
+            ProviderKind::Generic => is_openid.then_some("ui_locales"),
+        }
     }
 }
