@@ -53,7 +53,7 @@ const LANGUAGES: [(&str, Use); 5] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 20] = [
+const STARTS: [(&str, Use); 21] = [
     (
         "make ",
         Use::Elsewhere(
@@ -74,6 +74,10 @@ const STARTS: [(&str, Use); 20] = [
     ),
     (
         "curl https://gateway.example/apps/pk_…/webhooks ",
+        Use::Gateway,
+    ),
+    (
+        "curl -X POST https://gateway.example/portal/sessions ",
         Use::Gateway,
     ),
     ("export MAILGATE_CONFIG=", Use::Operator),

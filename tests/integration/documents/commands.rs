@@ -105,6 +105,9 @@ async fn what_a_subscriber_types_works() {
             let link = format!("/connect/{}?session=", gateway.app.pushable_key.expose());
             assert!(answer["url"].as_str().unwrap().contains(&link), "{answer}");
             assert!(answer["expires_at"].is_string(), "{answer}");
+        } else if command.contains("/portal/sessions") {
+            let url = answer["url"].as_str().unwrap();
+            assert!(url.contains("/portal/sign-in/mgl_"), "{answer}");
         } else if command.contains("/webhooks") {
             assert_eq!(answer["events"], json!(["email.sent", "email.failed_perm"]));
             assert!(answer["secret"].as_str().unwrap().starts_with("whsec_"));
@@ -114,7 +117,7 @@ async fn what_a_subscriber_types_works() {
             }
         }
     }
-    assert_eq!(blocks.len(), 7);
+    assert_eq!(blocks.len(), 8);
     let arrived = gateway.arrived().await;
     assert_eq!(arrived.len(), 3);
     for message in arrived {

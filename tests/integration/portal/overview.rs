@@ -75,7 +75,7 @@ async fn what_needs_attention_is_said() {
     gateway
         .eventually("it is said", async |_| {
             let page = visitor.get("/portal").await.text;
-            page.contains("Waiting") && page.contains("wait to be sent")
+            page.contains("Waiting") && page.contains("1 message waits")
         })
         .await;
     let page = visitor.get("/portal").await.text;
