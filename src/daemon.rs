@@ -140,6 +140,10 @@ pub async fn start(
 /// # Errors
 ///
 /// [`DaemonError`]; then nothing is left running except what `shutdown` ends.
+#[expect(
+    clippy::too_many_lines,
+    reason = "all parts, in the order in which they need each other"
+)]
 pub async fn start_on(
     inherited: Inherited,
     settings: Settings,

@@ -40,12 +40,9 @@ pub(super) struct SignInForm {
 struct SignInPage<'a> {
     frame: Frame,
     next: &'a str,
-    is_wrong: bool,
     /// Whether links can be mailed.
     mails: bool,
-    /// Whether one was asked for just now.
-    is_mailed: bool,
-    is_wrong_email: bool,
+    said: Said<'a>,
     email: &'a str,
 }
 
@@ -71,10 +68,8 @@ pub(super) fn form(state: &PortalState, next: &str, said: Said<'_>) -> Response 
     let body = SignInPage {
         frame: Frame::outside(state, "Sign in"),
         next: next_path(next),
-        is_wrong: matches!(said, Said::WrongSecret),
         mails: state.sign_in_mail.is_some(),
-        is_mailed: matches!(said, Said::Mailed),
-        is_wrong_email: matches!(said, Said::WrongEmail(_)),
+        said,
         email,
     };
     page(status, &body)

@@ -45,7 +45,7 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
     let page = visitor.post("/portal/billing/card", &[]).await;
     assert_eq!(page.status, 303, "{}", page.text);
     let url = billed.gateway.sandbox.payments.url();
-    assert!(page.location().starts_with(&url), "{}", page.location());
+    assert!(page.location().starts_with(url), "{}", page.location());
     let page = visitor.post("/portal/billing/visit", &[]).await;
     assert_eq!(page.status, 303, "{}", page.text);
 

@@ -14,7 +14,7 @@ fn arrive(gateway: &Gateway, secret: &str, path: &str) -> Vec<Step> {
         Step::goto(format!("{}{path}", gateway.daemon.base_url)),
         Step::fill("#api-secret", secret),
         Step::click("role=button[name=\"Sign in\"]"),
-        Step::expect_url(&format!("{path}$")),
+        Step::expect_url(format!("{path}$")),
     ]
 }
 

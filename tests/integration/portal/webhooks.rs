@@ -85,9 +85,9 @@ async fn an_endpoint_that_was_down_gets_its_event_again() {
             visitor.get(&delivery).await.text.contains("Attempt 2")
         })
         .await;
-    let received = receiver.received();
-    assert_eq!(received.len(), 2);
-    let ids = webhook_ids(&received);
+    let events = receiver.received();
+    assert_eq!(events.len(), 2);
+    let ids = webhook_ids(&events);
     assert_eq!(ids[0], ids[1]);
     let all = visitor.get("/portal/webhooks").await.text;
     assert!(all.contains("50 %"), "{all}");
