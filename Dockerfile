@@ -29,6 +29,8 @@ COPY crates crates
 COPY src src
 COPY templates templates
 COPY assets assets
+# The portal shows them with an app's own values.
+COPY examples examples
 # Newer than the empty sources above, whatever time the files came with. The profile dev has its binaries in `debug`.
 # Without the sandbox, which has no place in production.
 RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
