@@ -4,6 +4,10 @@
 //! bytes are written, so a message cut short by a crash has none and is skipped. Nothing is synced to disk: this is a
 //! development tool. `pages` displays the messages.
 
+mod search;
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs;
@@ -16,6 +20,8 @@ use mail_parser::{HeaderValue, MessageParser};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
+
+pub use self::search::Found;
 
 /// Maximum number of messages; the oldest are removed first.
 const KEPT_MESSAGES: usize = 10_000;
@@ -206,6 +212,26 @@ impl Inbox {
         .await
     }
 
+    /// Removes a message; says whether there was one.
+    ///
+    /// # Errors
+    /// If a file can't be removed; the message isn't listed any more all the same.
+    pub async fn remove(&self, id: &str) -> io::Result<bool> {
+        let id = id.to_owned();
+        self.off_thread(move |shared| {
+            let removed = {
+                let mut index = shared.index();
+                let place = index.iter().position(|message| message.id == id);
+                place.and_then(|place| index.remove(place))
+            };
+            match removed {
+                Some(message) => shared.remove(&message.id).map(|()| true),
+                None => Ok(false),
+            }
+        })
+        .await
+    }
+
     /// Removes all messages.
     ///
     /// # Errors
@@ -318,88 +344,5 @@ fn subject(bytes: &[u8]) -> Option<String> {
     match message.header(mail_parser::HeaderName::Subject)? {
         HeaderValue::Text(text) => Some(text.to_string()),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![expect(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    const MAIL: &[u8] = b"From: a@x.test\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nhi\r\n";
-
-    async fn add(inbox: &Inbox, from: &str) -> Arc<ArrivedMessage> {
-        let to = ["b@y.test".to_owned()];
-        inbox
-            .add("ada@sandbox.example", from, &to, Utc::now(), MAIL)
-            .await
-            .unwrap()
-    }
-
-    #[tokio::test]
-    async fn newest_first_exact_bytes_and_the_same_after_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let inbox = Inbox::open(folder.path()).unwrap();
-        assert!(inbox.list(10).is_empty());
-        for number in 0..3 {
-            add(&inbox, &format!("{number}@x.test")).await;
-        }
-        let listed = inbox.list(10);
-        let senders: Vec<_> = listed.iter().map(|m| m.envelope_from.as_str()).collect();
-        assert_eq!(senders, ["2@x.test", "1@x.test", "0@x.test"]);
-        assert_eq!(inbox.list(1), listed[..1]);
-        assert_eq!(listed[0].subject.as_deref(), Some("Grüße"));
-        assert_eq!(listed[0].size, MAIL.len());
-        assert_eq!(inbox.raw(&listed[0].id).await.unwrap().unwrap(), MAIL);
-
-        let again = Inbox::open(folder.path()).unwrap();
-        assert_eq!(again.list(10), listed);
-        assert_eq!(again.count(), 3);
-    }
-
-    #[tokio::test]
-    async fn half_written_and_foreign_files_are_skipped() {
-        let folder = tempfile::tempdir().unwrap();
-        let inbox = Inbox::open(folder.path()).unwrap();
-        let whole = add(&inbox, "whole@x.test").await;
-        let cut = add(&inbox, "cut@x.test").await;
-        let path = |id: &str, kind: &str| folder.path().join(format!("{id}.{kind}"));
-        fs::remove_file(path(&cut.id, "json")).unwrap();
-        fs::write(folder.path().join("x.json"), "{").unwrap();
-        fs::copy(path(&whole.id, "json"), folder.path().join("other.json")).unwrap();
-        let again = Inbox::open(folder.path()).unwrap();
-        assert_eq!(again.list(10), [whole]);
-    }
-
-    #[tokio::test]
-    async fn only_the_newest_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let inbox = Inbox::open_keeping(folder.path(), 2).unwrap();
-        let first = add(&inbox, "1@x.test").await;
-        let second = add(&inbox, "2@x.test").await;
-        let third = add(&inbox, "3@x.test").await;
-        assert_eq!(inbox.list(10), [third.clone(), second]);
-        assert_eq!(inbox.raw(&first.id).await.unwrap(), None);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
-        let fewer = Inbox::open_keeping(folder.path(), 1).unwrap();
-        assert_eq!(fewer.list(10), [third]);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-    }
-
-    #[tokio::test]
-    async fn cleared_means_gone_and_no_id_leaves_the_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("outside.eml"), "secret").unwrap();
-        let inbox = Inbox::open(&folder.path().join("inbox")).unwrap();
-        let message = add(&inbox, "1@x.test").await;
-        assert_eq!(inbox.raw("../outside").await.unwrap(), None);
-        inbox.clear().await.unwrap();
-        assert_eq!(inbox.count(), 0);
-        assert_eq!(inbox.find(&message.id), None);
-        assert_eq!(
-            fs::read_dir(folder.path().join("inbox")).unwrap().count(),
-            0
-        );
     }
 }

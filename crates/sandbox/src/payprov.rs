@@ -17,7 +17,6 @@ mod objects;
 mod pages;
 mod parameters;
 mod refusal;
-mod same_site;
 mod sessions;
 mod steering;
 mod subscriptions;
@@ -39,6 +38,7 @@ use toml::{Table, Value};
 use self::delivery::Deliveries;
 use self::faults::Faults;
 use self::ledger::Ledger;
+use crate::same_site;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_types::clock::SharedClock;
 

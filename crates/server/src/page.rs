@@ -1,5 +1,5 @@
-//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that keeps the sandbox's
-//! inbox up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
+//! The one HTML frame of all pages, the sandbox's too: inline style, no script but the one that a page brings to keep
+//! itself up to date, nothing from outside but an app's logo. What the browser may do is said by the Content-Security-Policy.
 
 use askama::Template;
 use axum::http::header::{
@@ -40,15 +40,27 @@ a.button{display:block;background:var(--accent);color:var(--on);border-radius:.5
 .sign-in.microsoft{min-height:41px;border-color:#8c8c8c;border-radius:0;color:#5e5e5e;font:600 15px/20px \"Segoe UI\",\"Segoe UI Variable\",system-ui,sans-serif;letter-spacing:0}.sign-in.microsoft svg{width:21px;height:21px;margin-right:12px}\
 @media(prefers-color-scheme:dark){.sign-in{background:#131314;border-color:#8e918f;color:#e3e3e3}.sign-in.microsoft{background:#2f2f2f;color:#fff}}\
 .languages{margin-top:1.5rem}.languages a,.languages span{display:inline-block;padding:.3rem .7rem .3rem 0}\
+.search{display:flex;gap:.5rem;align-items:stretch;margin:.6rem 0}.search button,.acts button{width:auto;margin:0;padding:.5rem 1rem}.acts{display:flex;flex-wrap:wrap;gap:.5rem 1rem;align-items:center}\
+details{margin:.6rem 0}summary{cursor:pointer;padding:.4rem 0}summary h2{display:inline;margin:0}\
+iframe{display:block;width:100%;height:60vh;resize:vertical;background:#fff;border:1px solid var(--line);border-radius:.6rem}\
 .points{list-style:disc;padding-left:1.3rem}\
 body:has(.narrow){max-width:32rem}.logo{display:block;max-width:9rem;max-height:4.5rem;margin:1rem 0}";
 
-/// Asks for the page every two seconds, and shows what has changed.
-const UPDATE: &str = "\
-const update=async()=>{try{const answer=await fetch(location.href);\
-if(answer.ok){const page=new DOMParser().parseFromString(await answer.text(),'text/html');\
-const [old,fresh]=[document,page].map((it)=>it.querySelector('main'));\
-if(fresh&&fresh.innerHTML!==old.innerHTML&&!old.contains(document.activeElement)&&getSelection().isCollapsed)old.replaceWith(fresh)}}catch{}setTimeout(update,2000)};setTimeout(update,2000)";
+/// How a page is kept up to date.
+#[derive(Debug, Clone, Copy)]
+struct Live {
+    script: &'static str,
+    seconds: u32,
+}
+
+/// Where a page's forms lead.
+#[derive(Debug, Clone, Copy)]
+enum Forms {
+    None,
+    Here,
+    /// To an answer that redirects to a client.
+    Redirecting,
+}
 
 /// A page around a template, which has escaped what is foreign in it: a text can't be one. Without more said it has no
 /// images, and no forms that lead anywhere.
@@ -58,8 +70,9 @@ pub struct Page<'a, T: Template> {
     status: StatusCode,
     title: &'a str,
     body: T,
-    live: Option<u32>,
-    has_forms: bool,
+    live: Option<Live>,
+    forms: Forms,
+    has_frames: bool,
     logo: Option<(&'a str, &'a str)>,
     /// `None`: it is there in English alone.
     language: Option<Language>,
@@ -74,18 +87,37 @@ impl<'a, T: Template> Page<'a, T> {
             title,
             body,
             live: None,
-            has_forms: false,
+            forms: Forms::None,
+            has_frames: false,
             logo: None,
             language: None,
         }
     }
 
-    /// What it shows is kept up to date while it is open; browsers without scripts load it again after so many
-    /// seconds.
+    /// What it shows is kept up to date by a script while it is open; browsers without scripts load it again after so
+    /// many seconds. The script may ask for pages from here.
     #[must_use]
-    pub fn live(self, seconds: u32) -> Self {
+    pub fn live(self, script: &'static str, seconds: u32) -> Self {
         Self {
-            live: Some(seconds),
+            live: Some(Live { script, seconds }),
+            ..self
+        }
+    }
+
+    /// Its forms are answered here.
+    #[must_use]
+    pub fn with_forms(self) -> Self {
+        Self {
+            forms: Forms::Here,
+            ..self
+        }
+    }
+
+    /// It shows documents from here in frames.
+    #[must_use]
+    pub fn with_frames(self) -> Self {
+        Self {
+            has_frames: true,
             ..self
         }
     }
@@ -95,7 +127,7 @@ impl<'a, T: Template> Page<'a, T> {
     #[must_use]
     pub fn with_redirecting_forms(self) -> Self {
         Self {
-            has_forms: true,
+            forms: Forms::Redirecting,
             ..self
         }
     }
@@ -125,10 +157,15 @@ impl<'a, T: Template> Page<'a, T> {
 
     fn policy(&self) -> String {
         let style = STANDARD.encode(Sha256::digest(STYLE));
-        let forms = if self.has_forms {
-            "'self' http: https:"
+        let forms = match self.forms {
+            Forms::None => "'none'",
+            Forms::Here => "'self'",
+            Forms::Redirecting => "'self' http: https:",
+        };
+        let frames = if self.has_frames {
+            "; frame-src 'self'"
         } else {
-            "'none'"
+            ""
         };
         let images = self
             .logo
@@ -137,13 +174,13 @@ impl<'a, T: Template> Page<'a, T> {
             .map(|address| address.origin().ascii_serialization())
             .filter(|origin| is_source(origin))
             .map_or_else(String::new, |origin| format!("; img-src {origin}"));
-        let scripts = self.live.map_or_else(String::new, |_| {
-            let script = STANDARD.encode(Sha256::digest(UPDATE));
+        let scripts = self.live.map_or_else(String::new, |live| {
+            let script = STANDARD.encode(Sha256::digest(live.script));
             format!("; script-src 'sha256-{script}'; connect-src 'self'")
         });
         format!(
             "default-src 'none'; style-src 'sha256-{style}'; form-action {forms}; base-uri 'none'; \
-             frame-ancestors 'none'{scripts}{images}"
+             frame-ancestors 'none'{scripts}{frames}{images}"
         )
     }
 }
@@ -151,10 +188,9 @@ impl<'a, T: Template> Page<'a, T> {
 impl<T: Template> IntoResponse for Page<'_, T> {
     fn into_response(self) -> Response {
         // With no referrer at all older browsers say no origin either when a button is pressed.
-        let referrer = if self.has_forms {
-            "same-origin"
-        } else {
-            "no-referrer"
+        let referrer = match self.forms {
+            Forms::None => "no-referrer",
+            Forms::Here | Forms::Redirecting => "same-origin",
         };
         // Writing to a String can't fail.
         let html = self.render().unwrap_or_default();

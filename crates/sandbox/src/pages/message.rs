@@ -1,26 +1,59 @@
-//! The page of a message: envelope, decoded headers, text, HTML source, attachments.
+//! The page of a message: envelope, HTML in a frame, text, HTML source, headers, source, attachments.
 
 use std::borrow::Cow;
 
 use askama::Template;
-use mail_parser::{
-    HeaderName, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders as _, PartType,
-};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use mail_parser::{MessageParser, MessagePart, MimeHeaders as _, PartType};
 
-use crate::inbox::ArrivedMessage;
+use super::part::{is_attachment, media_type};
+use super::{not_found, unreadable};
+use crate::inbox::{ArrivedMessage, Inbox};
+use crate::mime;
+use mailgate_server::page::Page;
 
 /// How many bytes of one part are shown.
 const SHOWN_BYTES: usize = 256 * 1024;
 
+pub(super) async fn page(State(inbox): State<Inbox>, Path(id): Path<String>) -> Response {
+    let Some(message) = inbox.find(&id) else {
+        return not_found();
+    };
+    let bytes = match inbox.raw(&id).await {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return not_found(),
+        Err(error) => return unreadable(&error),
+    };
+    // A message may be large, and parsing it takes a while.
+    let shown = tokio::task::spawn_blocking(move || {
+        Page::new(
+            StatusCode::OK,
+            "Message",
+            MessagePage::new(&message, &bytes),
+        )
+        .with_forms()
+        .with_frames()
+        .into_response()
+    });
+    shown
+        .await
+        .unwrap_or_else(|error| unreadable(&error.into()))
+}
+
 /// The page of one message.
 #[derive(Template)]
 #[template(path = "message.html")]
-pub(super) struct MessagePage<'a> {
+struct MessagePage<'a> {
     message: &'a ArrivedMessage,
     /// Name and value of each; `None` if there is no reading them.
     headers: Option<Vec<(String, String)>>,
     /// `None` if it can't be read as a message.
     parts: Option<Vec<Part<'a>>>,
+    has_html: bool,
+    /// As much of it as is shown.
+    source: Cow<'a, str>,
 }
 
 /// What a message is made of.
@@ -31,61 +64,53 @@ enum Part<'a> {
         shown: Cow<'a, str>,
         /// In bytes, of all of it.
         length: usize,
+        /// Whether it is shown at once.
+        is_open: bool,
     },
     Attachment {
         name: String,
         kind: String,
         length: usize,
+        /// Its place in the message.
+        number: usize,
     },
 }
 
 impl<'a> MessagePage<'a> {
-    pub(super) fn new(message: &'a ArrivedMessage, bytes: &'a [u8]) -> Self {
-        // A first reading takes every header as text, to decode it; a second one takes them for what they are.
-        // (Only a parser told of at least one header heeds its default for the others.)
-        let headers = MessageParser::new()
-            .header_text(HeaderName::Subject)
-            .default_header_text()
-            .parse_headers(bytes);
+    fn new(message: &'a ArrivedMessage, bytes: &'a [u8]) -> Self {
         let read = MessageParser::default().parse(bytes);
+        let has_html = read
+            .iter()
+            .flat_map(|read| &read.parts)
+            .any(|part| matches!(part.body, PartType::Html(_)) && !is_attachment(part));
+        let parts = read.map(|read| {
+            let parts = read.parts.into_iter().enumerate();
+            parts
+                .filter_map(|(number, part)| Part::of(number, part, has_html))
+                .collect()
+        });
         Self {
             message,
-            headers: headers.as_ref().map(shown_headers),
-            parts: read.map(|read| read.parts.into_iter().filter_map(Part::of).collect()),
+            headers: mime::headers(bytes),
+            parts,
+            has_html,
+            source: String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]),
         }
     }
-}
-
-fn shown_headers(message: &Message<'_>) -> Vec<(String, String)> {
-    let headers = message.headers().iter().map(|header| {
-        let value = match &header.value {
-            HeaderValue::Text(text) => text.to_string(),
-            HeaderValue::TextList(texts) => texts.join(", "),
-            _ => String::new(),
-        };
-        let name = match &header.name {
-            HeaderName::Other(name) => name.as_ref(),
-            known => known.as_str(),
-        };
-        (name.to_owned(), value)
-    });
-    headers.collect()
 }
 
 impl<'a> Part<'a> {
-    fn of(part: MessagePart<'a>) -> Option<Self> {
-        let is_attachment = part
-            .content_disposition()
-            .is_some_and(mail_parser::ContentType::is_attachment);
+    fn of(number: usize, part: MessagePart<'a>, has_html: bool) -> Option<Self> {
+        let is_attachment = is_attachment(&part);
         match part.body {
             PartType::Multipart(_) => None,
-            PartType::Text(text) if !is_attachment => Some(Self::text("Text", text)),
-            PartType::Html(text) if !is_attachment => Some(Self::text("HTML source", text)),
-            _ => Some(Self::attachment(&part)),
+            PartType::Text(text) if !is_attachment => Some(Self::text("Text", text, !has_html)),
+            PartType::Html(text) if !is_attachment => Some(Self::text("HTML source", text, false)),
+            _ => Some(Self::attachment(number, &part)),
         }
     }
 
-    fn text(title: &'static str, text: Cow<'a, str>) -> Self {
+    fn text(title: &'static str, text: Cow<'a, str>, is_open: bool) -> Self {
         let length = text.len();
         let end = text.floor_char_boundary(SHOWN_BYTES);
         let shown = match text {
@@ -99,21 +124,16 @@ impl<'a> Part<'a> {
             title,
             shown,
             length,
+            is_open,
         }
     }
 
-    fn attachment(part: &MessagePart<'_>) -> Self {
-        let kind = part.content_type().map_or_else(
-            || "unknown type".to_owned(),
-            |kind| match kind.subtype() {
-                Some(subtype) => format!("{}/{subtype}", kind.ctype()),
-                None => kind.ctype().to_owned(),
-            },
-        );
+    fn attachment(number: usize, part: &MessagePart<'_>) -> Self {
         Self::Attachment {
             name: part.attachment_name().unwrap_or("(no name)").to_owned(),
-            kind,
+            kind: media_type(part).unwrap_or_else(|| "unknown type".to_owned()),
             length: part.len(),
+            number,
         }
     }
 }
@@ -146,13 +166,15 @@ mod tests {
         for expected in [
             "<dt>From</dt><dd>Grün &lt;g@x.test&gt;</dd>",
             "<dt>X-Own</dt><dd>&lt;script&gt;1&lt;/script&gt;</dd>",
-            "<h2>Text</h2><div class=\"card\"><pre>1 &lt; 2 ä",
-            "<h2>HTML source</h2><div class=\"card\"><pre>&lt;img src=x onerror=alert(1)&gt;",
-            "&lt;i&gt;.html<br><small>text/html · ",
+            "<details><summary><h2>Text</h2></summary><div class=\"card\"><pre>1 &lt; 2 ä",
+            "<details><summary><h2>HTML source</h2></summary><div class=\"card\"><pre>&lt;img src=x onerror=alert(1)&gt;",
+            "<a href=\"/messages/m1/parts/3\">&lt;i&gt;.html</a><br>\n<small>text/html · ",
+            "<iframe sandbox=\"allow-popups allow-popups-to-escape-sandbox\" src=\"/messages/m1/html\"",
         ] {
             assert!(page.contains(expected), "{expected} in {page}");
         }
-        assert!(!page.contains("kept out"));
+        // Only in the source.
+        assert_eq!(page.matches("kept out").count(), 1);
         assert!(!page.contains("<img") && !page.contains("<script"));
     }
 
@@ -163,7 +185,8 @@ mod tests {
             "ä".repeat(SHOWN_BYTES)
         );
         let page = html(mail.as_bytes());
-        assert!(page.len() < SHOWN_BYTES + 2000);
+        // The text and the source.
+        assert!(page.len() < 2 * SHOWN_BYTES + 5000);
         assert!(page.contains(&format!("of {} bytes", SHOWN_BYTES * 2 + 1)));
     }
 

@@ -10,7 +10,7 @@ use mailgate_server::page::Page;
 use mailgate_server::same_site::is_foreign;
 
 /// Rejects requests that change something and come from another site's page.
-pub(super) async fn guard(request: Request, next: Next) -> Response {
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
     if changes && is_foreign(request.headers(), request.uri()) {
         let content = Card::new(
