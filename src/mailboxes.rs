@@ -35,7 +35,7 @@ use mailgate_types::seal::SealKeys;
 
 pub use crate::storage::apps::connecting::PublicApp;
 pub use crate::storage::mailboxes::addresses::AddressLook;
-pub use crate::storage::mailboxes::owned::{LastError, OwnedMailbox};
+pub use crate::storage::mailboxes::owned::{LastError, NamedMailbox, OwnedMailbox};
 pub use crate::storage::mailboxes::{
     Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
 };

@@ -46,6 +46,7 @@ pub use crate::storage::bounces::LoggedBounce;
 pub use crate::storage::email_attempts::LoggedAttempt;
 pub use crate::storage::email_counters::Counts as MessageCounts;
 pub use crate::storage::email_logs::{Details, LogRow, MailboxCounts};
+pub use crate::storage::replies::LoggedReply;
 pub use crate::storage::spool::waiting::Scheduled;
 pub use crate::storage::webhook_deliveries::LoggedDelivery;
 pub use audit::{AuditFilter, AuditPage};

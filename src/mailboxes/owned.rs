@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 
 use super::{CreatedSession, Mailboxes, SessionRequest};
-use crate::storage::mailboxes::owned::{self, OwnedMailbox};
+use crate::storage::mailboxes::owned::{self, NamedMailbox, OwnedMailbox};
 use mailgate_types::ids::{CredentialId, SubscriberId};
 use mailgate_types::seal::SealError;
 
@@ -49,6 +49,18 @@ impl Mailboxes {
         );
         let ids = page.await?;
         owned::details(&mut connection, subscriber, &ids, now - RECENT, now).await
+    }
+
+    /// Up to `limit` of the subscriber's mailboxes to choose from, by address.
+    pub async fn named(
+        &self,
+        subscriber: SubscriberId,
+        slug: Option<&str>,
+        limit: i64,
+    ) -> Result<Vec<NamedMailbox>, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let ids = owned::page(&mut connection, subscriber, slug, None, None, limit).await?;
+        owned::names(&mut connection, &ids).await
     }
 
     /// One of the subscriber's mailboxes; another subscriber's is not found.

@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use super::Mailboxes;
 use crate::providers::mail::received::Received;
 use crate::storage::mailboxes::Mailbox;
-use crate::storage::replies::{self, Answered};
+use crate::storage::replies::{self, Answered, NewReply};
 use crate::storage::webhook_messages;
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::AppId;
@@ -73,12 +73,32 @@ pub(super) async fn tell(
         .collect();
     let keys: Vec<String> = found.keys().cloned().collect();
     let fresh = replies::insert(connection, mailbox.id, &keys, now).await?;
-    let emissions: Vec<Emission> = fresh
+    let fresh: Vec<(&String, &Emission)> = fresh
         .iter()
-        .filter_map(|key| found.get(key).cloned())
+        .filter_map(|key| found.get_key_value(key))
+        .collect();
+    let logged: Vec<NewReply<'_>> = (fresh.iter())
+        .filter_map(|(key, emission)| logged(key, emission))
+        .collect();
+    replies::add_to_log(connection, &logged, now).await?;
+    let emissions: Vec<Emission> = (fresh.into_iter())
+        .map(|(_, emission)| emission.clone())
         .collect();
     webhook_messages::emit(connection, &emissions, now).await?;
     Ok(ToldReplies(emissions.len()))
+}
+
+/// A reply as the log keeps it.
+fn logged<'a>(key: &'a str, emission: &'a Emission) -> Option<NewReply<'a>> {
+    let (Event::EmailReply { from_address, .. }, Some(log)) = (&emission.event, emission.log)
+    else {
+        return None;
+    };
+    Some(NewReply {
+        key,
+        log,
+        from_address,
+    })
 }
 
 impl Mailboxes {

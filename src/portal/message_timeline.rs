@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::words::{Moment, Status, status};
-use crate::reports::{LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery};
+use crate::reports::{LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply};
 use crate::sending::queue::QueuedMessage;
 use mailgate_types::log_status::LogStatus;
 
@@ -64,6 +64,11 @@ impl Happening {
         Self::new(bounce.bounced_at, title, status).saying(words.join(" "))
     }
 
+    fn reply(reply: &LoggedReply) -> Self {
+        let title = format!("Reply from {}", reply.from_address);
+        Self::new(reply.replied_at, title, marked("Replied", "good"))
+    }
+
     fn delivery(delivery: &LoggedDelivery) -> Self {
         let status = if delivery.success {
             marked("Delivered", "good")
@@ -103,6 +108,7 @@ pub(super) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
         all.push(Happening::new(log.sent_at, "Attempt 1", sent));
     }
     all.extend(detail.bounces.iter().map(Happening::bounce));
+    all.extend(detail.replies.iter().map(Happening::reply));
     all.extend(detail.webhook_deliveries.iter().map(Happening::delivery));
     all.extend(waiting.and_then(Happening::next));
     // Sorting keeps the order of what happened in the same millisecond.

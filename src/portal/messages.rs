@@ -13,7 +13,11 @@ use super::page::page;
 use super::problem::PortalProblem;
 use super::session::Session;
 use super::words::{Moment, Status, number, status};
+use crate::mailboxes::NamedMailbox;
 use crate::reports::{LogRow, Position, Scheduled};
+
+/// Mailboxes to choose from; who has more names one by its id.
+const MAILBOXES: usize = 100;
 
 /// Rows of a page.
 const ROWS: usize = 25;
@@ -75,6 +79,8 @@ struct MessagesPage {
     asked: MessagesQuery,
     wrong: Vec<WrongField>,
     found: Found,
+    /// To choose from; `None`: too many.
+    mailboxes: Option<Vec<NamedMailbox>>,
 }
 
 /// Shows what is asked for.
@@ -99,13 +105,26 @@ pub(super) async fn list(
         }
         Err(wrong) => (StatusCode::UNPROCESSABLE_ENTITY, wrong, Found::default()),
     };
+    let mailboxes = choice(&state, &session, app).await;
     let body = MessagesPage {
         frame,
+        mailboxes,
         asked,
         wrong,
         found,
     };
     Ok(page(status, &body))
+}
+
+/// The mailboxes to choose from. Without them the page stays usable.
+async fn choice(
+    state: &PortalState,
+    session: &Session,
+    app: Option<&str>,
+) -> Option<Vec<NamedMailbox>> {
+    let limit = i64::try_from(MAILBOXES + 1).unwrap_or(i64::MAX);
+    let named = state.mailboxes.named(session.id(), app, limit).await.ok()?;
+    (named.len() <= MAILBOXES).then_some(named)
 }
 
 async fn find(

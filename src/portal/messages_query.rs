@@ -5,6 +5,7 @@ use std::fmt::Display;
 use serde::Deserialize;
 
 use super::frame::query;
+use crate::mailboxes::NamedMailbox;
 use crate::reports::{AppReference, Filter, Position, Search, Start};
 use mailgate_types::date::Date;
 use mailgate_types::email_address::EmailAddress;
@@ -162,6 +163,16 @@ impl MessagesQuery {
         let app = query(&[("app", &self.app)]);
         let search = self.search();
         !search.is_empty() && search != app
+    }
+
+    /// Whether this mailbox's messages are asked for.
+    pub(super) fn is_of(&self, mailbox: &NamedMailbox) -> bool {
+        self.credential_id.trim().parse() == Ok(mailbox.id)
+    }
+
+    /// Whether a mailbox is named that isn't among these.
+    pub(super) fn is_of_another(&self, mailboxes: &[NamedMailbox]) -> bool {
+        !self.credential_id.is_empty() && !mailboxes.iter().any(|mailbox| self.is_of(mailbox))
     }
 
     /// Whether this is the first page.

@@ -1,5 +1,6 @@
 //! Errors as pages.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 use askama::Template;
@@ -84,13 +85,26 @@ impl PortalProblem {
 
     /// 500; the cause goes to the log.
     pub(super) fn internal(error: &dyn std::error::Error) -> Self {
+        Self::slip().because(error.to_string())
+    }
+
+    fn slip() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
             "Something went wrong",
             "Something went wrong on our side. Try again; if it persists, quote this ID.",
         )
-        .because(error.to_string())
+    }
+
+    /// 504: it isn't known what became of it.
+    pub(super) fn too_slow() -> Self {
+        Self::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            "timeout",
+            "This takes too long",
+            "The gateway has stopped waiting. If you were changing something, look whether it was changed before you do it again.",
+        )
     }
 
     /// 404: there is none, or it is another subscriber's.
@@ -166,6 +180,11 @@ impl IntoResponse for PortalProblem {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// A slip of ours must not leave anybody without a page. The panic itself is logged by the hook.
+pub(super) fn panicked(_: Box<dyn Any + Send>) -> Response {
+    PortalProblem::slip().into_response()
 }
 
 /// A path that isn't asked for like this.

@@ -3,6 +3,7 @@
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
+use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{
     app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox, mailbox_actions,
@@ -62,6 +63,7 @@ pub fn router(state: PortalState) -> Router {
         .route("/portal/assets/{file}", get(assets::serve))
         .route("/portal/{*rest}", any(problem::nothing_here))
         .method_not_allowed_fallback(problem::wrong_method)
+        .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(from_fn_with_state(state.clone(), requests::frame))
         .with_state(state)
 }

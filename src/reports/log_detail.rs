@@ -2,12 +2,17 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, Reports};
+use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply, Reports};
 use crate::storage::spool::waiting::{self, Scheduled};
-use crate::storage::{bounces, email_attempts, email_logs, log_retention, webhook_deliveries};
+use crate::storage::{
+    bounces, email_attempts, email_logs, log_retention, replies, webhook_deliveries,
+};
 use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::log_status::CANCELLED;
 use mailgate_types::send_at::FURTHEST;
+
+/// Replies to a message that are shown.
+const REPLIES: i64 = 100;
 
 /// A message that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub struct LogDetail {
     pub attempts: Vec<LoggedAttempt>,
     /// Its bounces, in the order in which they were read.
     pub bounces: Vec<LoggedBounce>,
+    /// The first replies to it, in the order in which they were read.
+    pub replies: Vec<LoggedReply>,
     /// The webhook deliveries of events about it.
     pub webhook_deliveries: Vec<LoggedDelivery>,
 }
@@ -50,6 +57,7 @@ impl Reports {
         };
         let attempts = email_attempts::of_log(&mut snapshot, id).await?;
         let bounces = bounces::of_log(&mut snapshot, id).await?;
+        let replies = replies::of_log(&mut snapshot, id, REPLIES).await?;
         let webhook_deliveries =
             webhook_deliveries::of_log(&mut snapshot, id, since(&details, moment)).await?;
         snapshot.commit().await?;
@@ -57,6 +65,7 @@ impl Reports {
             details,
             attempts,
             bounces,
+            replies,
             webhook_deliveries,
         }))))
     }

@@ -79,6 +79,8 @@ pub async fn remove_logs(
              DELETE FROM email_attempts USING removed WHERE log_id = removed.id
          ), unbounced AS (
              DELETE FROM bounces WHERE log_id IN (SELECT id FROM removed)
+         ), unanswered AS (
+             DELETE FROM message_replies WHERE log_id IN (SELECT id FROM removed)
          )
          SELECT id FROM removed",
         app.0,

@@ -1,9 +1,10 @@
-//! The table `replies`, and the logged messages that they answer.
+//! The tables `replies` and `message_replies`, and the logged messages that they answer.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
+use sqlx::types::Uuid;
 
-use mailgate_types::ids::{CredentialId, LogId};
+use mailgate_types::ids::{CredentialId, LogId, lowest_uuid_at};
 use mailgate_types::metadata::Metadata;
 
 /// A logged message that may have been answered.
@@ -63,6 +64,84 @@ pub async fn insert(
     )
     .fetch_all(connection)
     .await
+}
+
+/// A reply as the log shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedReply {
+    /// Who wrote it.
+    pub from_address: String,
+    /// When it was read.
+    pub replied_at: DateTime<Utc>,
+}
+
+/// A reply to a message.
+#[derive(Debug, Clone, Copy)]
+pub struct NewReply<'a> {
+    /// The key that deduplicates it within its mailbox.
+    pub key: &'a str,
+    /// The message.
+    pub log: LogId,
+    /// Who wrote it.
+    pub from_address: &'a str,
+}
+
+/// Adds replies to the messages that they answer.
+pub async fn add_to_log(
+    connection: &mut PgConnection,
+    replies: &[NewReply<'_>],
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    let logs: Vec<Uuid> = replies.iter().map(|reply| reply.log.0).collect();
+    let keys: Vec<&str> = replies.iter().map(|reply| reply.key).collect();
+    let senders: Vec<&str> = replies.iter().map(|reply| reply.from_address).collect();
+    sqlx::query!(
+        "INSERT INTO message_replies (log_id, key, from_address, replied_at)
+         SELECT log_id, key, from_address, $4
+         FROM unnest($1::uuid[], $2::text[], $3::text[]) AS reply (log_id, key, from_address)
+         ON CONFLICT DO NOTHING",
+        &logs,
+        &keys as &[&str],
+        &senders as &[&str],
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The first `limit` replies to a message, in the order in which they were read.
+pub async fn of_log(
+    connection: &mut PgConnection,
+    id: LogId,
+    limit: i64,
+) -> Result<Vec<LoggedReply>, sqlx::Error> {
+    sqlx::query_as!(
+        LoggedReply,
+        "SELECT from_address, replied_at FROM message_replies
+         WHERE log_id = $1 ORDER BY replied_at, key LIMIT $2",
+        id.0,
+        limit,
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Removes up to `limit` replies to messages from before `before`; returns how many.
+pub async fn remove_before(
+    connection: &mut PgConnection,
+    before: DateTime<Utc>,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM message_replies WHERE ctid = ANY(ARRAY(
+             SELECT ctid FROM message_replies WHERE log_id < $1 ORDER BY log_id LIMIT $2))",
+        lowest_uuid_at(before),
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
 }
 
 /// Deletes up to `limit` replies that were stored before `before`; returns how many.

@@ -12,8 +12,8 @@ use crate::storage::outage::trouble;
 use crate::storage::partitions::{self, Right, Tables, midnight};
 use crate::storage::pool::maintenance;
 use crate::storage::{
-    audit_entries, bounced_messages, bounces, email_counters, log_retention, webhook_counters,
-    webhook_queue,
+    audit_entries, bounced_messages, bounces, email_counters, log_retention, replies,
+    webhook_counters, webhook_queue,
 };
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::WebhookMessageId;
@@ -138,6 +138,7 @@ async fn drop_old(
     while audit_entries::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     while bounced_messages::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     while bounces::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
+    while replies::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
     forget_counters(connection, today, oldest).await
 }
 

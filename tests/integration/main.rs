@@ -38,6 +38,7 @@ mod replicas;
 mod replies;
 mod reports;
 mod rest_send;
+mod sandbox_inbox;
 mod sandbox_interfaces;
 mod smtp_door;
 mod spool;

@@ -7,6 +7,7 @@ use sqlx::Connection;
 
 use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
+use crate::portal::visitor::Visitor;
 use crate::support::gateway::{Builder, Gateway};
 use crate::support::smtp_client::SmtpClient;
 
@@ -117,6 +118,26 @@ async fn a_reply_is_told_once_over_replicas_and_restarts() {
     assert_eq!(data["from_address"], BOB);
     assert_eq!(data["to_address"], ADA);
     assert_eq!(data["subject"], "<answer@provider.test>");
+
+    let logged: Vec<(String, Option<String>)> = sqlx::query_as(
+        "SELECT reply.from_address, log.message_id
+         FROM message_replies AS reply JOIN email_logs AS log ON log.id = reply.log_id",
+    )
+    .fetch_all(&mut gateway.database().await)
+    .await
+    .unwrap();
+    assert_eq!(logged, [(BOB.to_owned(), Some(original.clone()))]);
+    let visitor = Visitor::signed_in(&gateway).await;
+    let search = format!("/portal/messages?to_address={BOB}");
+    let found = visitor.get(&search).await.text;
+    let (_, rest) = found.split_once("href=\"/portal/messages/log_").unwrap();
+    let log_id = rest.split('"').next().unwrap();
+    let page = visitor.get(&format!("/portal/messages/log_{log_id}")).await;
+    assert!(
+        page.text.contains(&format!("Reply from {BOB}")),
+        "{}",
+        page.text
+    );
 
     // Another process, which also sees all that was there, and nothing new.
     let replica = reading(gateway.replica(), &provider).start().await;

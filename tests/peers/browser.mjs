@@ -14,13 +14,14 @@
 // A step is an object with one member. A selector is one of Playwright's: CSS, `text=Send`,
 // `role=button[name="Send"]`; it must fit one element.
 //   {"goto": url}               opens a page
+//   {"back": null}              goes back to the page before
 //   {"click": selector}         clicks, and waits for the page that this leads to
 //   {"fill": [selector, text]}  replaces what a field holds
 //   {"press": [key, ...]}       presses keys, one after the other, on whatever has the focus
 //   {"tabTo": selector}         presses Tab until the focus is on an element of this CSS selector
 //   {"type": text}              types into whatever has the focus
 //   {"fits": null}              fails where the page scrolls sideways
-//   {"read": selector}          the field's value or the element's visible text, as `text`
+//   {"read": selector}          the field's value or the element's visible text, as `text`; `frame=h1` is the h1 in the page's iframe
 //   {"expectUrl": regex}        waits until the page's URL fits
 //   {"expectText": text}        waits until the page shows the text, white space folded
 //   {"screenshot": path}        a picture of the whole page
@@ -55,6 +56,9 @@ const ARGUMENTS = [
   // Nothing leaves this machine: every other name or address is none.
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost',
 ];
+
+/** Before a selector that is meant within the page's frame. */
+const FRAME = 'frame=';
 
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'];
@@ -108,6 +112,10 @@ const fold = (text) => text.replace(/\s+/g, ' ').trim();
 
 const ACTIONS = {
   goto: (page, url) => page.goto(url),
+  // Chromium asks before it posts a form again, which it tells as a missing page.
+  back: (page) => page.goBack().catch((error) => {
+    if (!error.message.includes('ERR_CACHE_MISS')) throw error;
+  }),
   click: async (page, selector) => {
     await page.click(selector);
     await page.waitForLoadState();
@@ -131,7 +139,8 @@ const ACTIONS = {
   },
   fill: (page, [selector, text]) => page.fill(selector, text),
   read: (page, selector) =>
-    page.locator(selector).evaluate((element) => element.value ?? element.innerText),
+    (selector.startsWith(FRAME) ? page.frameLocator('iframe').locator(selector.slice(FRAME.length)) : page.locator(selector))
+      .evaluate((element) => element.value ?? element.innerText),
   expectUrl: (page, pattern) =>
     until(`expected a URL like ${pattern}`, async () => ({
       holds: new RegExp(pattern).test(page.url()),

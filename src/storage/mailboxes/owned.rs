@@ -55,6 +55,39 @@ pub struct OwnedMailbox {
     pub last_error: Option<LastError>,
 }
 
+/// A mailbox to choose.
+#[derive(Debug, Clone)]
+pub struct NamedMailbox {
+    /// Its id.
+    pub id: CredentialId,
+    /// Its address.
+    pub email: String,
+    /// The app that it is connected to.
+    pub app_name: String,
+}
+
+/// The names of these mailboxes, in the order of their addresses.
+pub async fn names(
+    connection: &mut PgConnection,
+    ids: &[CredentialId],
+) -> Result<Vec<NamedMailbox>, sqlx::Error> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
+    let rows = sqlx::query!(
+        "SELECT mailboxes.id, email, name FROM mailboxes JOIN apps ON apps.id = app_id
+         WHERE mailboxes.id = ANY($1) ORDER BY email_lookup, name, mailboxes.id",
+        &ids,
+    );
+    let rows = rows.fetch_all(connection).await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| NamedMailbox {
+            id: CredentialId(row.id),
+            email: row.email,
+            app_name: row.name,
+        })
+        .collect())
+}
+
 /// Where a page begins: behind this mailbox.
 #[derive(Debug, Clone)]
 pub struct Place {

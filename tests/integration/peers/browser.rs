@@ -29,6 +29,8 @@ const RUN_TIME: Duration = Duration::from_mins(7);
 #[serde(rename_all = "camelCase")]
 pub enum Step {
     Goto(String),
+    /// Goes back to the page before.
+    Back(()),
     /// Waits for the page that it leads to, too.
     Click(String),
     /// Selector, and the text that the field then holds.

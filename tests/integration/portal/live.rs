@@ -4,9 +4,11 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::visitor::api_secret;
+use super::visitor::{Visitor, api_secret};
+use super::webhooks::{add, gateway};
 use crate::peers::browser::{Browser, Step};
 use crate::support::gateway::Gateway;
+use crate::support::receiver::Receiver;
 
 /// Signs in and opens a page, by its path.
 fn arrive(gateway: &Gateway, secret: &str, path: &str) -> Vec<Step> {
@@ -81,8 +83,11 @@ async fn the_copied_line_sends_a_message_that_shows_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_message_is_tried_now_and_cancelled() {
-    let gateway = Gateway::start().await;
+    let gateway = gateway().await;
     let secret = api_secret(&gateway).await;
+    let receiver = Receiver::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    add(&gateway, &visitor, &receiver.url("/hook")).await;
     let (status, sent) = gateway.send_to("tempfail@example.com").await;
     assert_eq!(status, 202, "{sent}");
     let path = format!("/portal/messages/{}", sent["log_id"].as_str().unwrap());
@@ -104,6 +109,11 @@ async fn a_waiting_message_is_tried_now_and_cancelled() {
         assert!(result.console_errors.is_empty(), "{result:?}");
     }
     assert_eq!(gateway.spooled().await, 0);
+    gateway
+        .eventually("the event arrives", async |_| receiver.count() == 1)
+        .await;
+    let event = &receiver.received()[0];
+    assert_eq!(event.json()["event"], "email.failed_perm", "{event:?}");
     gateway.stop().await;
 }
 
@@ -143,7 +153,7 @@ async fn a_keyboard_is_enough() {
 async fn who_is_signed_in_stays_so_at_another_replica() {
     let gateway = Gateway::start().await;
     let replica = gateway.replica().start().await;
-    let visitor = super::visitor::Visitor::signed_in(&gateway).await;
+    let visitor = Visitor::signed_in(&gateway).await;
     gateway.stop_daemon().await;
     let there = visitor.at(&replica.daemon.base_url);
     let page = there.get("/portal/settings").await;
