@@ -108,10 +108,10 @@ pub(super) async fn list(
     let mailboxes = choice(&state, &session, app).await;
     let body = MessagesPage {
         frame,
-        mailboxes,
         asked,
         wrong,
         found,
+        mailboxes,
     };
     Ok(page(status, &body))
 }
