@@ -6,7 +6,7 @@
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
-#                BENCH_DIR=folder the log stays there and is used again (ARGS="fill", "reports", "journal" are its parts)
+#                BENCH_DIR=folder the log stays there and is used again (ARGS="fill", "reports", "portal", "journal" are its parts)
 # make check     format, lints, licences and bans, offline SQL data
 # make fuzz      every parser of what comes from outside under libFuzzer, FUZZ_SECONDS=3600 each, FUZZ_JOBS at the
 #                same time (one for each core); ARGS="smtp_session imap_responses" for these alone

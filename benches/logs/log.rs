@@ -9,6 +9,7 @@ pub const DAYS: u64 = 90;
 
 /// A database with a subscriber and its apps.
 pub struct Log {
+    pub database: String,
     pub pool: PgPool,
     pub reports: Reports,
     pub subscriber: SubscriberId,

@@ -2,13 +2,14 @@
 //! keeping the counters and indexes for them costs the journal: `make bench-logs`.
 //!
 //! `BENCH_ROWS` (10,000,000) says how many are many. With `BENCH_DIR` the database stays in that folder
-//! and is used again. Words behind `--` choose the parts: `fill`, `reports`, `journal`.
+//! and is used again. Words behind `--` choose the parts: `fill`, `reports`, `portal`, `journal`.
 
 mod fill;
 mod journal;
 mod log;
 mod measure;
 mod place;
+mod portal;
 mod searches;
 
 use std::error::Error;
@@ -33,6 +34,7 @@ const FEW: u64 = 10_000;
 const BYTES_PER_ROW: u64 = 900;
 
 fn main() -> ExitCode {
+    drop(rustls::crypto::ring::default_provider().install_default());
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")
@@ -69,7 +71,7 @@ async fn run_to_the_end(words: &[String]) -> Outcome<()> {
         Err(_) => ROWS,
     };
     let wanted = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
-    if wanted("fill") || wanted("reports") {
+    if ["fill", "reports", "portal"].into_iter().any(wanted) {
         let server = Server::start("pg", Durability::Throwaway).await?;
         eprintln!(
             "bench-logs: {rows} rows take about {} GB of disk in {}",
@@ -81,6 +83,9 @@ async fn run_to_the_end(words: &[String]) -> Outcome<()> {
         if wanted("reports") {
             measure::run(&few, &many).await?;
             searches::run(&few, &many).await?;
+        }
+        if wanted("portal") {
+            portal::run(&many, &server.url(&many), server.folder()).await?;
         }
         server.stop().await?;
     }

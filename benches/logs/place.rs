@@ -59,6 +59,11 @@ impl Server {
         &self.folder
     }
 
+    /// Where a gateway finds a log.
+    pub fn url(&self, log: &Log) -> String {
+        self.postgres.url(&log.database)
+    }
+
     /// A database with so many rows in its log; one that was filled before is used again.
     pub async fn log(&self, name: &str, rows: u64) -> Outcome<Log> {
         let mut log = self.database(&format!("{name}_{rows}")).await?;
@@ -100,6 +105,7 @@ impl Server {
             .fetch_all(&pool)
             .await?;
         Ok(Log {
+            database: name.to_owned(),
             reports: Reports::new(pool.clone(), clock),
             pool,
             subscriber: SubscriberId(found.unwrap_or_else(|| uuid_at(Utc::now()))),
