@@ -85,7 +85,8 @@ async fn run_to_the_end(words: &[String]) -> Outcome<()> {
             searches::run(&few, &many).await?;
         }
         if wanted("portal") {
-            portal::run(&many, &server.url(&many), server.folder()).await?;
+            let environment = server.environment(&many.database);
+            portal::run(&many, environment, server.folder()).await?;
         }
         server.stop().await?;
     }

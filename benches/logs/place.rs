@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{Days, Utc};
-use mailgate::config::DatabaseSettings;
+use mailgate::accounts::{Accounts, AppFields};
+use mailgate::config::{self, DatabaseSettings};
 use mailgate::reports::Reports;
 use mailgate::storage::{partitions, pool};
 use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
@@ -26,6 +27,9 @@ const AHEAD: u64 = 14;
 
 /// Apps of the one subscriber.
 pub const APPS: usize = 200;
+
+/// Settings by the names of their environment variables.
+pub type Environment = Vec<(String, String)>;
 
 /// The server, and the folder that goes with it unless `BENCH_DIR` names one.
 pub struct Server {
@@ -59,16 +63,25 @@ impl Server {
         &self.folder
     }
 
-    /// Where a gateway finds a log.
-    pub fn url(&self, log: &Log) -> String {
-        self.postgres.url(&log.database)
+    /// What a gateway on a database is set up with.
+    pub fn environment(&self, database: &str) -> Environment {
+        vec![
+            (
+                "MAILGATE__DATABASE__URL".to_owned(),
+                self.postgres.url(database),
+            ),
+            (
+                "MAILGATE__SEAL__KEYS".to_owned(),
+                "bench:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned(),
+            ),
+        ]
     }
 
     /// A database with so many rows in its log; one that was filled before is used again.
     pub async fn log(&self, name: &str, rows: u64) -> Outcome<Log> {
         let mut log = self.database(&format!("{name}_{rows}")).await?;
         if log.apps.is_empty() {
-            log.apps = create(&log.pool, log.subscriber).await?;
+            (log.subscriber, log.apps) = create(&log.pool, self.environment(&log.database)).await?;
             fill::fill(&log, rows).await?;
         }
         log.rows = rows;
@@ -84,7 +97,7 @@ impl Server {
             .await?;
         admin.close().await;
         let mut log = self.database(name).await?;
-        log.apps = create(&log.pool, log.subscriber).await?;
+        (log.subscriber, log.apps) = create(&log.pool, self.environment(&log.database)).await?;
         Ok(log)
     }
 
@@ -122,37 +135,32 @@ impl Server {
 }
 
 /// Makes the subscriber, its apps and the partitions.
-async fn create(pool: &PgPool, subscriber: SubscriberId) -> Outcome<Vec<AppId>> {
+async fn create(pool: &PgPool, environment: Environment) -> Outcome<(SubscriberId, Vec<AppId>)> {
     let mut connection = pool.acquire().await?;
-    sqlx::query(
-        "INSERT INTO subscribers (id, label, email, api_secret_sealed, api_secret_digest, created_at)
-         VALUES ($1, 'Bench', 'owner@example.com', '', '', now())",
-    )
-    .bind(subscriber.0)
-    .execute(&mut *connection)
-    .await?;
-    let mut apps = Vec::with_capacity(APPS);
-    for number in 0..APPS {
-        let app = Uuid::new_v4();
-        sqlx::query(
-            "INSERT INTO apps
-                 (id, subscriber_id, slug, name, pushable_key, send_key_sealed, send_key_digest,
-                  webhook_secret_sealed, created_at)
-             VALUES ($1, $2, $3, $3, $3, '', $4, '', now() + $5 * interval '1 second')",
-        )
-        .bind(app)
-        .bind(subscriber.0)
-        .bind(format!("app-{number}"))
-        .bind(app.as_bytes().as_slice())
-        .bind(i32::try_from(number)?)
-        .execute(&mut *connection)
-        .await?;
-        apps.push(AppId(app));
-    }
     let today = Utc::now().date_naive();
     let first = today - Days::new(DAYS);
     for day in first.iter_days().take(usize::try_from(DAYS + AHEAD + 1)?) {
         partitions::create(&mut connection, day).await?;
     }
-    Ok(apps)
+    let clock: SharedClock = Arc::new(SystemClock);
+    let settings = config::load_operator(None, environment.into_iter())?;
+    let (keys, limits) = (Arc::new(settings.seal_keys), settings.limits);
+    let accounts = Accounts::new(pool.clone(), keys, clock, &limits, None);
+    let mut transaction = pool.begin().await?;
+    let subscriber = accounts
+        .create_subscriber(&mut transaction, "Bench", "owner@example.com")
+        .await?;
+    let mut apps = Vec::with_capacity(APPS);
+    for number in 0..APPS {
+        let fields = AppFields {
+            name: format!("App {number}"),
+            ..AppFields::default()
+        };
+        let app = accounts
+            .create_app(&mut transaction, subscriber.id, &fields)
+            .await?;
+        apps.push(app.id);
+    }
+    transaction.commit().await?;
+    Ok((subscriber.id, apps))
 }

@@ -14,11 +14,13 @@ use mailgate_types::clock::SystemClock;
 use reqwest::Client;
 use reqwest::header::COOKIE;
 use toml::Table;
+use url::form_urlencoded;
 
 use super::Outcome;
 use super::fill::HOT_ADDRESS;
 use super::log::Log;
 use super::measure::target;
+use super::place::Environment;
 
 /// How often each page is asked for: to warm up, and measured.
 const WARM: usize = 20;
@@ -40,9 +42,9 @@ struct Visit {
     cookie: String,
 }
 
-pub async fn run(log: &Log, database: &str, folder: &Path) -> Outcome<()> {
+pub async fn run(log: &Log, environment: Environment, folder: &Path) -> Outcome<()> {
     let shutdown = Shutdown::default();
-    let daemon = start(database, folder, &shutdown).await?;
+    let daemon = start(environment, folder, &shutdown).await?;
     let measured = measure(log, &daemon).await;
     shutdown.soft.cancel();
     shutdown.hard.cancel();
@@ -52,14 +54,13 @@ pub async fn run(log: &Log, database: &str, folder: &Path) -> Outcome<()> {
 }
 
 /// A gateway on the log, in this process.
-async fn start(database: &str, folder: &Path, shutdown: &Shutdown) -> Outcome<Daemon> {
+async fn start(
+    mut environment: Environment,
+    folder: &Path,
+    shutdown: &Shutdown,
+) -> Outcome<Daemon> {
     let files = certificates::ensure(&folder.join("tls"), &[], chrono::Utc::now())?;
-    let environment = [
-        ("DATABASE__URL", database.to_owned()),
-        (
-            "SEAL__KEYS",
-            "bench:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned(),
-        ),
+    let of_gateway = [
         ("TLS__CERTIFICATE", files.certificate.display().to_string()),
         ("TLS__KEY", files.key.display().to_string()),
         ("HTTP__LISTEN", "127.0.0.1:0".to_owned()),
@@ -71,6 +72,7 @@ async fn start(database: &str, folder: &Path, shutdown: &Shutdown) -> Outcome<Da
         ("LIMITS__REQUESTS_BURST", "1000000".to_owned()),
     ]
     .map(|(name, value)| (format!("MAILGATE__{name}"), value));
+    environment.extend(of_gateway);
     let settings = config::load(Table::new(), None, environment.into_iter())?;
     Ok(daemon::start(settings, Arc::new(SystemClock), shutdown).await?)
 }
@@ -90,7 +92,7 @@ async fn measure(log: &Log, daemon: &Daemon) -> Outcome<()> {
     println!("the portal's pages over {} rows; milliseconds", log.rows);
     println!("{:<52} {:>8} {:>8} {:>8}", "", "p50", "p99", "bytes");
     let mut slowest: f64 = 0.0;
-    for (name, path) in pages(&visit).await? {
+    for (name, path) in pages(log, &visit).await? {
         let (p50, p99, bytes) = visit.figures(&path).await?;
         println!("{name:<52} {p50:>8.2} {p99:>8.2} {bytes:>8}");
         slowest = slowest.max(p99);
@@ -111,9 +113,13 @@ async fn measure(log: &Log, daemon: &Daemon) -> Outcome<()> {
 }
 
 /// The pages by their names: of an app and of a message those that the lists link to first.
-async fn pages(visit: &Visit) -> Outcome<Vec<(&'static str, String)>> {
+async fn pages(log: &Log, visit: &Visit) -> Outcome<Vec<(&'static str, String)>> {
     let apps = visit.page("/portal/apps").await?;
     let messages = visit.page("/portal/messages").await?;
+    let message_id: String = sqlx::query_scalar("SELECT message_id FROM email_logs LIMIT 1")
+        .fetch_one(&log.pool)
+        .await?;
+    let message_id: String = form_urlencoded::byte_serialize(message_id.as_bytes()).collect();
     let search = |query: &str| format!("/portal/messages?{query}");
     Ok(vec![
         ("overview", "/portal".to_owned()),
@@ -124,16 +130,16 @@ async fn pages(visit: &Visit) -> Outcome<Vec<(&'static str, String)>> {
         ("messages, the next page", cursor(&messages)?),
         (
             "messages to an address that a tenth went to",
-            search(&format!("to={HOT_ADDRESS}")),
+            search(&format!("to_address={HOT_ADDRESS}")),
         ),
         (
             "messages to nobody",
-            search("to=nobody%40customers.example"),
+            search("to_address=nobody%40customers.example"),
         ),
         ("messages that failed", search("status=failed_perm")),
         (
             "messages by Message-ID",
-            search("message_id=%3Cnone%40bench.example%3E"),
+            search(&format!("message_id={message_id}")),
         ),
         ("a message", link(&messages, "/portal/messages/log_")?),
         ("webhooks", "/portal/webhooks".to_owned()),
