@@ -27,7 +27,7 @@
 //   {"screenshot": path}        a picture of the whole page
 //   {"post": [url, headers, body]}  a POST of JSON by somebody else, who must be answered 2xx
 //   {"colorScheme": scheme}     what the user prefers from now on: light or dark
-//   {"accessible": null}        fails where axe finds that the page breaks a rule of WCAG 2.1 (A, AA) or a best practice
+//   {"accessible": null}        fails where axe finds that the page breaks a rule of WCAG 2.2 (A, AA) or a best practice
 //
 // For each step done it prints one line of JSON: `url`, `title`, `status` (HTTP status of the last
 // navigation, null when there was none or it got no answer), `loads` (pages loaded so far), `text`, and what the browser said since
@@ -61,7 +61,7 @@ const ARGUMENTS = [
 const FRAME = 'frame=';
 
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'];
+const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
 // Chromium's own words; older versions began them with "Refused to".
 const REFUSED = /Content Security Policy|^Refused to /;

@@ -15,15 +15,16 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 #[error("not an id of this kind")]
 pub struct InvalidId;
 
-/// A `UUIDv7` for the time `at`; ids made later compare greater, to the millisecond.
+/// A `UUIDv7` for the time `at`; ids made later compare greater, to a quarter of a microsecond (RFC 9562, section 6.2,
+/// method 3), so that lists in the order of their ids are in the order of what happened.
 #[must_use]
 pub fn uuid_at(at: DateTime<Utc>) -> Uuid {
     let seconds = u64::try_from(at.timestamp()).unwrap_or(0);
-    Uuid::new_v7(Timestamp::from_unix(
-        NoContext,
-        seconds,
-        at.timestamp_subsec_nanos(),
-    ))
+    // A leap second's nanoseconds go beyond a billion.
+    let nanoseconds = at.timestamp_subsec_nanos().min(999_999_999);
+    let id = Uuid::new_v7(Timestamp::from_unix(NoContext, seconds, nanoseconds));
+    let fraction = u128::from(nanoseconds % 1_000_000) * 4_096 / 1_000_000;
+    Uuid::from_u128(id.as_u128() & !(0xfff << 64) | fraction << 64)
 }
 
 /// The smallest `UUIDv7` of the millisecond of `at`: the bound of a range over ids.
@@ -285,6 +286,14 @@ mod tests {
         assert_eq!(told, now.timestamp_millis());
         assert_eq!(moment_of(Uuid::max()).timestamp_millis(), (1 << 48) - 1);
         assert!(uuid_at(now) < lowest_uuid_at(now + chrono::TimeDelta::milliseconds(1)));
+        let mut last = uuid_at(now);
+        for step in 1..3_000 {
+            let id = uuid_at(now + chrono::TimeDelta::microseconds(step));
+            assert!(last < id && id.get_version_num() == 7, "{last} {id}");
+            last = id;
+        }
+        let leap = DateTime::from_timestamp(1_483_228_799, 1_999_999_999).unwrap();
+        assert!(uuid_at(leap) < lowest_uuid_at(leap + chrono::TimeDelta::milliseconds(1)));
     }
 
     proptest! {

@@ -55,7 +55,7 @@ pub enum Step {
     Post(String, serde_json::Value, serde_json::Value),
     /// What the user prefers from now on: `light` or `dark`.
     ColorScheme(&'static str),
-    /// Fails where axe finds that the page breaks a rule of WCAG 2.1 (A, AA) or a best practice.
+    /// Fails where axe finds that the page breaks a rule of WCAG 2.2 (A, AA) or a best practice.
     Accessible(()),
 }
 
