@@ -25,7 +25,7 @@ pub(super) enum Section {
 
 impl Section {
     /// All of them.
-    pub(super) const ALL: [Self; 7] = [
+    const ALL: [Self; 7] = [
         Self::Overview,
         Self::Apps,
         Self::Mailboxes,
@@ -81,6 +81,8 @@ pub(super) struct Inside {
     pub(super) apps: Vec<App>,
     /// The slug of the app that was chosen.
     pub(super) app: Option<String>,
+    /// Mailboxes are billed on this gateway.
+    is_billed: bool,
     /// Billing needs attention.
     pub(super) show_banner: bool,
 }
@@ -116,6 +118,7 @@ impl Frame {
                 label: subscriber.label.clone(),
                 apps: apps.unwrap_or_default(),
                 app: app.map(ToOwned::to_owned),
+                is_billed: state.billing.is_configured(),
                 show_banner: standing.is_ok_and(|standing| standing.show_banner),
             }),
             ..Self::outside(state, title)
@@ -124,6 +127,12 @@ impl Frame {
 }
 
 impl Inside {
+    /// The parts that the navigation leads to.
+    pub(super) fn sections(&self) -> impl Iterator<Item = Section> {
+        let shows = |section: &Section| self.is_billed || *section != Section::Billing;
+        Section::ALL.into_iter().filter(shows)
+    }
+
     /// A path, with the app that was chosen.
     pub(super) fn way(&self, path: &str) -> String {
         match &self.app {

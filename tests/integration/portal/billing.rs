@@ -17,6 +17,7 @@ async fn without_a_provider_nothing_is_billed() {
         page.text
     );
     assert!(!page.text.contains("Add a card"), "{}", page.text);
+    assert!(!page.text.contains(">Billing</a>"), "{}", page.text);
     for action in ["card", "visit", "pay", "cancel"] {
         let page = visitor
             .post(&format!("/portal/billing/{action}"), &[])
@@ -36,6 +37,7 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
         assert!(page.text.contains(words), "{words}: {}", page.text);
     }
     assert!(!page.text.contains("Your subscription needs attention"));
+    assert!(page.text.contains(">Billing</a>"), "{}", page.text);
     let policy = page.header("content-security-policy");
     assert!(
         policy.contains("form-action 'self' http: https:"),
