@@ -33,6 +33,7 @@ use crate::accounts::audit::commit_change;
 use crate::config::PayprovSettings;
 use crate::providers::payprov::{PayprovClient, PayprovClientError, PayprovError};
 use crate::storage::outage::Outage;
+use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;
@@ -165,7 +166,7 @@ impl Billing {
         action: AuditAction,
         author: Author,
     ) -> Result<(), sqlx::Error> {
-        let transaction = self.pool.begin().await?;
+        let transaction = transaction::begin(&self.pool).await?;
         let entry = AuditEntry::of_subscriber(action, subscriber);
         commit_change(transaction, author, self.clock.now(), entry).await
     }

@@ -37,6 +37,7 @@ pub mod signing_secrets;
 pub mod spool;
 pub mod subscribers;
 pub mod suppressions;
+pub mod transaction;
 pub mod used_links;
 pub mod webhook_configs;
 pub mod webhook_counters;

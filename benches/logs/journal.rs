@@ -6,6 +6,7 @@ use chrono::Utc;
 use mailgate::storage::pool::DedicatedConnection;
 use mailgate::storage::spool::{Attempt, Closing, Opening};
 use mailgate::storage::{gateways, journal};
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::metadata::Metadata;
@@ -206,6 +207,7 @@ async fn commit(
                 size_bytes: 5_120,
                 has_attachments: false,
                 metadata: Metadata::default(),
+                door: Door::Rest,
                 recipients: vec!["bob@example.com".to_owned()],
                 smtputf8: false,
                 opened_at: now,

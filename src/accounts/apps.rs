@@ -3,7 +3,7 @@
 use super::Accounts;
 use super::audit::Trail;
 use crate::storage::apps::{self, App, Change};
-use crate::storage::mailboxes;
+use crate::storage::{mailboxes, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{AppId, SubscriberId};
 
@@ -69,7 +69,7 @@ impl Accounts {
         change: &Change,
         author: Author,
     ) -> Result<(), ChangeError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let before = apps::lock_fields(&mut transaction, app)
             .await?
             .ok_or(ChangeError::Gone)?;

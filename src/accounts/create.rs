@@ -7,7 +7,7 @@ use super::audit::commit_change;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use super::{Accounts, AppCredentials};
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::{apps, subscribers, webhook_messages};
+use crate::storage::{apps, subscribers, transaction, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{AppEvent, Emission, Event};
@@ -143,7 +143,7 @@ impl Accounts {
         email: &EmailAddress,
         author: Author,
     ) -> Result<CreatedSubscriber, CreateError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let created = self
             .create_subscriber(&mut transaction, label, email.as_str())
             .await?;
@@ -159,7 +159,7 @@ impl Accounts {
         email: &str,
         fields: &AppFields,
     ) -> Result<AppCredentials, CreateError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let subscriber = self
             .create_subscriber(&mut transaction, label, email)
             .await?;
@@ -184,7 +184,7 @@ impl Accounts {
         fields: &AppFields,
         author: Author,
     ) -> Result<CreatedApp, CreateError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let created = self
             .create_app(&mut transaction, subscriber, fields)
             .await?;

@@ -7,7 +7,7 @@ use super::Accounts;
 use super::audit::commit_change;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
-use crate::storage::portal_sessions;
+use crate::storage::{portal_sessions, transaction};
 use mailgate_types::audit::Author;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::secrets::{LinkToken, NoRandomness, SessionToken};
@@ -87,7 +87,7 @@ impl Accounts {
     ) -> Result<SessionToken, SignInError> {
         let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let consumed = portal_links::consume(&mut transaction, &digests, now).await?;
         let (subscriber, by) = consumed.ok_or(SignInError::Spent)?;
         let (token, entry) = self

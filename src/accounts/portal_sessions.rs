@@ -10,6 +10,7 @@ use sqlx::PgConnection;
 use super::Accounts;
 use super::audit::{Trail, commit_change};
 use crate::storage::portal_sessions::{self, FoundSession, NewSession, PortalSession};
+use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::secrets::{NoRandomness, SessionToken};
@@ -60,7 +61,7 @@ impl Accounts {
         subscriber: SubscriberId,
         visitor: &Visitor,
     ) -> Result<SessionToken, SignInError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let by = SignedInBy::ApiSecret;
         let (token, entry) = self
             .open_session(&mut transaction, subscriber, by, visitor)
@@ -134,7 +135,7 @@ impl Accounts {
         id: PortalSessionId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         if !portal_sessions::delete(&mut transaction, subscriber, id).await? {
             return Ok(false);
         }
@@ -150,7 +151,7 @@ impl Accounts {
         kept: PortalSessionId,
         author: Author,
     ) -> Result<u64, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let ended =
             portal_sessions::delete_others(&mut transaction, subscriber, Some(kept)).await?;
         let mut trail = Trail::new(author, self.clock.now());

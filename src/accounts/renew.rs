@@ -5,7 +5,9 @@ use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::PresentedKey;
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
-use crate::storage::{apps, portal_links, portal_sessions, subscribers, webhook_messages};
+use crate::storage::{
+    apps, portal_links, portal_sessions, subscribers, transaction, webhook_messages,
+};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, PortalSessionId, SubscriberId};
@@ -46,7 +48,7 @@ impl Accounts {
             .seal(&api_secret_context(subscriber), secret.expose())?;
         let digest = self.seal_keys.lookup_digest(secret.expose());
         let presented = presented.map(|key| key.digests.as_slice());
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let replaced = subscribers::replace_api_secret(
             &mut transaction,
             subscriber,
@@ -70,7 +72,7 @@ impl Accounts {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
         let digest = self.seal_keys.lookup_digest(key.expose());
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         if !apps::replace_send_key(&mut transaction, app, &sealed, &digest).await? {
             return Err(RenewError::Gone);
         }
@@ -95,7 +97,7 @@ impl Accounts {
         let sealed = self
             .seal_keys
             .seal(&webhook_secret_context(app), secret.expose())?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let rotated =
             apps::rotate_webhook_secret(&mut transaction, app, &sealed, previous_expires_at);
         if !rotated.await? {
@@ -116,7 +118,7 @@ impl Accounts {
         author: Author,
     ) -> Result<PushableKey, RenewError> {
         let key = PushableKey::generate()?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         if !apps::replace_pushable_key(&mut transaction, app, key.expose()).await? {
             return Err(RenewError::Gone);
         }

@@ -8,6 +8,7 @@ use sqlx::PgPool;
 
 use super::audit::commit_change;
 use crate::storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
+use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::seal::{SealError, SealKeys, UnsealError};
 
@@ -86,7 +87,7 @@ pub async fn reseal(
     if all.resealed > 0 {
         let details = json!({ "key": keys.first_id(), "values": all.resealed });
         let entry = AuditEntry::of_gateway(AuditAction::SecretsResealed).with(details);
-        let (transaction, now) = (pool.begin().await?, Utc::now());
+        let (transaction, now) = (transaction::begin(pool).await?, Utc::now());
         commit_change(transaction, Author::operator(None), now, entry).await?;
     }
     Ok(all)

@@ -6,8 +6,8 @@ use secrecy::{ExposeSecret, SecretString};
 use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::hash;
-use crate::storage::apps;
 use crate::storage::subscribers::{self, Subscriber};
+use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::seal::UnsealError;
@@ -116,7 +116,7 @@ impl Accounts {
     ) -> Result<SecretString, ShowError> {
         let secret = self.api_secret(subscriber)?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRevealed, subscriber.id);
-        let transaction = self.pool.begin().await?;
+        let transaction = transaction::begin(&self.pool).await?;
         commit_change(transaction, author, self.clock.now(), entry).await?;
         Ok(secret)
     }

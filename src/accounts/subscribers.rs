@@ -4,7 +4,7 @@ use super::Accounts;
 use super::audit::{Trail, commit_change};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
-use crate::storage::{audit_entries, deleted_apps, email_counters, spool};
+use crate::storage::{audit_entries, deleted_apps, email_counters, spool, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{Owner, SubscriberId};
 
@@ -30,7 +30,7 @@ impl Accounts {
         author: Author,
     ) -> Result<bool, sqlx::Error> {
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let Some(before) = subscribers::lock_fields(&mut transaction, id).await? else {
             return Ok(false);
         };
@@ -55,7 +55,7 @@ impl Accounts {
         id: SubscriberId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let account = billing::find(&mut transaction, id).await?;
         let now = self.clock.now();
         deleted_apps::insert_all_of(&mut transaction, id, now).await?;

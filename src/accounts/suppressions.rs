@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Accounts;
 use super::audit::commit_change;
 use crate::storage::suppressions::{self, Suppression};
+use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
@@ -74,7 +75,7 @@ impl Accounts {
         author: Author,
     ) -> Result<i64, sqlx::Error> {
         let address = address.map(EmailAddress::lookup_key);
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let since = self.bounced_since();
         let deleted =
             suppressions::delete(&mut transaction, app, address.as_deref(), since).await?;

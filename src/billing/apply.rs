@@ -11,11 +11,11 @@ use super::receive::{
 };
 use super::sync::{Hint, ProviderSnapshot, SyncRun};
 use super::{Billing, BillingError};
-use crate::storage::billing_notices;
 use crate::storage::error_class::is_refusal;
 use crate::storage::outage::trouble;
 use crate::storage::payprov_events::{self, EventState, StoredEvent};
 use crate::storage::subscribers::billing::{self, BillingAccount};
+use crate::storage::{billing_notices, transaction};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::{AmountDue, Notice};
 use mailgate_types::subscription::SubscriptionStatus;
@@ -113,7 +113,7 @@ impl Billing {
             invoice: event.invoice_id.as_deref(),
         };
         let look = self.begin_look(subscriber, hint).await?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let mut account = billing::lock(&mut transaction, subscriber)
             .await?
             .ok_or(BillingError::Gone)?;

@@ -15,6 +15,7 @@ use crate::providers::payprov::objects::{Invoice, Subscription};
 use crate::providers::payprov::{PayprovClient, PayprovError};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::billing::{self, BillingAccount};
+use crate::storage::transaction;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
@@ -71,7 +72,7 @@ impl Billing {
         subscriber: SubscriberId,
     ) -> Result<(BillingAccount, Option<ProviderSnapshot>), BillingError> {
         let look = self.begin_look(subscriber, Hint::default()).await?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let mut account = billing::lock(&mut transaction, subscriber)
             .await?
             .ok_or(BillingError::Gone)?;

@@ -19,7 +19,7 @@ use crate::storage::apps::connecting;
 use crate::storage::billing_jobs;
 use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
-use crate::storage::{end_users, mailboxes, used_links, webhook_messages};
+use crate::storage::{end_users, mailboxes, transaction, used_links, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
@@ -230,7 +230,7 @@ impl Mailboxes {
         author: Author,
     ) -> Result<Connected, ConnectError> {
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let rules = connecting::lock_for_connection(&mut transaction, new.app)
             .await?
             .filter(|rules| terms.is_none_or(|terms| terms.pushable_key == rules.pushable_key))

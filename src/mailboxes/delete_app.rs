@@ -11,7 +11,7 @@ use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end;
 use crate::storage::{
     apps, billing_jobs, bounced_messages, deleted_apps, email_counters, signing_secrets, spool,
-    webhook_messages,
+    transaction, webhook_messages,
 };
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
@@ -30,7 +30,7 @@ impl Mailboxes {
     ///
     /// If the database fails; nothing is deleted then.
     pub async fn delete_app(&self, app: AppId, author: Author) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let Some(name) = apps::lock(&mut transaction, app).await? else {
             return Ok(false);
         };

@@ -5,9 +5,9 @@ use sqlx::PgConnection;
 
 use super::Mailboxes;
 use crate::accounts::audit::Trail;
-use crate::storage::billing_jobs;
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::webhook_messages;
+use crate::storage::{billing_jobs, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId};
@@ -25,7 +25,7 @@ impl Mailboxes {
         id: CredentialId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let mut trail = Trail::new(author, self.clock.now());
         let reason = DisconnectReason::Removed;
         let ended = self

@@ -16,6 +16,7 @@ use crate::storage::error_class::is_refusal;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::outage::{Outage, trouble};
+use crate::storage::transaction;
 use mailgate_types::ids::{AppId, CredentialId};
 use mailgate_types::plugin::Plugin;
 
@@ -282,7 +283,7 @@ impl Mailboxes {
         place: NextLook<'_>,
     ) -> Result<(), sqlx::Error> {
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let bounces = bounces::tell(&mut transaction, app, mailbox, messages, now).await?;
         let replies = replies::tell(&mut transaction, app, mailbox, aliases, messages, now).await?;
         if let NextLook::Moves(cursor) = place {

@@ -19,6 +19,7 @@ use crate::providers::mail::oauth::Tokens;
 use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::{self, Mailbox};
 use crate::storage::outage::{Outage, trouble};
+use crate::storage::transaction;
 use mailgate_types::audit::Author;
 use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::CredentialId;
@@ -207,7 +208,7 @@ impl Mailboxes {
                 }))
             }
             Ok(Asked::Ended(reason)) => {
-                let mut transaction = self.pool.begin().await?;
+                let mut transaction = transaction::begin(&self.pool).await?;
                 let generation = Some(mailbox.token_generation);
                 let mut trail = Trail::new(Author::provider(), self.clock.now());
                 let ended = self

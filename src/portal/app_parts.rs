@@ -1,10 +1,10 @@
 //! Parts of an app's page that may fail without the rest of it: refusals, and recipients that have bounced.
 
 use super::PortalState;
-use super::words::{Moment, number};
+use super::words::{Moment, door, number};
 use crate::accounts::SUPPRESSED_FOR;
 use mailgate_types::ids::AppId;
-use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::refusal::RefusalReason;
 
 /// Refusals that are listed.
 const REFUSALS: i64 = 20;
@@ -44,10 +44,7 @@ pub(super) async fn refusals(state: &PortalState, app: AppId) -> Option<Vec<Refu
         .ok()?;
     let rows = report.last.into_iter().map(|refused| Refusal {
         at: Moment::new(refused.id.moment().unwrap_or_default()),
-        door: match refused.door {
-            Door::Rest => "REST",
-            Door::Smtp => "SMTP",
-        },
+        door: door(refused.door),
         reason: reason(refused.reason),
         from: refused.from.unwrap_or_default(),
         to: refused.to.unwrap_or_default(),

@@ -136,7 +136,7 @@ impl Shown {
         Self {
             id: message.id,
             status: status("scheduled", false),
-            timeline: scheduled(accepted.min(message.send_at), message.send_at),
+            timeline: scheduled(accepted.min(message.send_at), message.send_at, message.door),
             subject: message.subject,
             from: message.from_address,
             to: message.to_address,

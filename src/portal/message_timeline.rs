@@ -2,9 +2,10 @@
 
 use chrono::{DateTime, Utc};
 
-use super::words::{Moment, Status, status};
+use super::words::{Moment, Status, door, status};
 use crate::reports::{LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply};
 use crate::sending::queue::QueuedMessage;
+use mailgate_types::door::Door;
 use mailgate_types::log_status::LogStatus;
 
 /// Something that happened, or is to happen.
@@ -42,8 +43,12 @@ impl Happening {
         }
     }
 
-    fn accepted(at: DateTime<Utc>) -> Self {
-        Self::new(at, "Accepted by the gateway", marked("Accepted", "plain"))
+    fn accepted(at: DateTime<Utc>, by: Option<Door>) -> Self {
+        let title = match by {
+            Some(by) => format!("Accepted by the gateway ({})", door(by)),
+            None => "Accepted by the gateway".to_owned(),
+        };
+        Self::new(at, title, marked("Accepted", "plain"))
     }
 
     fn attempt(attempt: &LoggedAttempt) -> Self {
@@ -100,7 +105,7 @@ impl Happening {
 pub(super) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> Vec<Happening> {
     let log = &detail.details.log;
     let accepted = log.id.moment().unwrap_or(log.sent_at);
-    let mut all = vec![Happening::accepted(accepted)];
+    let mut all = vec![Happening::accepted(accepted, detail.details.door)];
     all.extend(detail.attempts.iter().map(Happening::attempt));
     // No attempt is written of a message that left at the first one.
     if detail.attempts.is_empty() && log.status == LogStatus::Sent {
@@ -117,9 +122,13 @@ pub(super) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
 }
 
 /// Of a message that is to leave later.
-pub(super) fn scheduled(accepted: DateTime<Utc>, send_at: DateTime<Utc>) -> Vec<Happening> {
+pub(super) fn scheduled(
+    accepted: DateTime<Utc>,
+    send_at: DateTime<Utc>,
+    by: Option<Door>,
+) -> Vec<Happening> {
     vec![
-        Happening::accepted(accepted),
+        Happening::accepted(accepted, by),
         Happening::new(send_at, "Leaves", status("scheduled", false)),
     ]
 }

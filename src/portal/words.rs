@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
+use mailgate_types::door::Door;
 use mailgate_types::moment::iso8601;
 
 /// What has become of a message, as a word and a colour.
@@ -38,6 +39,14 @@ impl Moment {
             iso: iso8601(at),
             utc: at.format("%Y-%m-%d %H:%M:%S UTC").to_string(),
         }
+    }
+}
+
+/// The interface by which a message was submitted.
+pub(super) fn door(door: Door) -> &'static str {
+    match door {
+        Door::Rest => "REST",
+        Door::Smtp => "SMTP",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Folds what the journal has counted.
 
 use super::Reports;
-use crate::storage::email_counters;
+use crate::storage::{email_counters, transaction};
 
 /// Changes folded per transaction.
 const BATCH: i64 = 10_000;
@@ -12,7 +12,7 @@ impl Reports {
     pub async fn fold_counters(&self) -> Result<i64, sqlx::Error> {
         let mut all = 0;
         loop {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = transaction::begin(&self.pool).await?;
             if !email_counters::try_lock(&mut transaction).await? {
                 return Ok(all);
             }

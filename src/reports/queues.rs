@@ -5,7 +5,8 @@ use sqlx::PgPool;
 use crate::storage::queue_length::QueueLength;
 use crate::storage::spool::usage::{self, Usage};
 use crate::storage::{
-    billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, webhook_queue,
+    billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, transaction,
+    webhook_queue,
 };
 
 /// What is waiting in the database.
@@ -28,7 +29,7 @@ pub struct Queues {
 impl Queues {
     /// Measures all of them in one transaction.
     pub async fn measure(pool: &PgPool, is_billed: bool) -> Result<Self, sqlx::Error> {
-        let mut connection = pool.begin().await?;
+        let mut connection = transaction::begin(pool).await?;
         pool::force_index_scans(&mut connection).await?;
         let queues = Self {
             spool: spool::backlog::measure(&mut connection).await?,

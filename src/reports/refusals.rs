@@ -9,10 +9,12 @@ use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use sqlx::PgPool;
 
 use crate::storage::refusals::{self, Count, Refused};
+use crate::storage::transaction;
 use mailgate_types::clock::SharedClock;
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, RefusalId};
 use mailgate_types::one_line::one_line;
-use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::refusal::RefusalReason;
 
 /// The number of refusals that are listed for each app.
 pub const LAST: usize = 100;
@@ -126,7 +128,7 @@ impl Refusals {
             last.extend(of_app.last.iter().cloned());
         }
         let kept = i64::try_from(LAST).unwrap_or(i64::MAX);
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         refusals::add(&mut transaction, &counts, &last, kept).await?;
         transaction.commit().await
     }

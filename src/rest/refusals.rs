@@ -10,8 +10,9 @@ use super::authority::OwnedApp;
 use super::problem::Problem;
 use super::query::{Described, whole_number};
 use crate::reports::{LAST, RefusalReport};
+use mailgate_types::door::Door;
 use mailgate_types::moment::iso8601;
-use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::refusal::RefusalReason;
 
 /// Which refusals.
 #[derive(Deserialize, IntoParams)]

@@ -18,7 +18,7 @@ use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Deferral, Opening};
 use crate::storage::webhook_messages::{self, NewMessage};
-use crate::storage::{email_logs, gateways, journal};
+use crate::storage::{email_logs, gateways, journal, transaction};
 use mailgate_types::ids::GatewayId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
@@ -58,7 +58,7 @@ impl Sending {
     /// Records that a message was sent, overriding what was recorded of it before.
     pub(super) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
         let (closing, now) = (&ending.closing, self.clock.now());
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let gateway = begin(&mut transaction, now).await?;
         if spool::hand_to(&mut transaction, gateway, closing.id).await? {
             let events = [NewMessage::of(&ending.emission, now)];
@@ -121,7 +121,7 @@ impl Sending {
         answer: Option<(String, Value)>,
     ) -> Result<(), HandOverError> {
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let gateway = begin(&mut transaction, now).await?;
         if spool::has_chunks(&mut transaction, deferral.id).await? {
             // This process stored it before it was ended, but never got the answer.

@@ -11,7 +11,7 @@ use super::{SendError, Sending};
 use crate::providers::mail::verdict::Failure;
 use crate::storage::idempotency_keys::{self, Known, NewKey};
 use crate::storage::outage::trouble;
-use crate::storage::{email_logs, gateways};
+use crate::storage::{email_logs, gateways, transaction};
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::plugin::Plugin;
@@ -169,7 +169,7 @@ impl Sending {
     ) -> Result<bool, SendError> {
         let now = self.clock.now();
         let asked = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = transaction::begin(&self.pool).await?;
             let key = key.of_message(app, LogId::at(now));
             let claimed = idempotency_keys::claim(&mut transaction, &[&key], now).await?;
             transaction.rollback().await?;

@@ -14,7 +14,6 @@ use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
 use super::journal::NotWritten;
 use super::minimal;
-use crate::storage::email_counters;
 use crate::storage::email_logs;
 use crate::storage::error_class::is_refusal;
 use crate::storage::gateways;
@@ -22,6 +21,7 @@ use crate::storage::idempotency_keys;
 use crate::storage::outage::{Outage, trouble};
 use crate::storage::spool::{self, Deferral};
 use crate::storage::webhook_messages;
+use crate::storage::{email_counters, transaction};
 use mailgate_types::ids::{AppId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
@@ -190,7 +190,7 @@ impl Sending {
     ) -> Result<(), StoreError> {
         let gateway = self.lease.id();
         let stored = async {
-            let mut transaction = self.pool.begin().await?;
+            let mut transaction = transaction::begin(&self.pool).await?;
             self.store_in(&mut transaction, gateway, facts, deferral, message, answer)
                 .await?;
             Ok(transaction.commit().await?)
@@ -198,7 +198,7 @@ impl Sending {
         match stored.await {
             Err(StoreError::Database(error)) if is_refusal(&error) => {
                 tracing::warn!(log_id = %deferral.id, %error, "a message was rejected by the database; it is stored without the sender's texts");
-                let mut transaction = self.pool.begin().await?;
+                let mut transaction = transaction::begin(&self.pool).await?;
                 spool::strip(&mut transaction, &[deferral.id]).await?;
                 let (facts, deferral) = (minimal::facts(facts), minimal::deferral(deferral));
                 self.store_in(&mut transaction, gateway, &facts, &deferral, message, None)
@@ -298,7 +298,7 @@ impl Sending {
         app: AppId,
         key: Option<&str>,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         spool::lock_id(&mut transaction, id).await?;
         let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
             return Ok(!spool::is_there(&mut transaction, id).await?);

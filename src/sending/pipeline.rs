@@ -76,6 +76,7 @@ impl Sending {
             size_bytes: i64::try_from(message.size()).unwrap_or(i64::MAX),
             has_attachments: summary.has_attachments,
             metadata: summary.metadata,
+            door: summary.door,
             recipients: recipients.addresses.clone(),
             smtputf8: recipients.smtputf8,
             opened_at: at,

@@ -4,13 +4,14 @@ use chrono::{DateTime, Utc};
 
 use crate::compose::{Fields, compose};
 use crate::providers::mail::transport::Recipients;
+use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::LogId;
 use mailgate_types::message::Message;
 use mailgate_types::metadata::Metadata;
 
 /// What the log shows of a message.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Summary {
     /// The sender's address.
     pub from_address: String,
@@ -26,6 +27,8 @@ pub struct Summary {
     pub has_attachments: bool,
     /// What the app has attached for itself.
     pub metadata: Metadata,
+    /// How it was submitted.
+    pub door: Door,
 }
 
 /// A message that is ready to send.
@@ -69,6 +72,7 @@ impl Prepared {
                 subject: composed.subject,
                 has_attachments: composed.has_attachments,
                 metadata: Metadata::default(),
+                door: Door::Rest,
             },
         }
     }

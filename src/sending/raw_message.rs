@@ -23,6 +23,7 @@ use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
 use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
+use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
@@ -155,6 +156,7 @@ impl RawMessage {
                 .collect(),
             has_attachments: has_attachments(headers, &content, &others),
             metadata,
+            door: Door::Smtp,
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
         if !fields.iter().any(|field| field.is_named("date")) {

@@ -10,9 +10,9 @@ use super::persist::StoreError;
 use super::quota::Quota;
 use super::{SendError, Sending};
 use crate::storage::error_class::is_refusal;
-use crate::storage::idempotency_keys;
 use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Opening};
+use crate::storage::{idempotency_keys, transaction};
 use mailgate_types::message::Message;
 
 /// A message to be stored.
@@ -100,7 +100,7 @@ impl Sending {
         scheduled: &Scheduled<'_>,
         outcome: &Outcome,
     ) -> Result<Stored, StoreError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let now = self.clock.now();
         let Scheduled { opening, key, .. } = scheduled;
         spool::lock_id(&mut transaction, opening.id).await?;

@@ -27,9 +27,10 @@ use mailgate_smtp::protocol::data::BareNewline;
 use mailgate_smtp::protocol::reply::Reply;
 use mailgate_smtp::protocol::session::{Envelope, SessionSettings};
 use mailgate_types::clock::SharedClock;
+use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
-use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::refusal::RefusalReason;
 use mailgate_types::send_at::SendAtError;
 
 /// Why a message is refused that was to leave before now.

@@ -30,6 +30,7 @@ struct Openings<'a> {
     sizes: Vec<i64>,
     attachments: Vec<bool>,
     metadata: Vec<Option<String>>,
+    doors: Vec<&'a str>,
     recipients: Vec<String>,
     smtputf8: Vec<bool>,
     opened: Vec<DateTime<Utc>>,
@@ -56,6 +57,7 @@ impl<'a> Openings<'a> {
             sizes: column(openings, |opening| opening.size_bytes),
             attachments: column(openings, |opening| opening.has_attachments),
             metadata: column(openings, |opening| opening.metadata.to_json()),
+            doors: column(openings, |opening| opening.door.as_str()),
             recipients: column(openings, |opening| opening.recipients.join(SEPARATOR)),
             smtputf8: column(openings, |opening| opening.smtputf8),
             opened: column(openings, |opening| opening.opened_at),
@@ -113,20 +115,20 @@ macro_rules! with_openings {
              INSERT INTO spool
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
-                  opened_at, state, gateway_id, idempotency_key, metadata)
+                  opened_at, state, gateway_id, idempotency_key, metadata, door)
              SELECT opening.id, app_id, credential_id, from_address, to_address,
                     string_to_array(cc_addresses, E'\\n'), string_to_array(bcc_addresses, E'\\n'),
                     subject, plugin, message_id, size_bytes, has_attachments,
                     string_to_array(recipients, E'\\n'), smtputf8, opened_at, 'open', fence.id, key,
-                    metadata::jsonb
+                    metadata::jsonb, door
              FROM fence, unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[],
                          $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[],
                          $12::boolean[], $13::text[], $14::boolean[], $15::timestamptz[],
-                         $16::text[], $18::uuid[], $19::text[])
+                         $16::text[], $18::uuid[], $19::text[], $20::text[])
                   AS opening (id, app_id, credential_id, from_address, to_address, cc_addresses,
                               bcc_addresses, subject, plugin, message_id, size_bytes,
                               has_attachments, recipients, smtputf8, opened_at, key, version,
-                              metadata)
+                              metadata, door)
              WHERE opening.version IS NULL
                    OR opening.version = (SELECT app_versions.version FROM app_versions
                                  WHERE app_versions.app_id = opening.app_id)
@@ -150,7 +152,8 @@ macro_rules! with_openings {
             &$opening.keys as &[Option<&str>],
             $gateway.0,
             &$opening.versions as &[Option<Uuid>],
-            &$opening.metadata as &[Option<String>]
+            &$opening.metadata as &[Option<String>],
+            &$opening.doors as &[&str]
             $(, $argument)*
         )
     };
@@ -223,7 +226,7 @@ pub async fn write_sent(
         opening,
         gateway,
         r#"), closing AS (
-             SELECT * FROM unnest($20::uuid[], $21::text[]) AS closing (id, given_message_id)
+             SELECT * FROM unnest($21::uuid[], $22::text[]) AS closing (id, given_message_id)
          ), taken AS (
              DELETE FROM spool USING closing
              WHERE spool.id = ANY (ARRAY[closing.id]) AND gateway_id = (SELECT id FROM fence)
@@ -237,10 +240,10 @@ pub async fn write_sent(
              INSERT INTO email_logs
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, status, message_id, size_bytes, has_attachments, sent_at,
-                  metadata, subscriber_id)
+                  metadata, door, subscriber_id)
              SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
                     bcc_addresses, subject, plugin, 'sent', coalesce(given_message_id, message_id),
-                    size_bytes, has_attachments, opened_at, metadata,
+                    size_bytes, has_attachments, opened_at, metadata, door,
                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM taken
          ), counted AS (
@@ -289,8 +292,8 @@ pub async fn write(
         opening,
         gateway,
         r#"), closing AS (
-             SELECT * FROM unnest($20::uuid[], $21::text[], $22::text[], $23::text[],
-                                  $24::integer[], $25::timestamptz[], $26::bigint[])
+             SELECT * FROM unnest($21::uuid[], $22::text[], $23::text[], $24::text[],
+                                  $25::integer[], $26::timestamptz[], $27::bigint[])
                  AS closing (id, status, error_message, given_message_id, attempt, attempted_at,
                              duration_ms)
          ), taken AS (
@@ -309,11 +312,11 @@ pub async fn write(
              INSERT INTO email_logs
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-                  sent_at, metadata, subscriber_id)
+                  sent_at, metadata, door, subscriber_id)
              SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
                     bcc_addresses, subject, plugin, status, error_message,
                     coalesce(given_message_id, message_id), size_bytes, has_attachments, opened_at,
-                    metadata, (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
+                    metadata, door, (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM taken
              WHERE opened_at >= (SELECT kept_since FROM log_retention)
              ON CONFLICT (id) DO UPDATE
@@ -334,7 +337,7 @@ pub async fn write(
              GROUP BY app_id, hour, plugin, status
          ), heard AS MATERIALIZED (
              SELECT message.*, taken.app_id, endpoints.*
-             FROM unnest($27::uuid[], $28::uuid[], $29::text[], $30::text[])
+             FROM unnest($28::uuid[], $29::uuid[], $30::text[], $31::text[])
                       AS message (id, log_id, event, body)
                   JOIN taken ON taken.id = log_id
                   JOIN LATERAL (
@@ -353,11 +356,11 @@ pub async fn write(
                   ) AS endpoints ON true
          ), told AS (
              INSERT INTO webhook_messages (app_id, id, event, log_id, body, created_at)
-             SELECT app_id, id, event, log_id, body, $31 FROM heard
+             SELECT app_id, id, event, log_id, body, $32 FROM heard
          ), queued AS (
              INSERT INTO webhook_queue
                  (message_id, endpoint_id, app_id, log_id, event, url, secret_sealed, due_at)
-             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $31
+             SELECT id, endpoint_id, app_id, log_id, event, url, secret_sealed, $32
              FROM heard, unnest(endpoint_ids, urls, secrets)
                              AS endpoint (endpoint_id, url, secret_sealed)
          )

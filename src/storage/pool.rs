@@ -10,10 +10,11 @@ use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, Postgres,
-    Transaction,
+    SqlSafeStr as _, Transaction,
 };
 
 use super::error_class::is_refusal;
+use super::transaction;
 use crate::config::DatabaseSettings;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
@@ -294,7 +295,7 @@ const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 /// A read-only transaction that sees one state of the database from its first statement to its end.
 pub async fn snapshot(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    pool.begin_with(SNAPSHOT).await
+    transaction::begin_with(pool, SNAPSHOT.into_sql_str()).await
 }
 
 /// As [`snapshot`], for statements that may have this long and no longer.
@@ -304,7 +305,7 @@ pub async fn snapshot_within(
 ) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let milliseconds = statement.as_millis().max(1);
     let begin = format!("{SNAPSHOT}; SET LOCAL statement_timeout = {milliseconds}");
-    pool.begin_with(AssertSqlSafe(begin)).await
+    transaction::begin_with(pool, AssertSqlSafe(begin).into_sql_str()).await
 }
 
 /// A plan made while a table is empty must still be good once it has filled up: it must use indexes.

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, RefusalId, lowest_uuid_at};
-use mailgate_types::refusal::{Door, RefusalReason};
+use mailgate_types::refusal::RefusalReason;
 
 /// A message that was refused.
 #[derive(Debug, Clone)]
@@ -127,11 +128,7 @@ pub async fn list(
             Ok(Refused {
                 app,
                 id: RefusalId(row.id),
-                door: if row.door == Door::Smtp.as_str() {
-                    Door::Smtp
-                } else {
-                    Door::Rest
-                },
+                door: Door::named(&row.door).unwrap_or(Door::Rest),
                 reason: reason(&row.reason)?,
                 from: row.from_address,
                 to: row.to_address,

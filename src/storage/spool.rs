@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
@@ -52,6 +53,8 @@ pub struct Opening {
     pub has_attachments: bool,
     /// As the log shows it.
     pub metadata: Metadata,
+    /// How it was submitted.
+    pub door: Door,
     /// The envelope.
     pub recipients: Vec<String>,
     /// The envelope needs SMTPUTF8.

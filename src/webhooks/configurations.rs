@@ -6,9 +6,9 @@ use serde_json::json;
 
 use super::{Webhooks, secret_context};
 use crate::accounts::audit::{Trail, commit_change};
-use crate::storage::apps;
 use crate::storage::signing_secrets::SealedSecrets;
 use crate::storage::webhook_configs::{self, ListedConfig};
+use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
@@ -108,7 +108,7 @@ impl Webhooks {
             created_at: now,
             updated_at: now,
         };
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         // One at a time, so that concurrent requests can't exceed the limit.
         if apps::lock(&mut transaction, app).await?.is_none() {
             return Err(ConfigurationError::Gone);
@@ -188,7 +188,7 @@ impl Webhooks {
         author: Author,
     ) -> Result<Option<WebhookConfig>, sqlx::Error> {
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         // One at a time, so that each change is recorded with its own difference.
         apps::lock(&mut transaction, app).await?;
         let Some(before) = webhook_configs::find(&mut transaction, app, id).await? else {
@@ -230,7 +230,7 @@ impl Webhooks {
         id: WebhookConfigId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let Some(url) = webhook_configs::delete(&mut transaction, app, id).await? else {
             return Ok(false);
         };

@@ -1,8 +1,8 @@
 //! Redelivers a message at a subscriber's request.
 
 use super::Webhooks;
-use crate::storage::webhook_deliveries;
 use crate::storage::webhook_queue::requeue::{Requeued, receives, requeue};
+use crate::storage::{transaction, webhook_deliveries};
 use mailgate_types::ids::{
     AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId,
 };
@@ -50,7 +50,7 @@ impl Webhooks {
         delivery: WebhookDeliveryId,
     ) -> Result<Redelivered, RedeliverError> {
         let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let message = webhook_deliveries::message_of(&mut transaction, app, endpoint, delivery)
             .await?
             .ok_or(RedeliverError::NotFound)?;

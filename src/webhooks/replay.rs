@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::Webhooks;
 use crate::accounts::audit::commit_change;
+use crate::storage::transaction;
 use crate::storage::webhook_queue::replay::{self, ReplayFilter};
 use crate::storage::webhook_queue::requeue::receives;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
@@ -134,7 +135,7 @@ impl Webhooks {
         let _place = self.replay_places.acquire().await;
         let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
         let now = self.clock.now();
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         match receives(&mut transaction, app, endpoint).await? {
             None => return Err(ReplayError::NotFound),
             Some(false) => return Err(ReplayError::Inactive),

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::configurations::ConfigurationError;
 use super::{Webhooks, secret_context};
 use crate::accounts::audit::commit_change;
-use crate::storage::{apps, signing_secrets, webhook_configs};
+use crate::storage::{apps, signing_secrets, transaction, webhook_configs};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, WebhookConfigId};
 use mailgate_types::signing_secret::{OVERLAP, SigningSecret};
@@ -47,7 +47,7 @@ impl Webhooks {
         };
         let context = secret_context(app, id.into());
         let sealed = self.seal_keys.seal(&context, secret.expose())?;
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         // One at a time, so that a repeated call finds the secret of the first one.
         if apps::lock(&mut transaction, app).await?.is_none() {
             return Err(ConfigurationError::Gone);

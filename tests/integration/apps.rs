@@ -53,7 +53,7 @@ async fn authenticate(gateway: &Gateway, app_id: &str, send_key: &str) -> (SmtpC
 }
 
 /// A session of an app.
-async fn session(gateway: &Gateway, app_id: &str, send_key: &str) -> SmtpClient {
+pub async fn session(gateway: &Gateway, app_id: &str, send_key: &str) -> SmtpClient {
     let (client, reply) = authenticate(gateway, app_id, send_key).await;
     assert!(reply.starts_with("235 "), "{app_id}: {reply}");
     client

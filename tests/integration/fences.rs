@@ -1,6 +1,7 @@
 //! Processes that sleep past their lease, or whose clocks differ: whoever takes over what they had in hand may
 //! rely on it that they neither write nor send any more.
 
+mod abandoned;
 mod clocks;
 pub mod held_line;
 mod leases;

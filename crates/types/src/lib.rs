@@ -7,6 +7,7 @@ pub mod clock;
 pub mod connection_limits;
 pub mod date;
 pub mod display_name;
+pub mod door;
 pub mod email_address;
 pub mod event;
 pub mod event_name;

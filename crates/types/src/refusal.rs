@@ -2,29 +2,6 @@
 
 use std::str::FromStr;
 
-/// How a message was submitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Door {
-    /// `POST /send`.
-    Rest,
-    /// SMTP submission.
-    Smtp,
-}
-
-impl Door {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Rest, Self::Smtp];
-
-    /// The name in the API and the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rest => "rest",
-            Self::Smtp => "smtp",
-        }
-    }
-}
-
 /// Why it was refused: the error code of the REST API, or its counterpart in SMTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefusalReason {

@@ -5,11 +5,12 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 use crate::audit::{Actor, AuditAction};
 use crate::bounce_type::BounceType;
+use crate::door::Door;
 use crate::event::DisconnectReason;
 use crate::event_name::EventName;
 use crate::log_status::LogStatus;
 use crate::plugin::Plugin;
-use crate::refusal::{Door, RefusalReason};
+use crate::refusal::RefusalReason;
 use crate::signing_secret::SecretEncoding;
 use crate::subscription::SubscriptionStatus;
 

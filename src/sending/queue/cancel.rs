@@ -6,7 +6,7 @@ use crate::accounts::audit::Trail;
 use crate::storage::spool;
 use crate::storage::spool::waiting::Locked;
 use crate::storage::webhook_messages::NewMessage;
-use crate::storage::{gateways, journal};
+use crate::storage::{gateways, journal, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{GatewayId, LogId};
 use mailgate_types::log_status::CANCELLED;
@@ -20,7 +20,7 @@ impl Queue {
     /// [`QueueError`]; the message stays as it is then, unless the database doesn't answer the commit: then calling
     /// this again tells.
     pub async fn cancel(&self, scope: Scope, id: LogId, author: Author) -> Result<(), QueueError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let Some(message) = lock(&mut transaction, scope, id).await? else {
             return match ended(&mut transaction, scope, id).await? {
                 (QueueError::Failed, Some(error)) if error == CANCELLED => Ok(()),

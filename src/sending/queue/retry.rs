@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use super::super::gate::admit;
 use super::{Queue, QueueError, Scope, ended, lock};
 use crate::accounts::audit::Trail;
-use crate::storage::apps;
 use crate::storage::spool::waiting;
+use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::LogId;
 
@@ -23,7 +23,7 @@ impl Queue {
         id: LogId,
         author: Author,
     ) -> Result<DateTime<Utc>, QueueError> {
-        let mut transaction = self.pool.begin().await?;
+        let mut transaction = transaction::begin(&self.pool).await?;
         let Some(message) = lock(&mut transaction, scope, id).await? else {
             return Err(ended(&mut transaction, scope, id).await?.0);
         };

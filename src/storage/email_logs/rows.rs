@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::metadata::Metadata;
@@ -55,6 +56,8 @@ pub struct Details {
     pub has_attachments: bool,
     /// What its app has attached to it.
     pub metadata: Metadata,
+    /// How it was submitted; `None`: an earlier release didn't write it.
+    pub door: Option<Door>,
 }
 
 /// A row as stored.
@@ -133,7 +136,7 @@ pub async fn details(
     let row = sqlx::query!(
         r#"SELECT log.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
                   cc_addresses, bcc_addresses, subject, plugin, status, error_message, message_id,
-                  size_bytes, has_attachments, sent_at, metadata,
+                  size_bytes, has_attachments, sent_at, metadata, door,
                   EXISTS (SELECT FROM bounced_messages WHERE log_id = log.id) AS "bounced!"
            FROM email_logs AS log JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
            WHERE log.id = $1"#,
@@ -164,6 +167,7 @@ pub async fn details(
             bcc_addresses: row.bcc_addresses,
             has_attachments: row.has_attachments,
             metadata: Metadata::from_stored(row.metadata),
+            door: row.door.as_deref().and_then(Door::named),
         })
     })
     .transpose()

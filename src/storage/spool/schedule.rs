@@ -36,9 +36,9 @@ pub async fn schedule(
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, message_id, size_bytes, has_attachments, recipients, smtputf8,
                   opened_at, send_at, next_attempt_at, state, outcome_unknown, idempotency_key,
-                  send_key_hash, metadata)
+                  send_key_hash, metadata, door)
              SELECT $1, app.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $15,
-                    'deferred', false, $16, $18, $19::text::jsonb
+                    'deferred', false, $16, $18, $19::text::jsonb, $20
              FROM app
              RETURNING app_id, size_bytes
          ), counted AS (
@@ -65,6 +65,7 @@ pub async fn schedule(
         opening.version.map(|version| version.0),
         send_key_hash,
         opening.metadata.to_json(),
+        opening.door.as_str(),
     )
     .fetch_one(connection)
     .await

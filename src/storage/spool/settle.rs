@@ -90,10 +90,10 @@ pub async fn defer(
              INSERT INTO email_logs
                  (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
                   subject, plugin, status, error_message, message_id, size_bytes, has_attachments,
-                  sent_at, metadata, subscriber_id)
+                  sent_at, metadata, door, subscriber_id)
              SELECT id, app_id, credential_id, from_address, to_address, cc_addresses,
                     bcc_addresses, subject, plugin, 'failed_temp', $3, message_id, size_bytes,
-                    has_attachments, opened_at, metadata,
+                    has_attachments, opened_at, metadata, door,
                     (SELECT subscriber_id FROM apps WHERE apps.id = app_id)
              FROM kept
              WHERE opened_at >= (SELECT kept_since FROM log_retention)

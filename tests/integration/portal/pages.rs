@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::visitor::{Visitor, api_secret};
+use crate::apps::session;
 use crate::support::gateway::{Gateway, create_app};
 
 /// All pages that are there for everybody.
@@ -135,6 +136,35 @@ async fn a_waiting_message_is_retried_and_cancelled() {
         visitor.post(&format!("{message}/retry"), &[]).await.status,
         409
     );
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_timeline_says_by_which_interface_its_message_was_submitted() {
+    let gateway = Gateway::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    let later = (chrono::Utc::now() + chrono::TimeDelta::hours(1)).to_rfc3339();
+    let scheduled =
+        json!({ "to": "bob@example.com", "subject": "s", "body": "b", "send_at": later });
+    let sent = gateway.send_to("bob@example.com").await.1;
+    let waiting = gateway.send_to("tempfail@example.com").await.1;
+    let (_, scheduled) = gateway.send(scheduled).await;
+    let mut client = session(&gateway, &gateway.app.slug, gateway.app.send_key.expose()).await;
+    let content = b"From: ada@sandbox.example\r\n\r\nb\r\n";
+    let reply = client.submit("carol@example.com", content).await;
+    let by_smtp = reply.split(' ').find(|word| word.starts_with("log_"));
+    for (id, door) in [
+        (sent["log_id"].as_str(), "REST"),
+        (waiting["log_id"].as_str(), "REST"),
+        (scheduled["log_id"].as_str(), "REST"),
+        (by_smtp, "SMTP"),
+    ] {
+        let page = visitor
+            .get(&format!("/portal/messages/{}", id.unwrap()))
+            .await;
+        let words = format!("Accepted by the gateway ({door})");
+        assert!(page.text.contains(&words), "{words}: {}", page.text);
+    }
     gateway.stop().await;
 }
 

@@ -88,7 +88,7 @@ async fn all_of_it_works_without_scripts() {
                 Step::expect_url("to_address=bob%40example.com"),
                 Step::click("css=#results tbody a"),
                 Step::expect_text("Timeline"),
-                Step::expect_text("Accepted by the gateway"),
+                Step::expect_text("Accepted by the gateway (REST)"),
                 Step::click("role=button[name=\"Sign out\"]"),
                 Step::expect_url("/portal/sign-in$"),
             ])

@@ -11,6 +11,7 @@ use mailgate::storage::spool::{self, Attempt, Closing, Deferral, Opening};
 use mailgate::storage::{bounced_messages, email_counters, journal, partitions};
 use mailgate::workers;
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::metadata::Metadata;
@@ -234,6 +235,7 @@ impl World {
             size_bytes: 1,
             has_attachments: false,
             metadata: Metadata::default(),
+            door: Door::Rest,
             recipients: vec!["bob@example.com".to_owned()],
             smtputf8: false,
             opened_at: at,

@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use crate::storage::email_logs::Matching;
+use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId, lowest_uuid_at};
 use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
@@ -43,6 +44,8 @@ pub struct Scheduled {
     pub send_at: DateTime<Utc>,
     /// What its sender attached to it.
     pub metadata: Metadata,
+    /// How it was submitted; `None`: an earlier release didn't write it.
+    pub door: Option<Door>,
 }
 
 /// Which scheduled messages, all of one subscriber.
@@ -102,6 +105,7 @@ struct Row {
     has_attachments: bool,
     opened_at: DateTime<Utc>,
     metadata: Option<Value>,
+    door: Option<String>,
 }
 
 impl TryFrom<Row> for Scheduled {
@@ -124,6 +128,7 @@ impl TryFrom<Row> for Scheduled {
             has_attachments: row.has_attachments,
             send_at: row.opened_at,
             metadata: Metadata::from_stored(row.metadata),
+            door: row.door.as_deref().and_then(Door::named),
         })
     }
 }
@@ -170,7 +175,7 @@ pub async fn list_scheduled(
                   to_address AS "to_address!", cc_addresses AS "cc_addresses!",
                   bcc_addresses AS "bcc_addresses!", subject AS "subject!", plugin AS "plugin!",
                   message_id, size_bytes AS "size_bytes!", has_attachments AS "has_attachments!",
-                  opened_at AS "opened_at!", metadata
+                  opened_at AS "opened_at!", metadata, door
            FROM (
                SELECT found.id
                FROM apps CROSS JOIN LATERAL (
@@ -223,7 +228,7 @@ pub async fn find_scheduled(
         Row,
         "SELECT spool.id, app_id, apps.name AS app_name, credential_id, from_address, to_address,
                 cc_addresses, bcc_addresses, subject, plugin, message_id, size_bytes,
-                has_attachments, opened_at, metadata
+                has_attachments, opened_at, metadata, door
          FROM spool JOIN apps ON apps.id = app_id AND apps.subscriber_id = $2
          WHERE spool.id = $1 AND send_at IS NOT NULL AND NOT is_logged",
         id.0,
