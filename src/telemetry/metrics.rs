@@ -108,7 +108,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_provider_switched_off_total", Kind::Counter, "Messages waiting because the provider's API is not enabled for the OAuth client, which the operator has to do", &[PLUGIN]),
     ("mailgate_oauth_client_refused", Kind::Gauge, "1 if the provider's last answer refused the OAuth client itself: its secret has expired, or it is refused for another reason", &[PLUGIN, ("reason", &["expired", "refused"])]),
     ("mailgate_client_secret_expiry_timestamp_seconds", Kind::Gauge, "When plugins.*.client_secret_expires is, in seconds since 1970; NaN where it isn't set", &[PLUGIN]),
-    ("mailgate_mailboxes", Kind::Gauge, "Mailboxes of all apps, counted every minute; 100,000 at most of the active ones of a plugin, and of all disconnected ones", &[PLUGIN, ("state", &["active", "disconnected"])]),
+    ("mailgate_mailboxes", Kind::Gauge, "Mailboxes of all apps, counted every minute; 100,000 at most of each", &[PLUGIN, ("state", &["active", "disconnected"])]),
     ("mailgate_mailboxes_connected_total", Kind::Counter, "Mailboxes connected, or connected again, by their users", &[PLUGIN]),
     ("mailgate_connect_failures_total", Kind::Counter, "Users who came back from their provider and got no mailbox connected, by reason", &[PLUGIN, ("reason", CONNECT_FAILURES)]),
     ("mailgate_replies_total", Kind::Counter, "Replies found", &[PLUGIN]),

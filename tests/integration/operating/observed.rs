@@ -199,6 +199,19 @@ const SHARED: [&str; 8] = [
     "mailgate_oauth_client_",
 ];
 
+/// Whether the bracket that a text begins with isn't closed in it.
+fn is_open(text: &str) -> bool {
+    let mut depth = 0;
+    text.chars().all(|letter| {
+        depth += match letter {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        depth > 0
+    })
+}
+
 /// Whether what stands before a metric takes it from all gateways by one of these.
 fn is_aggregated(before: &str, by: &[&str]) -> bool {
     by.iter().any(|by| {
@@ -211,7 +224,7 @@ fn is_aggregated(before: &str, by: &[&str]) -> bool {
                     .map_or("", |(_, rest)| rest.trim_start()),
                 None => rest,
             };
-            rest.starts_with('(') && rest.matches('(').count() > rest.matches(')').count()
+            rest.starts_with('(') && is_open(rest)
         })
     })
 }

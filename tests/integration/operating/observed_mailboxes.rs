@@ -73,7 +73,7 @@ async fn mailboxes_and_those_not_connected_are_counted() {
     let scraped = scrape(metrics).await;
     assert!((value(&scraped, denied) - 1.0).abs() < 1e-9, "{end}");
     assert!(value(&scraped, connected) < 1.0);
-    let end = connect(&gateway, http, "eve@sandbox.example").await;
+    let end = connect(&gateway, http, "ada@sandbox.example").await;
     let scraped = scrape(metrics).await;
     assert!((value(&scraped, connected) - 1.0).abs() < 1e-9, "{end}");
     assert!((value(&scraped, denied) - 1.0).abs() < 1e-9);
