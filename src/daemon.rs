@@ -18,7 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use self::listeners::Listeners;
 use self::loops::{
     keep_refusals, keep_sending, look_after, mailed_links, relay, start_billing, start_journal,
-    start_sign_in_mail, start_webhooks, watch_certificates, watch_database,
+    start_sign_in_mail, start_webhooks, watch_database, watch_expiries,
 };
 use self::systemd::Inherited;
 pub use self::warnings::warnings;
@@ -154,7 +154,7 @@ pub async fn start_on(
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
-    watch_certificates(&settings, &clock, shutdown).await;
+    watch_expiries(&settings, &clock, shutdown).await;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = mail_providers(&settings, &hostname, &clock)?;
     let pool = open_database(&settings, &clock).await?;

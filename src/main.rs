@@ -234,6 +234,9 @@ fn run(command: Command) -> Result<(), Failure> {
 async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     let settings = config::load(Table::new(), file.as_deref(), std::env::vars_os())?;
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    if let Err(error) = telemetry::open_files::raise() {
+        tracing::warn!(%error, "the limit of open files can't be raised");
+    }
     let warnings = daemon::warnings(&settings);
     let shutdown = Shutdown::new(settings.shutdown);
     let clock: SharedClock = Arc::new(SystemClock);

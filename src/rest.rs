@@ -46,6 +46,7 @@ mod query;
 mod queue;
 mod refusals;
 mod request;
+mod request_metrics;
 mod response_headers;
 mod router;
 mod send;

@@ -3,6 +3,8 @@
 pub mod addresses;
 pub mod lines;
 pub mod metrics;
+pub mod open_files;
+pub mod process;
 pub mod throttle;
 
 use std::io::IsTerminal;
@@ -56,5 +58,6 @@ pub fn start_logging_by(settings: &LogSettings, seal_keys: &SealKeys) {
 
 /// `GET /metrics` in Prometheus's text format.
 pub fn metrics_router(handle: PrometheusHandle) -> Router {
-    Router::new().route("/metrics", get(move || std::future::ready(handle.render())))
+    let render = move || std::future::ready(handle.render() + &process::render());
+    Router::new().route("/metrics", get(render))
 }

@@ -2,6 +2,7 @@
 
 mod billing;
 mod certificate;
+mod client_secrets;
 mod database;
 mod expiry;
 mod gauges;
@@ -18,8 +19,9 @@ mod spool;
 
 pub use billing::run as billing_loop;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
+pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;
-pub use expiry::{Certificates, run as watch_certificates};
+pub use expiry::{Certificates, run as watch_expiries};
 pub use gauges::run as measure;
 pub use housekeeping::{
     fold_counters, forget_lapsed_links, forget_portal_sessions, forget_suppressions,

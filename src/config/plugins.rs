@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 
 use super::reader::Reader;
@@ -60,6 +61,8 @@ pub struct PluginSettings {
     pub client_id: String,
     /// The OAuth client's secret; empty for a public client.
     pub client_secret: SecretString,
+    /// When the secret expires, where its provider lets it: at the beginning of that day.
+    pub client_secret_expires: Option<DateTime<Utc>>,
     /// How the secret is shown.
     pub client_authentication: ClientAuthentication,
     /// RFC 6749 §3.1.
@@ -323,6 +326,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         label,
         client_id,
         client_secret: SecretString::from(reader.text(&name("client_secret"))),
+        client_secret_expires: reader.date(&name("client_secret_expires")),
         client_authentication,
         authorize_url,
         token_url,

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use toml::{Table, Value};
 
 use super::Problem;
@@ -55,6 +56,19 @@ impl<'a> Reader<'a> {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
+    }
+
+    /// The beginning of a day (UTC); `None` where it is empty.
+    pub(super) fn date(&mut self, name: &str) -> Option<DateTime<Utc>> {
+        let text = self.text(name);
+        if text.is_empty() {
+            return None;
+        }
+        let date = NaiveDate::parse_from_str(&text, "%Y-%m-%d");
+        if date.is_err() {
+            self.problem(name, "isn't a date such as 2027-01-31");
+        }
+        Some(date.ok()?.and_time(NaiveTime::MIN).and_utc())
     }
 
     /// A text that must not be empty.

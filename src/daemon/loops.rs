@@ -165,16 +165,15 @@ pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
     readiness
 }
 
-/// Reports certificates that expire soon, now and each day.
-pub(super) async fn watch_certificates(
-    settings: &Settings,
-    clock: &SharedClock,
-    shutdown: &Shutdown,
-) {
+/// Reports certificates and client secrets that expire soon, now and each day.
+pub(super) async fn watch_expiries(settings: &Settings, clock: &SharedClock, shutdown: &Shutdown) {
     let mut certificates = workers::Certificates::new(settings);
     certificates.look(clock.now()).await;
-    shutdown.tracker.spawn(workers::watch_certificates(
+    let mut secrets = workers::ClientSecrets::new(settings);
+    secrets.look(clock.now());
+    shutdown.tracker.spawn(workers::watch_expiries(
         certificates,
+        secrets,
         Arc::clone(clock),
         shutdown.soft.clone(),
     ));

@@ -62,7 +62,11 @@ pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError
         Box::pin(async { vec![local::certificate(&settings, Utc::now())] }),
     ];
     checks.extend(remote::all(&settings));
-    let all = vec![Checked::new("settings", "").with(Ok("complete".to_owned()))];
+    let mut all = vec![
+        Checked::new("settings", "").with(Ok("complete".to_owned())),
+        local::open_files(&settings),
+    ];
+    all.extend(local::client_secrets(&settings, Utc::now()));
     let found = join_all(checks.into_iter().map(timed)).await;
     let mut all: Vec<Checked> = all.into_iter().chain(found.into_iter().flatten()).collect();
     all.extend(remote::clock(&all));

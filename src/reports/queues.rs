@@ -1,7 +1,8 @@
-//! The queues in the database, for the metrics.
+//! The queues and the mailboxes in the database, for the metrics.
 
 use sqlx::PgPool;
 
+use crate::storage::mailboxes::count::{self, MailboxNumbers};
 use crate::storage::queue_length::QueueLength;
 use crate::storage::spool::usage::{self, Usage};
 use crate::storage::{
@@ -47,4 +48,13 @@ impl Queues {
         connection.rollback().await?;
         Ok(queues)
     }
+}
+
+/// Counts the mailboxes of each provider.
+pub async fn count_mailboxes(pool: &PgPool) -> Result<[MailboxNumbers; 2], sqlx::Error> {
+    let mut connection = pool.begin().await?;
+    pool::force_index_scans(&mut connection).await?;
+    let numbers = count::count_all(&mut connection).await?;
+    connection.rollback().await?;
+    Ok(numbers)
 }

@@ -8,6 +8,7 @@ use super::messages::{FailureMessages, Messages, Names, NoticeMessages, Phrase, 
 use crate::mailboxes::{ConnectError, plain_word};
 use crate::providers::mail::oauth::OAuthError;
 use mailgate_types::language::Language;
+use mailgate_types::plugin::Plugin;
 
 /// Characters of a provider's explanation that are shown.
 const SAID_LENGTH: usize = 300;
@@ -61,6 +62,31 @@ impl Reason {
             Self::Unavailable => Blame::GatewayAway,
             Self::InternalError => Blame::Gateway,
             _ => Blame::User,
+        }
+    }
+
+    /// The label used in metrics: never text chosen by the provider.
+    fn label(&self) -> &'static str {
+        match self {
+            Self::AccessDenied => "access_denied",
+            Self::NotCompleted => "not_completed",
+            Self::InsufficientScope => "insufficient_scope",
+            Self::NoRefreshToken => "no_refresh_token",
+            Self::NoAddress => "no_address",
+            Self::UnverifiedAddress => "unverified_address",
+            Self::SignInRequired => "sign_in_required",
+            Self::InvalidGrant => "invalid_grant",
+            Self::ProviderUnavailable => "provider_unavailable",
+            Self::ProviderError => "provider_error",
+            Self::PluginOff => "plugin_off",
+            Self::UserIdMissing => "user_id_missing",
+            Self::WrongAccount { .. } => "wrong_account",
+            Self::AlreadyConnected => "already_connected",
+            Self::TooManyMailboxes => "too_many_mailboxes",
+            Self::SessionRequired => "session_required",
+            Self::LinkUsed => "link_used",
+            Self::Unavailable => "unavailable",
+            Self::InternalError => "internal_error",
         }
     }
 
@@ -134,6 +160,17 @@ impl Failure {
             blame: reason.blame(),
             reason: Some(reason),
         }
+    }
+
+    /// Counts it.
+    pub(super) fn count(&self, plugin: Plugin) {
+        let reason = self.reason.as_ref().map_or("internal_error", Reason::label);
+        metrics::counter!(
+            "mailgate_connect_failures_total",
+            "plugin" => plugin.as_str(),
+            "reason" => reason,
+        )
+        .increment(1);
     }
 
     /// The same without what the provider said of it.

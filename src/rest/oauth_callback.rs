@@ -137,6 +137,14 @@ fn answered(
     let provider = state.mailboxes.provider_settings(link.plugin);
     let label = provider.map_or(english.the_provider, |settings| &settings.label);
     let result = result.map_err(|error| Failure::new(&error, &app.name, label));
+    match &result {
+        Ok(_) => {
+            let plugin = link.plugin.as_str();
+            metrics::counter!("mailgate_mailboxes_connected_total", "plugin" => plugin)
+                .increment(1);
+        }
+        Err(failure) => failure.count(link.plugin),
+    }
     if let Some(url) = app_url(&app, &link, &result) {
         return Ok(redirect(StatusCode::FOUND, url.as_str()));
     }

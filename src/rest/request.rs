@@ -14,6 +14,7 @@ use super::body::{BodyLimits, BoundedBody};
 use super::failures::{Answered, Failures};
 use super::host;
 use super::problem::{Problem, whole_seconds};
+use super::request_metrics::RequestMetrics;
 use super::shared::SharedBody;
 use crate::accounts::RateDecision;
 use mailgate_server::client::client_address;
@@ -35,6 +36,8 @@ pub(super) struct Frame {
     pub(super) bodies: BodyLimits,
     /// Where those that fail are logged.
     pub(super) failures: Failures,
+    /// Counts all of them.
+    pub(super) metrics: RequestMetrics,
 }
 
 /// Gives a request its id and its bounds, and renders its problem.
@@ -59,6 +62,7 @@ impl Frame {
         let id = RequestId(request_id.to_owned());
         request.extensions_mut().insert(id);
         let admitted = self.admit(&request, route.as_ref());
+        let was_admitted = admitted.is_ok();
         let (mut response, stranger) = match admitted {
             Ok(stranger) => (
                 self.answer(request, stranger.as_ref(), next).await,
@@ -93,6 +97,7 @@ impl Frame {
             took: started.elapsed(),
         };
         self.failures.tell(&answered, failure.as_ref());
+        self.metrics.count(&answered, was_admitted);
         if let Ok(value) = HeaderValue::from_str(request_id) {
             response.headers_mut().insert(REQUEST_ID, value);
         }

@@ -23,6 +23,7 @@ use super::examples::add_examples;
 use super::failures::Failures;
 use super::messages::{Messages, Notice};
 use super::problem::Problem;
+use super::request_metrics::RequestMetrics;
 use super::state::AppState;
 use super::visitor::{LanguageLink, Visitor};
 use super::webhook_document::add_webhook_events;
@@ -113,6 +114,7 @@ pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
             finishing: state.finishing.clone(),
         },
         failures: Failures::default(),
+        metrics: RequestMetrics::default(),
     };
     let in_time = (HandleErrorLayer::new(too_slow), TimeoutLayer::new(limit));
     // Any answer may show a secret or a customer's data; what may be kept says so itself.

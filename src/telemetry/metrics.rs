@@ -1,4 +1,5 @@
-//! All metrics by name, so that each exists from the first scrape, at zero.
+//! All metrics by name, so that each exists from the first scrape, at zero; but for those of requests, which begin with
+//! the first request of their kind.
 
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,11 @@ const SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
+/// Buckets for answers to requests, in seconds: fewer, as there is such a histogram for each route.
+const ANSWER_SECONDS: &[f64] = &[
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+];
+
 /// Buckets for the entries of one commit.
 const ENTRIES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
@@ -25,9 +31,15 @@ enum Kind {
     Histogram(&'static [f64], Unit),
 }
 
-/// A label, and the values that exist from the start.
+/// A label, and the values that exist from the start: none if they come with requests.
 type Label = (&'static str, &'static [&'static str]);
 
+const ROUTE: Label = ("route", &[]);
+const METHOD: Label = (
+    "method",
+    &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "other"],
+);
+const STATUS: Label = ("status", &[]);
 const PLUGIN: Label = ("plugin", &["plugin_a", "plugin_b"]);
 const BOUNCE_TYPE: Label = ("bounce_type", &["permanent", "temporary"]);
 const QUEUE: Label = ("queue", &["events", "jobs", "notices"]);
@@ -43,6 +55,29 @@ const CERTIFICATES: Label = (
 );
 const LISTENER: Label = ("listener", &["starttls", "tls"]);
 
+/// Why no mailbox was connected, as the pages tell it.
+const CONNECT_FAILURES: &[&str] = &[
+    "access_denied",
+    "already_connected",
+    "insufficient_scope",
+    "internal_error",
+    "invalid_grant",
+    "link_used",
+    "no_address",
+    "no_refresh_token",
+    "not_completed",
+    "plugin_off",
+    "provider_error",
+    "provider_unavailable",
+    "session_required",
+    "sign_in_required",
+    "too_many_mailboxes",
+    "unavailable",
+    "unverified_address",
+    "user_id_missing",
+    "wrong_account",
+];
+
 /// Name, type, description, and labels.
 #[rustfmt::skip]
 const METRICS: &[(&str, Kind, &str, &[Label])] = &[
@@ -57,6 +92,8 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_waiting_refused_total", Kind::Counter, "Messages refused because limits.waiting_messages_per_app or limits.waiting_bytes_per_app was used up", &[]),
     ("mailgate_waiting_fullest_ratio", Kind::Gauge, "Share of these two limits used by the app that uses most, 1 at most", &[]),
     ("mailgate_overloaded_total", Kind::Counter, "Messages refused because limits.in_flight_bytes, or one app's share of it, was used up", &[]),
+    ("mailgate_http_requests_total", Kind::Counter, "HTTP requests answered, by the pattern of the path (`unmatched` if there is none), method (`other` if the route doesn't take it) and status", &[ROUTE, METHOD, STATUS]),
+    ("mailgate_http_request_seconds", Kind::Histogram(ANSWER_SECONDS, Unit::Seconds), "Time to the answer of an HTTP request, but for those refused before their handler", &[ROUTE, METHOD]),
     ("mailgate_http_overloaded_total", Kind::Counter, "HTTP requests and connections refused because limits.unauthenticated_bytes was used up", &[]),
     ("mailgate_http_cut_bodies_total", Kind::Counter, "HTTP bodies that arrived too slowly, or not before the process ended", &[]),
     ("mailgate_http_stalled_total", Kind::Counter, "HTTP connections closed because the client did not read the response", &[]),
@@ -69,6 +106,11 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_token_refreshes_total", Kind::Counter, "Refreshes of access tokens, by outcome", &[("outcome", &["refreshed", "invalid_grant", "failed"])]),
     ("mailgate_token_refresh_failures_total", Kind::Counter, "Refreshes that a provider did not answer with tokens, by reason", &[PLUGIN, ("reason", &["invalid_client", "provider_error", "refused", "unreachable", "nonsense"])]),
     ("mailgate_provider_switched_off_total", Kind::Counter, "Messages waiting because the provider's API is not enabled for the OAuth client, which the operator has to do", &[PLUGIN]),
+    ("mailgate_oauth_client_refused", Kind::Gauge, "1 if the provider's last answer refused the OAuth client itself: its secret has expired, or it is refused for another reason", &[PLUGIN, ("reason", &["expired", "refused"])]),
+    ("mailgate_client_secret_expiry_timestamp_seconds", Kind::Gauge, "When plugins.*.client_secret_expires is, in seconds since 1970; NaN where it isn't set", &[PLUGIN]),
+    ("mailgate_mailboxes", Kind::Gauge, "Mailboxes of all apps, counted every minute; 100,000 at most of each", &[PLUGIN, ("state", &["active", "disconnected"])]),
+    ("mailgate_mailboxes_connected_total", Kind::Counter, "Mailboxes connected, or connected again, by their users", &[PLUGIN]),
+    ("mailgate_connect_failures_total", Kind::Counter, "Users who came back from their provider and got no mailbox connected, by reason", &[PLUGIN, ("reason", CONNECT_FAILURES)]),
     ("mailgate_replies_total", Kind::Counter, "Replies found", &[PLUGIN]),
     ("mailgate_bounces_total", Kind::Counter, "Bounces found: recipients and notifications", &[PLUGIN, BOUNCE_TYPE]),
     ("mailgate_reply_looks_failed_total", Kind::Counter, "Failed checks for replies", &[]),
@@ -77,6 +119,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_webhook_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Duration of one attempt to deliver a webhook", &[WEBHOOK]),
     ("mailgate_webhook_unrecorded_total", Kind::Counter, "Attempts to deliver a webhook that were not recorded and may be repeated", &[]),
     ("mailgate_webhook_queue_deliveries", Kind::Gauge, "Deliveries in the queue, those that are ready, and those under way or put off; 100,000 at most of each", &[("state", &["ready", "later"])]),
+    ("mailgate_webhook_queue_oldest_seconds", Kind::Gauge, "Age of the oldest event with a delivery in the queue", &[]),
     ("mailgate_webhook_queue_overdue_seconds", Kind::Gauge, "How long the most overdue delivery has been due, of 1,000 endpoints", &[]),
     ("mailgate_payprov_events_total", Kind::Counter, "Events of the payment provider: new ones, repeats, and those of no consequence", &[("new", &["yes", "no", "ignored"])]),
     ("mailgate_payprov_refused_events_total", Kind::Counter, "Events refused because they were not signed by the payment provider", &[]),

@@ -1,4 +1,5 @@
-//! Warns of the configured certificates that expire soon, at the start and each day, and updates the metric.
+//! Warns of the configured certificates that expire soon, at the start and each day, and updates the metric; and has
+//! the OAuth client secrets looked at as often.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use metrics::gauge;
 use tokio_util::sync::CancellationToken;
 
+use super::client_secrets::ClientSecrets;
 use super::pause;
 use crate::config::Settings;
 use crate::providers::tls::expiry;
@@ -125,9 +127,15 @@ impl Named {
 }
 
 /// Runs until `stop`.
-pub async fn run(mut certificates: Certificates, clock: SharedClock, stop: CancellationToken) {
+pub async fn run(
+    mut certificates: Certificates,
+    mut secrets: ClientSecrets,
+    clock: SharedClock,
+    stop: CancellationToken,
+) {
     while pause(EVERY, &stop).await {
         certificates.look(clock.now()).await;
+        secrets.look(clock.now());
     }
 }
 

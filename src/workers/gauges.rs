@@ -1,4 +1,4 @@
-//! Metrics that have to be queried: every 15 seconds, however often they are scraped.
+//! Metrics that have to be queried: every 15 seconds, and the mailboxes every minute, however often they are scraped.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,18 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
-use crate::reports::queues::Queues;
+use crate::reports::queues::{Queues, count_mailboxes};
 use crate::sending::quota::Quota;
 use crate::storage::outage::trouble;
 use crate::storage::queue_length::QueueLength;
 use mailgate_types::clock::SharedClock;
-use mailgate_types::ids::LogId;
+use mailgate_types::ids::{LogId, WebhookMessageId};
 
 /// How often to query.
 const EVERY: Duration = Duration::from_secs(15);
+
+/// The mailboxes are counted in every one of so many rounds: they change slowly.
+const MAILBOXES_EVERY: u8 = 4;
 
 /// Timeout of the database queries.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,6 +35,7 @@ pub async fn run(
     handle: PrometheusHandle,
     stop: CancellationToken,
 ) {
+    let mut round = 0;
     loop {
         connections(&pool);
         let answers = bounded(probe(&pool)).await;
@@ -41,7 +45,13 @@ pub async fn run(
             Err(error) => Err(error),
         };
         match measured {
-            Ok(queues) => show(&queues, quota, clock.now()),
+            Ok(queues) => {
+                show(&queues, quota, clock.now());
+                if round == 0 {
+                    mailboxes(&pool).await;
+                }
+                round = (round + 1) % MAILBOXES_EVERY;
+            }
             Err(error) => trouble!(warn, error, "the queues can't be measured"),
         }
         // Drains the histograms into their buckets, even if they are never scraped.
@@ -57,6 +67,22 @@ fn connections(pool: &PgPool) {
     gauge!("mailgate_database_connections", "state" => "idle").set(idle);
     gauge!("mailgate_database_connections", "state" => "used")
         .set(pool.size().saturating_sub(idle));
+}
+
+async fn mailboxes(pool: &PgPool) {
+    let counted = match bounded(count_mailboxes(pool)).await {
+        Ok(counted) => counted,
+        Err(error) => {
+            trouble!(warn, error, "the mailboxes can't be counted");
+            return;
+        }
+    };
+    for of in counted {
+        let plugin = of.plugin.as_str();
+        gauge!("mailgate_mailboxes", "plugin" => plugin, "state" => "active").set(of.active);
+        gauge!("mailgate_mailboxes", "plugin" => plugin, "state" => "disconnected")
+            .set(of.disconnected);
+    }
 }
 
 async fn bounded<T>(
@@ -87,6 +113,8 @@ fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
     let webhooks = &queues.webhooks;
     gauge!("mailgate_webhook_queue_deliveries", "state" => "ready").set(webhooks.ready);
     gauge!("mailgate_webhook_queue_deliveries", "state" => "later").set(webhooks.later);
+    let oldest = webhooks.oldest.and_then(WebhookMessageId::moment);
+    gauge!("mailgate_webhook_queue_oldest_seconds").set(since(oldest));
     gauge!("mailgate_webhook_queue_overdue_seconds").set(since(webhooks.due_first));
     let billing = |queue: &'static str, waiting: QueueLength| {
         gauge!("mailgate_billing_queue_entries", "queue" => queue).set(waiting.entries);

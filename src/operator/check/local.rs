@@ -1,4 +1,5 @@
-//! What lies on the operator's side: the database, the sealing keys, the certificate.
+//! What lies on the operator's side: the database, the sealing keys, the certificate, the client secrets, the limit of
+//! open files.
 
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::{Checked, LIMIT};
 use crate::config::Settings;
 use crate::providers::tls::expiry;
 use crate::storage::{pool, sealed};
+use crate::telemetry::open_files;
 use mailgate_server::tls::ServerCertificate;
 
 /// How far the database's clock may be from this machine's: leases of gateways go by the database's.
@@ -17,6 +19,9 @@ const SKEW: TimeDelta = TimeDelta::seconds(5);
 
 /// How long a certificate should still be valid.
 const NEAR: TimeDelta = TimeDelta::days(3);
+
+/// The same of a client secret.
+const SECRET_NEAR: TimeDelta = TimeDelta::days(7);
 
 /// The database, and what can only be seen in it.
 pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
@@ -99,4 +104,38 @@ pub(super) fn certificate(settings: &Settings, now: DateTime<Utc>) -> Checked {
             None => Err("its dates can't be read".to_owned()),
         });
     check.with(outcome)
+}
+
+/// The client secrets whose dates are in the settings.
+pub(super) fn client_secrets(settings: &Settings, now: DateTime<Utc>) -> Vec<Checked> {
+    let plugins = settings.plugins.iter();
+    let dated = plugins.filter_map(|plugin| Some((plugin.plugin, plugin.client_secret_expires?)));
+    dated
+        .map(|(plugin, ends)| {
+            let date = ends.date_naive();
+            let outcome = if ends <= now {
+                Err(format!("expired on {date}, by its date"))
+            } else if ends <= now + SECRET_NEAR {
+                Err(format!("expires on {date}"))
+            } else {
+                Ok(format!("valid until {date}, by its date"))
+            };
+            let setting = format!("plugins.{plugin}.client_secret_expires");
+            Checked::new(format!("{plugin}_secret"), setting).with(outcome)
+        })
+        .collect()
+}
+
+/// How many files this process may open: `serve` may open as many if it is started in the same way.
+pub(super) fn open_files(settings: &Settings) -> Checked {
+    let permitted = open_files::permitted();
+    let outcome = match open_files::shortage(settings, permitted) {
+        Some(shortage) => Err(shortage),
+        None => Ok(format!(
+            "{} permitted, {} may be needed",
+            permitted.map_or_else(|| "any number".to_owned(), |number| number.to_string()),
+            open_files::needed(settings)
+        )),
+    };
+    Checked::new("open_files", "").with(outcome)
 }

@@ -3,6 +3,7 @@
 
 mod account;
 mod authorize;
+mod client_state;
 mod scope;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -18,6 +19,7 @@ use serde::Deserialize;
 pub use account::AccountAddresses;
 pub use authorize::AuthorizationRequest;
 
+use self::client_state::ClientState;
 use crate::config::{ClientAuthentication, PluginSettings, ProviderKind};
 use crate::providers::answer::{no_answer, one_line};
 use mailgate_types::clock::SharedClock;
@@ -159,6 +161,7 @@ pub struct OAuthClient {
     settings: PluginSettings,
     limit: Duration,
     clock: SharedClock,
+    state: ClientState,
 }
 
 impl OAuthClient {
@@ -175,6 +178,7 @@ impl OAuthClient {
             settings: settings.clone(),
             limit,
             clock,
+            state: ClientState::new(settings.plugin),
         }
     }
 
@@ -250,10 +254,13 @@ impl OAuthClient {
         let asked_at = self.clock.now();
         let status = response.status();
         let body = read(response).await?;
-        if !status.is_success() {
-            return Err(refusal(status, &body));
-        }
-        tokens(&body, asked_at)
+        let answer = if status.is_success() {
+            tokens(&body, asked_at)
+        } else {
+            Err(refusal(status, &body))
+        };
+        self.state.learn(answer.as_ref());
+        answer
     }
 
     /// Posts a form to one of the endpoints, with client authentication (RFC 6749 §2.3.1).

@@ -3,6 +3,8 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
+use mailgate_types::ids::WebhookMessageId;
+
 /// What is waiting.
 #[derive(Debug, Clone, Copy)]
 pub struct Backlog {
@@ -10,6 +12,8 @@ pub struct Backlog {
     pub ready: u32,
     /// Deliveries in flight or waiting for their next attempt, 100,000 at most.
     pub later: u32,
+    /// The message of the oldest delivery.
+    pub oldest: Option<WebhookMessageId>,
     /// When the first delivery was or will be due; among ready ones, the first 1,000 endpoints are read.
     pub due_first: Option<DateTime<Utc>>,
 }
@@ -40,6 +44,7 @@ pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Err
                       SELECT FROM webhook_queue WHERE state <> 'ready'
                       ORDER BY due_at LIMIT 100000
                   ) AS sample) AS "later!",
+                  (SELECT message_id FROM webhook_queue ORDER BY message_id LIMIT 1) AS oldest,
                   least(
                       (SELECT min(due_at) FROM (SELECT due_at FROM endpoint LIMIT 1000) AS sample),
                       (SELECT min(due_at) FROM webhook_queue WHERE state <> 'ready')
@@ -50,6 +55,7 @@ pub async fn measure(connection: &mut PgConnection) -> Result<Backlog, sqlx::Err
     Ok(Backlog {
         ready: u32::try_from(row.ready).unwrap_or(u32::MAX),
         later: u32::try_from(row.later).unwrap_or(u32::MAX),
+        oldest: row.oldest.map(WebhookMessageId),
         due_first: row.due_first,
     })
 }

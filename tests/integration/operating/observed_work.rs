@@ -272,7 +272,7 @@ async fn a_database_that_goes_and_comes_is_seen() {
 }
 
 /// Rows of which each measure has to see its own.
-const ROWS: [&str; 6] = [
+const ROWS: [&str; 7] = [
     "INSERT INTO subscribers (id, label, email, api_secret_sealed, api_secret_digest, created_at)
      VALUES ('00000000-0000-7000-8000-000000000001', 'a', 'a@example.com', 'x', 'x', now())",
     // The endpoint with the highest id has the delivery that is due longest among those that are ready.
@@ -284,6 +284,11 @@ const ROWS: [&str; 6] = [
                  WHEN n = 39 THEN now() - interval '1 hour' ELSE now() END
      FROM (VALUES ('ready', 40), ('waiting', 5), ('leased', 2)) AS kind (state, many),
           generate_series(1, many) AS n",
+    // The oldest event's delivery isn't the one that is due first.
+    "INSERT INTO webhook_queue
+         (message_id, endpoint_id, app_id, event, url, secret_sealed, state, due_at)
+     VALUES ('00000000-0000-7000-8000-000000000007', gen_random_uuid(), gen_random_uuid(), 'email.sent',
+             'https://example.com/', 'x', 'waiting', now() + interval '1 day')",
     "INSERT INTO billing_jobs (id, subscriber_id, kind, due_at, created_at)
      SELECT gen_random_uuid(), gen_random_uuid(), 'end', now() - n * interval '1 hour', now()
      FROM generate_series(1, 4) AS n",
@@ -313,7 +318,9 @@ async fn each_queue_is_measured_by_what_waits_in_it() {
     let mut transaction = connection.begin().await.unwrap();
     pool::force_index_scans(&mut transaction).await.unwrap();
     let webhooks = backlog::measure(&mut transaction).await.unwrap();
-    assert_eq!((webhooks.ready, webhooks.later), (40, 7));
+    assert_eq!((webhooks.ready, webhooks.later), (40, 8));
+    let oldest = webhooks.oldest.unwrap().0.to_string();
+    assert_eq!(oldest, "00000000-0000-7000-8000-000000000007");
     assert!((hours_ago(webhooks.due_first) - 1.0).abs() < 1e-9);
     for (waiting, entries, hours) in [
         (billing_jobs::waiting(&mut transaction).await, 4, 4.0),

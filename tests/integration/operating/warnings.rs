@@ -55,6 +55,52 @@ async fn what_lacks_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_client_secret_that_expires_soon_is_told_and_measured() {
+    let url = database::create().await;
+    let (_folder, files) = process::certificates();
+    let today = chrono::Utc::now().date_naive();
+    for (days_left, level, word) in [
+        (-2_i64, Some("ERROR"), "has expired"),
+        (5, Some("ERROR"), "expires within days"),
+        (25, Some("WARN"), "expires soon"),
+        (40, None, "client secret"),
+    ] {
+        let metrics = ports::local_address();
+        let day = today + chrono::TimeDelta::days(days_left);
+        let mut serve = Invocation::serve(&url, &files)
+            .set("METRICS__LISTEN", metrics.to_string())
+            .set("PLUGINS__PLUGIN_B__CLIENT_ID", "x")
+            .set("PLUGINS__PLUGIN_B__CLIENT_SECRET", "hidden")
+            .set("PLUGINS__PLUGIN_B__CLIENT_SECRET_EXPIRES", day.to_string())
+            .start();
+        serve.ready().await;
+        let scraped = http_client().get(format!("http://{metrics}/metrics"));
+        let scraped = scraped.send().await.unwrap().text().await.unwrap();
+        let expires = day.and_time(chrono::NaiveTime::MIN).and_utc().timestamp();
+        for (plugin, expected) in [
+            ("plugin_b", expires.to_string()),
+            ("plugin_a", "NaN".into()),
+        ] {
+            let name = "mailgate_client_secret_expiry_timestamp_seconds";
+            let sample = format!("{name}{{plugin=\"{plugin}\"}} {expected}\n");
+            assert!(scraped.contains(&sample), "{scraped}");
+        }
+        serve.terminate().await;
+        let said = serve.stderr();
+        let lines: Vec<&str> = said
+            .lines()
+            .filter(|line| line.contains("OAuth client secret"))
+            .collect();
+        assert_eq!(lines.len(), usize::from(level.is_some()), "{said}");
+        if let (Some(level), [line]) = (level, lines.as_slice()) {
+            assert!(line.contains(level) && line.contains(word), "{line}");
+            assert!(line.contains("plugins.plugin_b.client_secret"), "{line}");
+        }
+        assert!(!said.contains("hidden"));
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_that_expires_soon_is_told_and_measured() {
     let url = database::create().await;
     let now = chrono::Utc::now();

@@ -178,7 +178,12 @@ fn check(gateway: &Gateway, arguments: &[&str]) -> Invocation {
     let all = ["check"].iter().chain(arguments);
     let mut check = Invocation::new(all)
         .set("DATABASE__URL", &gateway.database_url)
-        .set("SEAL__KEYS", SEAL_KEY);
+        .set("SEAL__KEYS", SEAL_KEY)
+        // As many as any machine that tests run on lets be open.
+        .set("LIMITS__HTTP_CONNECTIONS", "100")
+        .set("LIMITS__HTTP_CONNECTIONS_PER_ADDRESS", "100")
+        .set("LIMITS__SMTP_CONNECTIONS", "100")
+        .set("LIMITS__SMTP_CONNECTIONS_PER_ADDRESS", "100");
     for (plugin, settings) in gateway.sandbox.plugins(&gateway.ca_file) {
         for (name, value) in settings.as_table().unwrap() {
             let value = value
@@ -212,6 +217,7 @@ async fn what_a_gateway_needs_is_checked() {
     assert_eq!(answer["ok"], true);
     for name in [
         "settings",
+        "open_files",
         "database",
         "database_tables",
         "database_clock",

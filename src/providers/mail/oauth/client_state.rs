@@ -1,0 +1,131 @@
+//! Whether a provider accepts the OAuth client itself, as its last answer said: a client that is refused refreshes no
+//! token, and only the operator can help.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{OAuthError, Tokens};
+use mailgate_types::plugin::Plugin;
+
+/// Microsoft's code for a client secret that has expired. It is said with `invalid_client`, and not before.
+const EXPIRED: &str = "AADSTS7000222";
+
+/// Why a client is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// Its secret has expired.
+    Expired,
+    /// Its id or its secret is wrong.
+    Refused,
+}
+
+/// What is known of one plugin's client.
+#[derive(Debug)]
+pub(super) struct ClientState {
+    plugin: Plugin,
+    is_refused: AtomicBool,
+}
+
+impl ClientState {
+    pub(super) fn new(plugin: Plugin) -> Self {
+        Self {
+            plugin,
+            is_refused: AtomicBool::new(false),
+        }
+    }
+
+    /// Keeps what a token endpoint's answer says of the client. A change is logged, once.
+    pub(super) fn learn(&self, answer: Result<&Tokens, &OAuthError>) {
+        let refusal = match answer {
+            Ok(_) => None,
+            Err(error) => match refusal(error) {
+                Some(refusal) => Some(refusal),
+                // A dead grant is the user's, which a provider says to a client that it accepts.
+                None if error.grant_ended().is_some() => None,
+                None => return,
+            },
+        };
+        self.show(refusal);
+        let was_refused = self.is_refused.swap(refusal.is_some(), Ordering::Relaxed);
+        let plugin = self.plugin.as_str();
+        match refusal {
+            Some(Refusal::Expired) if !was_refused => {
+                tracing::error!(
+                    plugin,
+                    "the provider says that the OAuth client's secret has expired: no token can be refreshed; make a new one there, set plugins.{plugin}.client_secret and restart"
+                );
+            }
+            Some(Refusal::Refused) if !was_refused => {
+                tracing::error!(
+                    plugin,
+                    "the provider refuses the OAuth client: no token can be refreshed; check plugins.{plugin}.client_id and client_secret"
+                );
+            }
+            None if was_refused => {
+                tracing::info!(plugin, "the provider accepts the OAuth client again");
+            }
+            _ => {}
+        }
+    }
+
+    fn show(&self, refusal: Option<Refusal>) {
+        let plugin = self.plugin.as_str();
+        let is = |one: Refusal| if refusal == Some(one) { 1.0 } else { 0.0 };
+        metrics::gauge!("mailgate_oauth_client_refused", "plugin" => plugin, "reason" => "expired")
+            .set(is(Refusal::Expired));
+        metrics::gauge!("mailgate_oauth_client_refused", "plugin" => plugin, "reason" => "refused")
+            .set(is(Refusal::Refused));
+    }
+}
+
+fn refusal(error: &OAuthError) -> Option<Refusal> {
+    match error {
+        OAuthError::Refused {
+            error, description, ..
+        } if error == "invalid_client" => Some(if description.contains(EXPIRED) {
+            Refusal::Expired
+        } else {
+            Refusal::Refused
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error_on;
+    use super::*;
+
+    /// As Microsoft writes it.
+    const MICROSOFT: &[u8] = br#"{"error":"invalid_client","error_description":"AADSTS7000222: The provided client secret keys for app '00000000-0000-0000-0000-000000000000' are expired.","error_codes":[7000222]}"#;
+
+    #[test]
+    fn only_answers_about_the_client_count() {
+        for (status, body, expected) in [
+            (401, MICROSOFT, Some(Refusal::Expired)),
+            (
+                401,
+                br#"{"error":"invalid_client","error_description":"Unauthorized"}"#,
+                Some(Refusal::Refused),
+            ),
+            (400, br#"{"error":"invalid_grant"}"#, None),
+            (500, br#"{"error":"server_error"}"#, None),
+            (429, b"AADSTS7000222", None),
+        ] {
+            assert_eq!(refusal(&error_on(status, body)), expected);
+        }
+    }
+
+    #[test]
+    fn a_refusal_stays_until_the_client_is_accepted() {
+        let state = ClientState::new(Plugin::B);
+        let is_refused = || state.is_refused.load(Ordering::Relaxed);
+        let learn = |status, body: &[u8]| state.learn(Err(&error_on(status, body)));
+        assert!(!is_refused());
+        learn(401, MICROSOFT);
+        assert!(is_refused());
+        learn(503, b"");
+        assert!(is_refused());
+        learn(400, br#"{"error":"invalid_grant"}"#);
+        assert!(!is_refused());
+    }
+}
