@@ -50,7 +50,8 @@ impl Modify for Credentials {
             (
                 "api_secret",
                 "X-Api-Secret",
-                "The subscriber's API secret, `sk_…`",
+                "The subscriber's API secret, `sk_…`: the main one, or an additional one with the scope that an \
+                 operation lists here; for operations that list `main`, only the main one",
             ),
             ("send_key", "X-Send-Key", "The app's send key, `sek_…`"),
             (
@@ -151,16 +152,22 @@ fn say_failures(operation: &mut Operation) {
             ),
         ]);
     }
-    let api_secret = SecurityRequirement::new("api_secret", Vec::<String>::new());
-    if (operation.security.iter().flatten()).any(|security| *security == api_secret) {
+    let insufficient;
+    if let Some(scope) = scope_of(operation) {
+        insufficient = if scope == MAIN {
+            "`insufficient_scope`: only the main API secret may do this".to_owned()
+        } else {
+            format!("`insufficient_scope`: the API secret lacks the scope `{scope}`")
+        };
         failures.extend([
+            ("403", insufficient.as_str()),
             (
                 "400",
                 "`ambiguous_credentials`: two different API secrets were given",
             ),
             (
                 "401",
-                "`invalid_api_secret`: the API secret is missing or wrong",
+                "`invalid_api_secret`: the API secret is missing, wrong or expired",
             ),
             ("429", "`rate_limited`: too many requests with this key"),
             ("503", "`unavailable`: the database can't be reached"),
@@ -188,6 +195,18 @@ fn say_failures(operation: &mut Operation) {
             (response.content).insert("application/problem+json".to_owned(), body.into());
         }
     }
+}
+
+/// The role of what only the main API secret may do.
+const MAIN: &str = "main";
+
+/// What an operation with the API secret asks of an additional one: its scope, or else [`MAIN`]. In `OpenAPI` 3.1 a
+/// security requirement lists the roles that are needed, whatever its scheme.
+fn scope_of(operation: &Operation) -> Option<String> {
+    let security = serde_json::to_value(&operation.security).ok()?;
+    let mut requirements = security.as_array()?.iter();
+    let roles = requirements.find_map(|requirement| requirement.get("api_secret"))?;
+    roles.get(0)?.as_str().map(str::to_owned)
 }
 
 /// `OpenAPI` 3.1 wants a description of every response; what a success holds its fields say.

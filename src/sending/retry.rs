@@ -264,11 +264,16 @@ impl Sending {
         Ok(TakenUp::Ready(Box::new(mailbox), message, share))
     }
 
-    /// Whether the send key that a scheduled message was taken under is still its app's; of other messages this isn't
+    /// Whether the send key that a scheduled message was taken under may still send it; of other messages this isn't
     /// asked.
     async fn is_key_valid(&self, claimed: &Claimed) -> Result<bool, ShowError> {
         match &claimed.send_key_hash {
-            Some(hash) => self.accounts.still_opens(claimed.app, hash).await,
+            Some(hash) => {
+                let opens = self
+                    .accounts
+                    .still_opens(claimed.app, hash, claimed.credential);
+                opens.await
+            }
             None => Ok(true),
         }
     }
