@@ -50,7 +50,10 @@ pub(super) fn has_expired(expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>)
 
 /// What additional keys are found by: the digits of their hash. The value itself is kept nowhere.
 pub(super) fn hash_digits(hash: &[u8]) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    digits
+        .filter_map(|digit| char::from_digit(u32::from(digit), 16))
+        .collect()
 }
 
 /// A digest of a secret that doesn't depend on the sealing keys. Secrets are random, so it can't be searched for.

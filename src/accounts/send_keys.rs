@@ -10,6 +10,7 @@ use super::authenticate::{hash, hash_digits};
 use crate::storage::apps;
 use crate::storage::send_keys::{self, Lookup, SendKeyRow};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
+use mailgate_types::expires_at::Expiry;
 use mailgate_types::ids::{AppId, CredentialId, SendKeyId};
 use mailgate_types::networks::Networks;
 use mailgate_types::seal::SealError;
@@ -68,8 +69,8 @@ pub struct NewSendKey {
 pub struct SendKeyChange {
     /// Its name.
     pub name: Option<String>,
-    /// When it stops working; `Some(None)`: it doesn't.
-    pub expires_at: Option<Option<DateTime<Utc>>>,
+    /// When it stops working.
+    pub expires_at: Option<Expiry>,
     /// Where it may be used from.
     pub allowed: Option<Networks>,
     /// The mailboxes that it may send from; none: all.
@@ -180,7 +181,7 @@ impl Accounts {
         let before = before.ok_or(SendKeyError::NotFound)?;
         let after = SendKeyRow {
             name: change.name.unwrap_or_else(|| before.name.clone()),
-            expires_at: change.expires_at.unwrap_or(before.expires_at),
+            expires_at: (change.expires_at).map_or(before.expires_at, Expiry::time),
             allowed_addresses: (change.allowed)
                 .map_or_else(|| before.allowed_addresses.clone(), |it| it.texts()),
             credential_ids: change

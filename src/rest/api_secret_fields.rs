@@ -9,6 +9,7 @@ use super::field::{Field, List};
 use super::problem::{FieldError, Problem};
 use super::send_key_fields::{checked_expiry, checked_list};
 use crate::accounts::{ApiSecretRow, NewApiSecret};
+use mailgate_types::expires_at::Expiry;
 use mailgate_types::moment::iso8601;
 use mailgate_types::scope::Scope;
 
@@ -95,7 +96,7 @@ impl CreateApiSecretRequest {
             (Some(name), Some(scopes)) if errors.is_empty() => Ok(NewApiSecret {
                 name,
                 scopes,
-                expires_at: expires_at.flatten(),
+                expires_at: expires_at.and_then(Expiry::time),
             }),
             _ => Err(Problem::fields(errors)),
         }

@@ -8,7 +8,7 @@ use super::app_fields::checked_text;
 use super::field::{Field, List};
 use super::problem::{FieldError, Problem};
 use crate::accounts::{NewSendKey, SendKeyChange, SendKeyRow, ShownSendKey};
-use mailgate_types::expires_at::parse_expires_at;
+use mailgate_types::expires_at::{Expiry, parse_expires_at};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::moment::iso8601;
 use mailgate_types::networks::{MOST_NETWORKS, Network, Networks};
@@ -146,7 +146,7 @@ impl CreateSendKeyRequest {
         match name {
             Some(name) if errors.is_empty() => Ok(NewSendKey {
                 name,
-                expires_at: expires_at.flatten(),
+                expires_at: expires_at.and_then(Expiry::time),
                 allowed: allowed.unwrap_or_default(),
                 mailboxes: mailboxes.unwrap_or_default(),
             }),
@@ -173,18 +173,18 @@ impl ChangeSendKeyRequest {
     }
 }
 
-/// A time ahead; `Some(None)` for an empty text, which stands for never.
+/// A time ahead, or an empty text, which stands for never.
 pub(super) fn checked_expiry(
     given: Field<String>,
     now: DateTime<Utc>,
     errors: &mut Vec<FieldError>,
-) -> Option<Option<DateTime<Utc>>> {
+) -> Option<Expiry> {
     let text = given.optional("expires_at", errors)?;
     if text.is_empty() {
-        return Some(None);
+        return Some(Expiry::Never);
     }
     match parse_expires_at(&text, now) {
-        Ok(at) => Some(Some(at)),
+        Ok(at) => Some(Expiry::At(at)),
         Err(error) => {
             errors.push(FieldError::new("expires_at", error.to_string()));
             None

@@ -21,6 +21,26 @@ pub enum ExpiresAtError {
     TooFar,
 }
 
+/// When a key stops working.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// It doesn't.
+    Never,
+    /// From this time on.
+    At(DateTime<Utc>),
+}
+
+impl Expiry {
+    /// The time, if it has one.
+    #[must_use]
+    pub const fn time(self) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Never => None,
+            Self::At(time) => Some(time),
+        }
+    }
+}
+
 /// Reads a time by RFC 3339, later than `now` and up to ten years ahead, in whole milliseconds as it is shown: a key
 /// never works longer than is said.
 ///
