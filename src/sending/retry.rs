@@ -38,7 +38,7 @@ pub(super) const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
 /// The error text of a scheduled message whose send key was renewed.
-const KEY_RENEWED: &str = "The send key that the message was scheduled with has been renewed";
+const KEY_ENDED: &str = "The send key that the message was scheduled with has been renewed, deleted or restricted, or has expired";
 
 /// The error text of a message that was never sent because of what it waited for.
 const TOO_OLD: &str = "The message has waited for the maximum time";
@@ -242,7 +242,7 @@ impl Sending {
         }
         match self.is_key_valid(claimed).await {
             Ok(true) => {}
-            Ok(false) => return failed(KEY_RENEWED),
+            Ok(false) => return failed(KEY_ENDED),
             Err(ShowError::Database(error)) => return Err(error),
             Err(error) => {
                 tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");

@@ -77,6 +77,11 @@ const STARTS: [(&str, Use); 21] = [
         Use::Gateway,
     ),
     (
+        "curl https://gateway.example/apps/pk_…/send-keys ",
+        Use::Gateway,
+    ),
+    ("curl https://gateway.example/me/api-secrets ", Use::Gateway),
+    (
         "curl -X POST https://gateway.example/portal/sessions ",
         Use::Gateway,
     ),
