@@ -51,6 +51,7 @@ mod refusals;
 mod request;
 mod response_headers;
 mod router;
+mod security;
 mod send;
 mod send_key_fields;
 mod send_keys;

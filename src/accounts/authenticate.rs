@@ -107,7 +107,6 @@ impl Accounts {
                 tracing::info!(
                     subscriber_id = %opened.subscriber.id,
                     api_secret_id = %secret.id,
-                    client_address = %presented.address,
                     reason = %Unusable::Expired,
                     "an API secret was refused"
                 );

@@ -92,7 +92,6 @@ impl Accounts {
             tracing::info!(
                 app_id = %app.id,
                 send_key_id = %id,
-                client_address = %key.address,
                 %reason,
                 "a send key was refused"
             );

@@ -9,6 +9,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::problem::ProblemBody;
 use super::response_headers::add_headers;
+use super::security::roles;
 
 /// What stands over the operations.
 #[derive(OpenApi)]
@@ -153,7 +154,8 @@ fn say_failures(operation: &mut Operation) {
         ]);
     }
     let insufficient;
-    if let Some(scope) = scope_of(operation) {
+    let asked = roles(operation, "api_secret");
+    if let Some(scope) = asked.and_then(|roles| roles.into_iter().next()) {
         insufficient = if scope == MAIN {
             "`insufficient_scope`: only the main API secret may do this".to_owned()
         } else {
@@ -199,15 +201,6 @@ fn say_failures(operation: &mut Operation) {
 
 /// The role of what only the main API secret may do.
 const MAIN: &str = "main";
-
-/// What an operation with the API secret asks of an additional one: its scope, or else [`MAIN`]. In `OpenAPI` 3.1 a
-/// security requirement lists the roles that are needed, whatever its scheme.
-fn scope_of(operation: &Operation) -> Option<String> {
-    let security = serde_json::to_value(&operation.security).ok()?;
-    let mut requirements = security.as_array()?.iter();
-    let roles = requirements.find_map(|requirement| requirement.get("api_secret"))?;
-    roles.get(0)?.as_str().map(str::to_owned)
-}
 
 /// `OpenAPI` 3.1 wants a description of every response; what a success holds its fields say.
 fn say_successes(operation: &mut Operation) {

@@ -53,7 +53,7 @@ const LANGUAGES: [(&str, Use); 5] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 21] = [
+const STARTS: [(&str, Use); 23] = [
     (
         "make ",
         Use::Elsewhere(

@@ -1,6 +1,8 @@
 //! Keys that may be used from some addresses: by REST behind a proxy, and by SMTP with the PROXY protocol.
 
 use super::*;
+use crate::command_line::process::http_client;
+use crate::command_line::serve::replica;
 use crate::support::gateway::Builder;
 
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -116,5 +118,43 @@ async fn a_header_of_an_untrusted_client_is_not_its_address() {
     let answer = send_from(&gateway, "192.0.2.1", key).await;
     assert_eq!(answer.problem(), (401, "invalid_send_key"));
     opens_nothing(&gateway, key).await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_log_has_the_reason_without_the_key() {
+    let gateway = Gateway::start().await;
+    let mut values = Vec::new();
+    for fields in [
+        json!({ "name": "Elsewhere", "allowed_addresses": ["192.0.2.0/24"] }),
+        json!({ "name": "Expired" }),
+    ] {
+        let created = create(&gateway, &fields).await;
+        let value = |field| text(&created, field).to_owned();
+        values.push((value("id"), value("send_key")));
+    }
+    sqlx::query(
+        "UPDATE send_keys SET expires_at = now() - interval '1 day' WHERE name = 'Expired'",
+    )
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+    let mut serve = replica(&gateway).start();
+    let http = serve.ready().await.http;
+    let body = json!({ "pk": gateway.app.pushable_key.expose(), "to": "bob@example.com", "subject": "s", "body": "b" });
+    for (_, key) in &values {
+        let request = http_client().post(format!("http://{http}/send"));
+        let request = request.header("x-send-key", key).json(&body);
+        assert_eq!(request.send().await.unwrap().status().as_u16(), 401);
+    }
+    serve.terminate().await;
+    let log = serve.stderr();
+    let reasons = ["it may not be used from this address", "it has expired"];
+    for ((id, key), reason) in values.iter().zip(reasons) {
+        let mut lines = log.lines();
+        let said = lines.any(|line| line.contains(id) && line.contains(reason));
+        assert!(said, "{id} {reason} in\n{log}");
+        assert!(!log.contains(key), "{log}");
+    }
     gateway.stop().await;
 }
