@@ -1,16 +1,19 @@
 //! Floor 2: authenticating callers. Subscribers, apps and their keys.
 
+mod api_secrets;
 mod apps;
 pub mod audit;
 mod authenticate;
 mod caller;
 mod create;
 mod hold_back;
+mod key_uses;
 mod portal_links;
 mod portal_sessions;
 mod rate;
 mod renew;
 pub mod reseal;
+mod send_keys;
 mod sessions;
 mod show;
 mod sign_in_mail;
@@ -31,19 +34,24 @@ use mailgate_types::seal::SealKeys;
 use mailgate_types::subscription::SubscriptionStatus;
 
 pub use self::apps::ChangeError;
+pub use crate::storage::api_secrets::{ApiSecretRow, Limited, Opened};
 pub use crate::storage::apps::{App, Change, SendingApp};
 pub use crate::storage::portal_sessions::{FoundSession, PortalSession};
+pub use crate::storage::send_keys::SendKeyRow;
 pub use crate::storage::subscribers::{Subscriber, SubscriberChange};
 pub use crate::storage::suppressions::Suppression;
+pub use api_secrets::{ApiSecretError, MOST_API_SECRETS, NewApiSecret};
 pub use authenticate::{AuthenticateError, PresentedKey};
 pub use caller::Caller;
 pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
 use hold_back::HeldBack;
+use key_uses::KeyUses;
 pub use portal_links::{MINTED as MINTED_LINK, MintError};
 pub use portal_sessions::{SignInError, Visitor};
 pub use rate::RateDecision;
 use rate::Rates;
 pub use renew::RenewError;
+pub use send_keys::{MOST_SEND_KEYS, NewSendKey, SendKeyChange, SendKeyError, ShownSendKey};
 pub use sessions::AppSession;
 use sessions::Sessions;
 pub use show::{AppCredentials, ShowError, WebhookSecrets};
@@ -63,6 +71,7 @@ pub struct Accounts {
     failures: Arc<Failures>,
     held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
+    key_uses: Arc<KeyUses>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
     beginning: Beginning,
@@ -113,6 +122,7 @@ impl Accounts {
             clock,
             failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
             held_back: Arc::default(),
+            key_uses: Arc::default(),
             sessions: Arc::default(),
             rates: Arc::new(Rates::new(
                 limits.requests_per_second,

@@ -5,6 +5,7 @@
 //! `frame.html`. It takes [`session::Session`], which is the permission, fills a [`frame::Frame`], and answers with
 //! [`page::page`] or a [`problem::PortalProblem`]. [`router`] lists the paths.
 
+mod api_secrets;
 mod app;
 mod app_actions;
 mod app_code;
@@ -18,6 +19,7 @@ mod billing;
 mod billing_actions;
 mod fields;
 mod frame;
+mod key_form;
 mod mailbox;
 mod mailbox_actions;
 mod mailbox_words;
@@ -37,6 +39,7 @@ mod problem;
 mod qr_code;
 mod requests;
 mod router;
+mod send_keys;
 mod session;
 mod settings;
 mod settings_secret;

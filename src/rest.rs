@@ -1,6 +1,9 @@
 //! Floor 3: the REST interface. Router, problem responses, one file per resource.
 
 mod accept;
+mod access;
+mod api_secret_fields;
+mod api_secrets;
 mod app_fields;
 mod app_views;
 mod apps;
@@ -49,7 +52,10 @@ mod request;
 mod request_metrics;
 mod response_headers;
 mod router;
+mod security;
 mod send;
+mod send_key_fields;
+mod send_keys;
 mod shared;
 mod state;
 mod stats;

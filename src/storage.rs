@@ -1,6 +1,7 @@
 //! Floor 1: all SQL is here. One file per table, with free functions over a connection; transactions begin on
 //! floor 2.
 
+pub mod api_secrets;
 pub mod apps;
 pub mod audit_entries;
 pub mod batch_loader;
@@ -17,6 +18,7 @@ pub mod error_class;
 pub mod gateways;
 pub mod idempotency_keys;
 pub mod journal;
+pub mod key_uses;
 pub mod log_indexes;
 pub mod log_retention;
 pub mod mailbox_pace;
@@ -33,6 +35,7 @@ pub mod readiness;
 pub mod refusals;
 pub mod replies;
 pub mod sealed;
+pub mod send_keys;
 pub mod signing_secrets;
 pub mod spool;
 pub mod subscribers;

@@ -81,6 +81,7 @@ impl Trail {
                 subscriber_id = line.subscriber.map(tracing::field::display),
                 app_id = line.app.map(tracing::field::display),
                 target_id = line.target,
+                api_secret_id = self.author.api_secret.map(tracing::field::display),
                 client_address = self.author.address.map(tracing::field::display),
                 "audit"
             );

@@ -1,9 +1,14 @@
 //! A calling app: what its key authenticates, from memory or as queried.
 
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
 use super::Accounts;
-use super::authenticate::{AuthenticateError, PresentedKey};
+use super::authenticate::{AuthenticateError, PresentedKey, Unusable, has_expired};
+use super::key_uses::UsedKey;
 use crate::storage::apps::SendingApp;
-use mailgate_types::ids::AppVersion;
+use mailgate_types::ids::{AppVersion, CredentialId, SendKeyId};
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// An app, and the key that authenticated it.
@@ -34,6 +39,12 @@ impl Caller {
         self.app.subscription_status
     }
 
+    /// The mailboxes that the key may send from; `None`: all of the app's.
+    #[must_use]
+    pub fn mailboxes(&self) -> Option<Arc<[CredentialId]>> {
+        self.app.restrictions.as_ref()?.mailboxes.clone()
+    }
+
     /// The version of the app's data.
     #[must_use]
     pub fn version(&self) -> Option<AppVersion> {
@@ -59,6 +70,10 @@ impl Accounts {
         let app = self.by_send_key.last(&key.digests)?;
         // Without a version there is no way to check whether it is still current.
         app.version?;
+        // If it may not be used any more, the database has the last word.
+        let now = self.clock.now();
+        unusable(&app, key, now).is_none().then_some(())?;
+        self.note_use(&app, now);
         Some(Caller {
             key: key.clone(),
             app,
@@ -66,15 +81,36 @@ impl Accounts {
         })
     }
 
-    /// The app that a key currently authenticates, with its subscriber's status. A key that was renewed, or whose app
-    /// was deleted, is not valid any more.
+    /// The app that a key currently authenticates, with its subscriber's status. A key that was renewed, deleted or
+    /// has expired, or whose app was deleted, is not valid any more, and neither is one from an address where it may
+    /// not be used.
     pub async fn caller(&self, key: &PresentedKey) -> Result<Caller, AuthenticateError> {
         let app = self.by_send_key.load(&key.digests).await?;
+        let app = app.ok_or(AuthenticateError::Wrong)?;
+        let now = self.clock.now();
+        if let Some((id, reason)) = unusable(&app, key, now) {
+            tracing::info!(
+                app_id = %app.id,
+                send_key_id = %id,
+                %reason,
+                "a send key was refused"
+            );
+            return Err(AuthenticateError::Wrong);
+        }
+        self.note_use(&app, now);
         Ok(Caller {
             key: key.clone(),
-            app: app.ok_or(AuthenticateError::Wrong)?,
+            app,
             is_proven: true,
         })
+    }
+
+    fn note_use(&self, app: &SendingApp, now: DateTime<Utc>) {
+        let used = match &app.restrictions {
+            None => UsedKey::App(app.id),
+            Some(restrictions) => UsedKey::SendKey(restrictions.id),
+        };
+        self.key_uses.note(used, now);
     }
 
     /// Queries the caller again unless that was done during this call.
@@ -83,5 +119,21 @@ impl Accounts {
             *caller = self.caller(&caller.key).await?;
         }
         Ok(())
+    }
+}
+
+/// Why a key may not be used here and now; the main one always may.
+fn unusable(
+    app: &SendingApp,
+    key: &PresentedKey,
+    now: DateTime<Utc>,
+) -> Option<(SendKeyId, Unusable)> {
+    let restrictions = app.restrictions.as_ref()?;
+    if has_expired(restrictions.expires_at, now) {
+        Some((restrictions.id, Unusable::Expired))
+    } else if !restrictions.allowed.allow(key.address) {
+        Some((restrictions.id, Unusable::Address))
+    } else {
+        None
     }
 }

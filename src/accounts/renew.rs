@@ -72,12 +72,12 @@ impl Accounts {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
         let digest = self.seal_keys.lookup_digest(key.expose());
+        let now = self.clock.now();
         let mut transaction = transaction::begin(&self.pool).await?;
-        if !apps::replace_send_key(&mut transaction, app, &sealed, &digest).await? {
+        if !apps::replace_send_key(&mut transaction, app, &sealed, &digest, now).await? {
             return Err(RenewError::Gone);
         }
         let renewed = Emission::of(app, Event::SendKeyRenewed { app_id: app });
-        let now = self.clock.now();
         webhook_messages::emit(&mut transaction, &[renewed], now).await?;
         let entry = AuditEntry::of_app(AuditAction::SendKeyRenewed, app);
         commit_change(transaction, author, now, entry).await?;

@@ -7,9 +7,9 @@ use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::hash;
 use crate::storage::subscribers::{self, Subscriber};
-use crate::storage::{apps, transaction};
+use crate::storage::{apps, send_keys, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 use mailgate_types::seal::UnsealError;
 use mailgate_types::secrets::{ApiSecret, PushableKey, SendKey, WebhookSecret};
 
@@ -90,10 +90,24 @@ impl Accounts {
         }))
     }
 
-    /// Whether the send key with this hash is still the app's.
-    pub async fn still_opens(&self, app: AppId, send_key_hash: &[u8]) -> Result<bool, ShowError> {
+    /// Whether the send key with this hash may still send from a mailbox of the app.
+    pub async fn still_opens(
+        &self,
+        app: AppId,
+        send_key_hash: &[u8],
+        mailbox: CredentialId,
+    ) -> Result<bool, ShowError> {
         let credentials = self.app_credentials(app).await?;
-        Ok(credentials.is_some_and(|it| hash(it.send_key.expose()) == send_key_hash))
+        if credentials.is_some_and(|it| hash(it.send_key.expose()) == send_key_hash) {
+            return Ok(true);
+        }
+        let digests = self.additional_digests(send_key_hash);
+        let mut connection = self.pool.acquire().await?;
+        let now = self.clock.now();
+        let key = send_keys::find_valid(&mut connection, app, &digests, now).await?;
+        Ok(key.is_some_and(|key| {
+            key.credential_ids.is_empty() || key.credential_ids.contains(&mailbox)
+        }))
     }
 
     /// A subscriber's API secret, for the subscriber.

@@ -214,6 +214,10 @@ pub(super) fn look_after(
         workers::forget_portal_sessions(accounts.clone(), stop.clone()),
     );
     shutdown.spawn_vital(
+        "the last uses of keys",
+        workers::write_key_uses(accounts.clone(), stop.clone()),
+    );
+    shutdown.spawn_vital(
         "the removal of expired suppressions",
         workers::forget_suppressions(accounts.clone(), stop.clone()),
     );

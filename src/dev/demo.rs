@@ -103,6 +103,7 @@ pub(super) async fn ensure(
         user: None,
         plugin: Some(Plugin::A),
         address_lookup: None,
+        only: None,
     };
     let connected = daemon.mailboxes.choose(&wanted).await?;
     let mailbox = match connected {

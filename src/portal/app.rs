@@ -15,6 +15,7 @@ use super::frame::{Frame, Section};
 use super::owned_app::OwnedApp;
 use super::page::page;
 use super::problem::PortalProblem;
+use super::send_keys::{self, KeyRow};
 use super::state::Submission;
 use super::words::{Moment, number};
 use super::wrong::Wrong;
@@ -45,6 +46,8 @@ pub(super) struct AppPage {
     pub(super) webhook_secret: String,
     /// Until when the secret before it signs too.
     pub(super) previous_until: Option<Moment>,
+    /// The additional send keys; `None`: they can't be shown at the moment.
+    keys: Option<Vec<KeyRow>>,
     curl: String,
     samples: [Sample; 5],
     submission: Submission,
@@ -71,8 +74,9 @@ impl AppPage {
         let OwnedApp { session, app } = owned;
         let subscriber = &session.subscriber;
         let chosen = Some(app.slug.as_str());
-        let (frame, refusals, suppressed) = tokio::join!(
+        let (frame, keys, refusals, suppressed) = tokio::join!(
             Frame::load(state, subscriber, Section::Apps, &app.name, chosen),
+            send_keys::rows(state, owned),
             refusals(state, app.id),
             suppressed(state, app.id),
         );
@@ -91,6 +95,7 @@ impl AppPage {
             send_key: String::new(),
             webhook_secret: String::new(),
             previous_until: None,
+            keys,
             curl: values.curl(),
             samples: values.samples(),
             submission: state.submission.clone(),

@@ -56,6 +56,7 @@ fn reason(reason: RefusalReason) -> &'static str {
     match reason {
         RefusalReason::SubscriptionBlocked => "The subscription doesn't allow sending",
         RefusalReason::PkMismatch => "The pushable key is another app's",
+        RefusalReason::MailboxNotAllowed => "The send key may not send from a mailbox that matches",
         RefusalReason::MessageTooLarge => "The message is too large",
         RefusalReason::InvalidRequest => "A field of the request is wrong",
         RefusalReason::NoMailbox => "No connected mailbox matches",

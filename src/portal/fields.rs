@@ -64,6 +64,8 @@ impl Common {
             "cancelled" => "The message is cancelled.",
             "created" => "The app is created. Next: connect a mailbox by the link below.",
             "key-renewed" => "The key is renewed. Connect links with the old one no longer work.",
+            "key-deleted" => "The send key is deleted. It stopped working immediately.",
+            "secret-deleted" => "The API secret is deleted. It stopped working immediately.",
             "app-deleted" => "The app is deleted.",
             "unsuppressed" => "Removed. Messages to this address are accepted again.",
             "paid" => "The subscription is active.",

@@ -6,11 +6,11 @@ use axum::routing::{any, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{
-    app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox, mailbox_actions,
-    mailboxes, message, message_actions, messages, messages_csv, overview, problem, requests,
-    settings, settings_secret, settings_sessions, sign_in, sign_in_link, sign_in_mail, sign_out,
-    webhook, webhook_actions, webhook_delivery, webhook_form, webhook_replay, webhook_secret,
-    webhooks,
+    api_secrets, app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox,
+    mailbox_actions, mailboxes, message, message_actions, messages, messages_csv, overview,
+    problem, requests, send_keys, settings, settings_secret, settings_sessions, sign_in,
+    sign_in_link, sign_in_mail, sign_out, webhook, webhook_actions, webhook_delivery, webhook_form,
+    webhook_replay, webhook_secret, webhooks,
 };
 use crate::portal::PortalState;
 
@@ -49,6 +49,14 @@ pub fn router(state: PortalState) -> Router {
             get(settings_secret::confirm_renew).post(settings_secret::renew),
         )
         .route(
+            "/portal/settings/api-secrets/new",
+            get(api_secrets::show_new).post(api_secrets::create),
+        )
+        .route(
+            "/portal/settings/api-secrets/{id}/delete",
+            get(api_secrets::confirm_delete).post(api_secrets::delete),
+        )
+        .route(
             "/portal/settings/sessions/end-others",
             post(settings_sessions::end_others),
         )
@@ -76,6 +84,14 @@ fn app_routes() -> Router<PortalState> {
         .route(
             "/portal/apps/{pk}/renew/{key}",
             get(app_keys::confirm).post(app_keys::renew),
+        )
+        .route(
+            "/portal/apps/{pk}/send-keys/new",
+            get(send_keys::show_new).post(send_keys::create),
+        )
+        .route(
+            "/portal/apps/{pk}/send-keys/{id}/delete",
+            get(send_keys::confirm_delete).post(send_keys::delete),
         )
         .route("/portal/apps/{pk}/link", post(app_actions::link))
         .route("/portal/apps/{pk}/options", post(app_actions::change))

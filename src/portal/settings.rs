@@ -7,6 +7,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::PortalState;
+use super::api_secrets::{self, SecretRow};
 use super::fields::{Asked, Common, Sent, label};
 use super::frame::{Frame, Section, query};
 use super::page::{page, see};
@@ -17,7 +18,7 @@ use super::words::Moment;
 use crate::accounts::{PortalSession, SubscriberChange};
 use crate::reports::{AuditFilter, StoredEntry};
 use mailgate_types::email_address::EmailAddress;
-use mailgate_types::ids::AuditEntryId;
+use mailgate_types::ids::{ApiSecretId, AuditEntryId};
 use mailgate_types::sign_in::SignedInBy;
 
 /// Entries of a page of the trail.
@@ -84,7 +85,10 @@ impl Entry {
         Self {
             at: Moment::new(at),
             action: entry.action,
-            actor: entry.actor,
+            actor: match entry.api_secret_id {
+                Some(id) => format!("{} ({})", entry.actor, ApiSecretId(id)),
+                None => entry.actor,
+            },
             address: entry.address.unwrap_or_default(),
             app: entry.app_slug.unwrap_or_default(),
             target: entry.target.unwrap_or_default(),
@@ -106,6 +110,7 @@ struct SettingsPage {
     guards_email: bool,
     /// Whether the API secret is shown without asking for it.
     is_fresh: bool,
+    secrets: Vec<SecretRow>,
     sessions: Vec<OpenSession>,
     entries: Vec<Entry>,
     /// The query of the older entries.
@@ -159,6 +164,7 @@ async fn read(
         subscriber_id: session.id().to_string(),
         guards_email: state.sign_in_mail.is_some() && !session.is_fresh(state.clock.now()),
         is_fresh: session.is_fresh(state.clock.now()),
+        secrets: api_secrets::rows(state, session).await?,
         sessions: (sessions.into_iter())
             .map(|open| OpenSession::new(open, &session.open))
             .collect(),

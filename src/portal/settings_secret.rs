@@ -23,6 +23,15 @@ pub(super) struct Proof {
     api_secret: String,
 }
 
+impl Proof {
+    /// Of a form that is read by its fields.
+    pub(super) fn of(api_secret: &str) -> Self {
+        Self {
+            api_secret: api_secret.to_owned(),
+        }
+    }
+}
+
 /// The secret, in the answer to who asked for it and nowhere else.
 #[derive(Template)]
 #[template(path = "portal/secret.html")]

@@ -52,7 +52,7 @@ impl Queues {
 
 /// Counts the mailboxes of each provider.
 pub async fn count_mailboxes(pool: &PgPool) -> Result<[MailboxNumbers; 2], sqlx::Error> {
-    let mut connection = pool.begin().await?;
+    let mut connection = transaction::begin(pool).await?;
     pool::force_index_scans(&mut connection).await?;
     let numbers = count::count_all(&mut connection).await?;
     connection.rollback().await?;

@@ -7,17 +7,18 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::AppState;
+use super::access::{AppsRead, AppsWrite, MainSecret};
 use super::app_fields::{ChangeAppRequest, CreateAppRequest};
 use super::app_views::{
     AppDetail, AppFieldsShown, AppItem, Apps, ChangedApp, ConnectedMailbox, CreatedApp, DeletedApp,
     FormerUser, PushableKeyShown, SendKeyShown,
 };
-use super::authority::{AuthenticatedSubscriber, ClientAddress, OwnedApp, no_such_app};
+use super::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
 use super::json_body::JsonBody;
 use super::problem::Problem;
 use super::query::{Described, whole_number};
 use crate::accounts::{ChangeError, CreateError, RenewError};
-use mailgate_types::audit::Author;
+use mailgate_types::scope::Scope;
 
 /// A part of the list.
 #[derive(Deserialize, IntoParams)]
@@ -37,7 +38,7 @@ pub(super) struct Page {
     path = "/apps",
     operation_id = "list_apps",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["apps:read"])),
     params(Page),
     responses(
         (status = 200, body = Apps),
@@ -46,7 +47,7 @@ pub(super) struct Page {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<AppsRead>,
     Described(page): Described<Page>,
 ) -> Result<Json<Apps>, Problem> {
     let mut errors = Vec::new();
@@ -75,13 +76,14 @@ pub(super) async fn list(
     }))
 }
 
-/// Creates an app. Its `app_id` is derived from the name and never changes.
+/// Creates an app. Its `app_id` is derived from the name and never changes. An additional API secret that sets
+/// `webhook_url` needs `webhooks:write` too.
 #[utoipa::path(
     post,
     path = "/apps",
     operation_id = "create_app",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["apps:write"])),
     request_body = CreateAppRequest,
     responses(
         (status = 201, body = CreatedApp),
@@ -89,14 +91,16 @@ pub(super) async fn list(
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(address): ClientAddress,
+    caller: AuthenticatedSubscriber<AppsWrite>,
     JsonBody(request): JsonBody<CreateAppRequest>,
 ) -> Result<(StatusCode, Json<CreatedApp>), Problem> {
     let fields = request.validate(state.allow_private)?;
+    if !fields.webhook_url.is_empty() {
+        caller.require(Scope::WebhooksWrite)?;
+    }
     let created = state
         .accounts
-        .create_own_app(caller.subscriber.id, &fields, Author::subscriber(address))
+        .create_own_app(caller.subscriber.id, &fields, caller.author)
         .await
         .map_err(|error| match error {
             CreateError::Database(error) => Problem::database(&error),
@@ -126,7 +130,7 @@ pub(super) async fn create(
     path = "/apps/{pushable_key}",
     operation_id = "show_app",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["apps:read"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = AppDetail),
@@ -134,7 +138,7 @@ pub(super) async fn create(
 )]
 pub(super) async fn show(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<AppsRead>,
 ) -> Result<Json<AppDetail>, Problem> {
     let users = state
         .mailboxes
@@ -159,13 +163,14 @@ pub(super) async fn show(
     Ok(Json(detail))
 }
 
-/// Changes an app; what isn't given stays as it is.
+/// Changes an app; what isn't given stays as it is. An additional API secret that sets `webhook_url` needs
+/// `webhooks:write` too.
 #[utoipa::path(
     put,
     path = "/apps/{pushable_key}",
     operation_id = "change_app",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["apps:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     request_body = ChangeAppRequest,
     responses(
@@ -175,14 +180,16 @@ pub(super) async fn show(
 )]
 pub(super) async fn change(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<AppsWrite>,
     JsonBody(request): JsonBody<ChangeAppRequest>,
 ) -> Result<Json<ChangedApp>, Problem> {
     let change = request.validate(state.allow_private)?;
+    if change.webhook_url.is_some() {
+        caller.require(Scope::WebhooksWrite)?;
+    }
     state
         .accounts
-        .change_app(app.id, &change, Author::subscriber(address))
+        .change_app(app.id, &change, caller.author)
         .await
         .map_err(|error| match error {
             ChangeError::Gone => no_such_app(),
@@ -207,7 +214,7 @@ pub(super) async fn change(
     path = "/apps/{pushable_key}",
     operation_id = "delete_app",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["apps:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = DeletedApp),
@@ -215,12 +222,11 @@ pub(super) async fn change(
 )]
 pub(super) async fn delete(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<AppsWrite>,
 ) -> Result<Json<DeletedApp>, Problem> {
     let deleted = state
         .mailboxes
-        .delete_app(app.id, Author::subscriber(address))
+        .delete_app(app.id, caller.author)
         .await
         .map_err(|error| Problem::database(&error))?;
     if deleted {
@@ -235,7 +241,7 @@ pub(super) async fn delete(
     get,
     path = "/apps/{pushable_key}/send-key",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["main"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = SendKeyShown),
@@ -243,7 +249,7 @@ pub(super) async fn delete(
 )]
 pub(super) async fn send_key(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<MainSecret>,
 ) -> Result<Json<SendKeyShown>, Problem> {
     let key = state
         .accounts
@@ -261,7 +267,7 @@ pub(super) async fn send_key(
     post,
     path = "/apps/{pushable_key}/reset-send-key",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["main"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = SendKeyShown),
@@ -269,12 +275,11 @@ pub(super) async fn send_key(
 )]
 pub(super) async fn reset_send_key(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<MainSecret>,
 ) -> Result<Json<SendKeyShown>, Problem> {
     let key = state
         .accounts
-        .renew_send_key(app.id, Author::subscriber(address))
+        .renew_send_key(app.id, caller.author)
         .await
         .map_err(not_renewed)?;
     Ok(Json(SendKeyShown {
@@ -287,7 +292,7 @@ pub(super) async fn reset_send_key(
     post,
     path = "/apps/{pushable_key}/reset-pushable-key",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["apps:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = PushableKeyShown),
@@ -295,12 +300,11 @@ pub(super) async fn reset_send_key(
 )]
 pub(super) async fn reset_pushable_key(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<AppsWrite>,
 ) -> Result<Json<PushableKeyShown>, Problem> {
     let key = state
         .accounts
-        .renew_pushable_key(app.id, Author::subscriber(address))
+        .renew_pushable_key(app.id, caller.author)
         .await
         .map_err(not_renewed)?;
     Ok(Json(PushableKeyShown {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
+use super::access::AuditRead;
 use super::authority::AuthenticatedSubscriber;
 use super::enums::written_out;
 use super::problem::Problem;
@@ -13,7 +14,7 @@ use super::query::{Described, take, whole_number};
 use crate::reports::{AppReference, AuditFilter, StoredEntry};
 use mailgate_types::audit::{Actor, AuditAction};
 use mailgate_types::date::Date;
-use mailgate_types::ids::AuditEntryId;
+use mailgate_types::ids::{ApiSecretId, AuditEntryId};
 use mailgate_types::moment::iso8601;
 
 /// Entries of a page, unless the caller says how many, and at most.
@@ -86,6 +87,10 @@ pub(super) struct AuditItem {
     /// Who did it.
     #[schema(value_type = Actor)]
     actor: String,
+    /// The additional API secret that it was done with, `asec_…`; null for the main one, in the portal, and for other
+    /// actors.
+    #[schema(required, example = "asec_01h2xcejqtf2nbrexx3vqjhp41")]
+    api_secret_id: Option<String>,
     /// The address that it was done from; null where there was none.
     #[schema(required)]
     address: Option<String>,
@@ -95,7 +100,8 @@ pub(super) struct AuditItem {
     /// The app's `app_id`, also when the app is deleted.
     #[schema(required)]
     app_slug: Option<String>,
-    /// The mailbox, `cred_…`, or the webhook configuration, `wconf_…`.
+    /// What it was done to: the mailbox, `cred_…`, the webhook configuration, `wconf_…`, the send key, `skey_…`, or the
+    /// API secret, `asec_…`.
     #[schema(required)]
     target: Option<String>,
     /// Further details, depending on the action; for changed fields `from` and `to`. Strings are truncated to 256
@@ -114,6 +120,7 @@ impl AuditItem {
             id: id.to_string(),
             action: entry.action,
             actor: entry.actor,
+            api_secret_id: entry.api_secret_id.map(|id| ApiSecretId(id).to_string()),
             address: entry.address,
             app_id: entry.app_id.map(|id| id.to_string()),
             app_slug: entry.app_slug,
@@ -131,7 +138,7 @@ impl AuditItem {
     path = "/audit",
     operation_id = "list_audit_entries",
     tag = "Subscriber",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["audit:read"])),
     params(AuditQuery),
     responses(
         (status = 200, body = AuditShown),
@@ -140,7 +147,7 @@ impl AuditItem {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<AuditRead>,
     Described(query): Described<AuditQuery>,
 ) -> Result<Json<AuditShown>, Problem> {
     let mut errors = Vec::new();

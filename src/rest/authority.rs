@@ -1,6 +1,7 @@
 //! Extractors that are the permission check: a handler that takes an [`OwnedApp`] can't reach
 //! anybody else's.
 
+use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -12,22 +13,53 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::AppState;
+use super::access::Access;
 use super::problem::Problem;
-use crate::accounts::{App, AuthenticateError, Caller, PresentedKey, RateDecision, Subscriber};
+use crate::accounts::{
+    App, AuthenticateError, Caller, Limited, Opened, PresentedKey, RateDecision, Subscriber,
+};
 use mailgate_server::client::client_address;
 use mailgate_server::stranger;
+use mailgate_types::audit::Author;
+use mailgate_types::scope::Scope;
 
 /// Where the middleware finds what the limiter said of a request.
 pub(super) type RateSlot = Arc<OnceLock<RateDecision>>;
 
-/// The subscriber whose API secret came in `X-Api-Secret`.
-pub(super) struct AuthenticatedSubscriber {
+/// The subscriber whose API secret came in `X-Api-Secret`: the main one, or an additional one with the scope that `A`
+/// asks for.
+pub(super) struct AuthenticatedSubscriber<A> {
     pub(super) subscriber: Subscriber,
     pub(super) presented: PresentedKey,
+    /// Who makes changes, for the audit trail.
+    pub(super) author: Author,
+    secret: Option<Limited>,
+    allowed: PhantomData<A>,
 }
 
 /// An app of that subscriber: the one that the path names.
-pub(super) struct OwnedApp(pub(super) App);
+pub(super) struct OwnedApp<A> {
+    pub(super) app: App,
+    /// The caller.
+    pub(super) caller: AuthenticatedSubscriber<A>,
+}
+
+impl<A> AuthenticatedSubscriber<A> {
+    /// Whether the API secret is the main one.
+    pub(super) fn is_main(&self) -> bool {
+        self.secret.is_none()
+    }
+
+    /// Requires a further scope, for what only some requests of an operation do.
+    pub(super) fn require(&self, scope: Scope) -> Result<(), Problem> {
+        let has_scope = |secret: &Limited| secret.scopes.contains(&scope);
+        if self.secret.as_ref().is_none_or(has_scope) {
+            Ok(())
+        } else {
+            Err(insufficient_scope(Some(scope)))
+        }
+    }
+}
 
 /// What the path of every operation on an app begins with.
 #[derive(Deserialize)]
@@ -42,41 +74,52 @@ pub(super) struct KeyedApp {
     pub(super) peer: IpAddr,
 }
 
-impl FromRequestParts<AppState> for AuthenticatedSubscriber {
+impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let presented = credential(&parts.headers, &["x-api-secret"])?.ok_or_else(|| {
             invalid_api_secret("Put the API secret into the header X-Api-Secret.")
         })?;
-        let presented = state.accounts.present_api_secret(presented);
+        let peer = peer(parts);
+        let presented = state.accounts.present_api_secret(presented, peer);
         let found = match &presented {
             Some(key) => {
-                let _place = state.accounts.hold_back(peer(parts), key).await;
-                state.accounts.subscriber_by_api_secret(key).await
+                let _place = state.accounts.hold_back(peer, key).await;
+                state.accounts.open_by_api_secret(key).await
             }
             None => Err(AuthenticateError::Wrong),
         };
         match (found, presented) {
-            (Ok(subscriber), Some(presented)) => {
+            (Ok(Opened { subscriber, secret }), Some(presented)) => {
                 state.accounts.remember(&presented);
                 stranger::authenticated(parts);
                 count_call(parts, state, subscriber.id.0)?;
-                Ok(Self {
+                let used = secret.as_ref().map(|secret| secret.id);
+                let caller = Self {
                     subscriber,
                     presented,
-                })
+                    author: Author::subscriber(peer).with_secret(used),
+                    secret,
+                    allowed: PhantomData,
+                };
+                match A::SCOPE {
+                    Some(scope) => caller.require(scope)?,
+                    None if caller.is_main() => {}
+                    None => return Err(insufficient_scope(None)),
+                }
+                Ok(caller)
             }
             (Err(AuthenticateError::Database(error)), _) => Err(Problem::database(&error)),
             _ => {
-                state.accounts.slow_down(peer(parts), "rest").await;
+                state.accounts.slow_down(peer, "rest").await;
                 Err(invalid_api_secret("The API secret is not valid."))
             }
         }
     }
 }
 
-impl FromRequestParts<AppState> for OwnedApp {
+impl<A: Access + Send> FromRequestParts<AppState> for OwnedApp<A> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
@@ -89,13 +132,13 @@ impl FromRequestParts<AppState> for OwnedApp {
         if pushable_key.contains('\0') {
             return Err(no_such_app());
         }
-        state
+        let app = state
             .accounts
             .own_app(caller.subscriber.id, &pushable_key)
             .await
             .map_err(|error| Problem::database(&error))?
-            .map(Self)
-            .ok_or_else(no_such_app)
+            .ok_or_else(no_such_app)?;
+        Ok(Self { app, caller })
     }
 }
 
@@ -119,7 +162,7 @@ impl FromRequestParts<AppState> for KeyedApp {
                 invalid_send_key("Put the app's send key into the header X-Send-Key.")
             })?;
         let peer = peer(parts);
-        let Some(key) = state.accounts.present(presented) else {
+        let Some(key) = state.accounts.present(presented, peer) else {
             return Err(unknown_send_key(state, peer).await);
         };
         let caller = if let Some(caller) = state.accounts.remembered(&key) {
@@ -228,6 +271,15 @@ pub(super) fn peer(parts: &Parts) -> IpAddr {
 
 fn invalid_api_secret(detail: &str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "invalid_api_secret", detail)
+}
+
+/// The scope that is missing; `None`: only the main API secret may do it.
+fn insufficient_scope(scope: Option<Scope>) -> Problem {
+    let detail = match scope {
+        Some(scope) => format!("This API secret doesn't have the scope {scope}."),
+        None => "Only the main API secret may do this.".to_owned(),
+    };
+    Problem::new(StatusCode::FORBIDDEN, "insufficient_scope", detail)
 }
 
 /// The same for an app that isn't there and for another subscriber's.

@@ -9,6 +9,7 @@ use url::Url;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::access::MailboxesWrite;
 use super::app_fields::plain_text;
 use super::authority::OwnedApp;
 use super::connect_link::{LOGIN_HINT_LENGTH, USER_ID_LENGTH};
@@ -79,7 +80,7 @@ pub(super) struct ConnectSessionShown {
     path = "/apps/{pushable_key}/connect-sessions",
     operation_id = "create_connect_session",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["mailboxes:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     request_body = CreateConnectSessionRequest,
     responses(
@@ -88,7 +89,7 @@ pub(super) struct ConnectSessionShown {
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<MailboxesWrite>,
     JsonBody(request): JsonBody<CreateConnectSessionRequest>,
 ) -> Result<(StatusCode, Json<ConnectSessionShown>), Problem> {
     let request = request.validate(&app, state.allow_private)?;

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::authority::{ClientAddress, OwnedApp};
+use super::access::MailboxesWrite;
+use super::authority::OwnedApp;
 use super::problem::Problem;
-use mailgate_types::audit::Author;
 use mailgate_types::ids::CredentialId;
 
 /// A mailbox that was disconnected.
@@ -36,7 +36,7 @@ pub(super) struct OfCredential {
     path = "/apps/{pushable_key}/credentials/{credential_id}",
     operation_id = "disconnect_mailbox",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["mailboxes:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("credential_id" = String, Path, description = "The mailbox, `cred_…`"),
@@ -48,14 +48,13 @@ pub(super) struct OfCredential {
 )]
 pub(super) async fn disconnect(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<MailboxesWrite>,
     Path(OfCredential { credential_id }): Path<OfCredential>,
 ) -> Result<Json<DisconnectedMailbox>, Problem> {
     let id: CredentialId = credential_id.parse().map_err(|_| no_such_credential())?;
     let disconnected = state
         .mailboxes
-        .disconnect(app.id, id, Author::subscriber(address))
+        .disconnect(app.id, id, caller.author)
         .await
         .map_err(|error| Problem::database(&error))?;
     if disconnected {

@@ -9,6 +9,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::problem::ProblemBody;
 use super::response_headers::add_headers;
+use super::security::roles;
 
 /// What stands over the operations.
 #[derive(OpenApi)]
@@ -50,7 +51,8 @@ impl Modify for Credentials {
             (
                 "api_secret",
                 "X-Api-Secret",
-                "The subscriber's API secret, `sk_…`",
+                "The subscriber's API secret, `sk_…`: the main one, or an additional one with the scope that an \
+                 operation lists here; for operations that list `main`, only the main one",
             ),
             ("send_key", "X-Send-Key", "The app's send key, `sek_…`"),
             (
@@ -151,16 +153,23 @@ fn say_failures(operation: &mut Operation) {
             ),
         ]);
     }
-    let api_secret = SecurityRequirement::new("api_secret", Vec::<String>::new());
-    if (operation.security.iter().flatten()).any(|security| *security == api_secret) {
+    let insufficient;
+    let asked = roles(operation, "api_secret");
+    if let Some(scope) = asked.and_then(|roles| roles.into_iter().next()) {
+        insufficient = if scope == MAIN {
+            "`insufficient_scope`: only the main API secret may do this".to_owned()
+        } else {
+            format!("`insufficient_scope`: the API secret lacks the scope `{scope}`")
+        };
         failures.extend([
+            ("403", insufficient.as_str()),
             (
                 "400",
                 "`ambiguous_credentials`: two different API secrets were given",
             ),
             (
                 "401",
-                "`invalid_api_secret`: the API secret is missing or wrong",
+                "`invalid_api_secret`: the API secret is missing, wrong or expired",
             ),
             ("429", "`rate_limited`: too many requests with this key"),
             ("503", "`unavailable`: the database can't be reached"),
@@ -189,6 +198,9 @@ fn say_failures(operation: &mut Operation) {
         }
     }
 }
+
+/// The role of what only the main API secret may do.
+const MAIN: &str = "main";
 
 /// `OpenAPI` 3.1 wants a description of every response; what a success holds its fields say.
 fn say_successes(operation: &mut Operation) {

@@ -8,11 +8,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::authority::{AuthenticatedSubscriber, ClientAddress};
+use super::access::LogsWrite;
+use super::authority::AuthenticatedSubscriber;
 use super::logs::{no_such_log, read_id};
 use super::problem::Problem;
 use crate::sending::queue::{QueueError, Scope};
-use mailgate_types::audit::Author;
 use mailgate_types::ids::LogId;
 use mailgate_types::log_status::{CANCELLED, LogStatus};
 use mailgate_types::moment::iso8601;
@@ -62,7 +62,7 @@ pub(super) struct CancelledMessage {
     path = "/logs/{log_id}/retry",
     operation_id = "retry_message",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:write"])),
     params(("log_id" = String, Path, description = "The message, `log_…`")),
     responses(
         (status = 202, body = RetriedMessage),
@@ -73,13 +73,12 @@ pub(super) struct CancelledMessage {
 )]
 pub(super) async fn retry(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(address): ClientAddress,
+    caller: AuthenticatedSubscriber<LogsWrite>,
     log_id: Result<Path<String>, PathRejection>,
 ) -> Result<(StatusCode, Json<RetriedMessage>), Problem> {
     let id = read_id(log_id)?;
     let scope = Scope::Subscriber(caller.subscriber.id);
-    let retried = state.queue.retry(scope, id, Author::subscriber(address));
+    let retried = state.queue.retry(scope, id, caller.author);
     let due = retried.await.map_err(|error| unchanged(error, id))?;
     let answer = RetriedMessage {
         log_id: id.to_string(),
@@ -99,7 +98,7 @@ pub(super) async fn retry(
     path = "/logs/{log_id}/cancel",
     operation_id = "cancel_message",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:write"])),
     params(("log_id" = String, Path, description = "The message, `log_…`")),
     responses(
         (status = 200, body = CancelledMessage),
@@ -109,13 +108,12 @@ pub(super) async fn retry(
 )]
 pub(super) async fn cancel(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(address): ClientAddress,
+    caller: AuthenticatedSubscriber<LogsWrite>,
     log_id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<CancelledMessage>, Problem> {
     let id = read_id(log_id)?;
     let scope = Scope::Subscriber(caller.subscriber.id);
-    let cancelled = state.queue.cancel(scope, id, Author::subscriber(address));
+    let cancelled = state.queue.cancel(scope, id, caller.author);
     cancelled.await.map_err(|error| unchanged(error, id))?;
     Ok(Json(CancelledMessage {
         log_id: id.to_string(),

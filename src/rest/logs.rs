@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::AppState;
 use super::accept::{Format, negotiate};
+use super::access::LogsRead;
 use super::authority::AuthenticatedSubscriber;
 use super::log_csv;
 use super::log_query::{LogQuery, Wanted, cursor};
@@ -34,7 +35,7 @@ use mailgate_types::moment::iso8601;
     path = "/logs",
     operation_id = "list_logs",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     params(LogQuery),
     responses(
         (status = 200, description = "A page, or all of it as CSV", content(
@@ -49,7 +50,7 @@ use mailgate_types::moment::iso8601;
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<LogsRead>,
     headers: HeaderMap,
     Described(query): Described<LogQuery>,
 ) -> Result<Response, Problem> {
@@ -112,7 +113,7 @@ fn not_acceptable() -> Problem {
     path = "/logs/{log_id}",
     operation_id = "show_log",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     params(("log_id" = String, Path, description = "The message's log row, `log_…`")),
     responses(
         (status = 200, body = LogDetailShown),
@@ -121,7 +122,7 @@ fn not_acceptable() -> Problem {
 )]
 pub(super) async fn show(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<LogsRead>,
     log_id: Result<Path<String>, PathRejection>,
 ) -> Result<Json<LogDetailShown>, Problem> {
     let id = read_id(log_id)?;

@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::access::{MainSecret, MeRead};
 use super::app_fields::{checked_email, checked_text};
-use super::authority::{AuthenticatedSubscriber, ClientAddress};
+use super::authority::AuthenticatedSubscriber;
 use super::field::Field;
 use super::json_body::JsonBody;
 use super::problem::Problem;
 use crate::accounts::{RenewError, Subscriber, SubscriberChange};
-use mailgate_types::audit::Author;
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 
@@ -29,7 +29,7 @@ pub(super) struct Me {
     /// Contact address.
     #[schema(example = "owner@example.com")]
     email: String,
-    /// `sk_…`: the credential of all operations but `POST /send`.
+    /// `sk_…`: the credential of all operations but `POST /send`. Empty for a caller with an additional API secret.
     api_secret: String,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -82,16 +82,21 @@ pub(super) struct RenewedApiSecret {
     get,
     path = "/me",
     tag = "Subscriber",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["me:read"])),
     responses(
         (status = 200, body = Me),
     )
 )]
 pub(super) async fn me(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<MeRead>,
 ) -> Result<Json<Me>, Problem> {
-    view(&state, caller.subscriber).map(Json)
+    let is_main = caller.is_main();
+    let mut me = view(&state, caller.subscriber)?;
+    if !is_main {
+        me.api_secret.clear();
+    }
+    Ok(Json(me))
 }
 
 /// Changes the label or the contact address; the payment provider's customer gets them too. Notices go to the new
@@ -101,7 +106,7 @@ pub(super) async fn me(
     path = "/me",
     operation_id = "change_me",
     tag = "Subscriber",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["main"])),
     request_body = ChangeMeRequest,
     responses(
         (status = 200, body = Me),
@@ -109,13 +114,12 @@ pub(super) async fn me(
 )]
 pub(super) async fn change(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(address): ClientAddress,
+    caller: AuthenticatedSubscriber<MainSecret>,
     JsonBody(request): JsonBody<ChangeMeRequest>,
 ) -> Result<Json<Me>, Problem> {
     let change = request.validate()?;
     let mut subscriber = caller.subscriber;
-    let author = Author::subscriber(address);
+    let author = caller.author;
     let is_there = state
         .accounts
         .change_subscriber(subscriber.id, &change, author)
@@ -148,7 +152,7 @@ fn view(state: &AppState, subscriber: Subscriber) -> Result<Me, Problem> {
     })
 }
 
-fn secret_renewed() -> Problem {
+pub(super) fn secret_renewed() -> Problem {
     Problem::new(
         StatusCode::UNAUTHORIZED,
         "invalid_api_secret",
@@ -162,15 +166,14 @@ fn secret_renewed() -> Problem {
     post,
     path = "/me/reset-api-secret",
     tag = "Subscriber",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["main"])),
     responses(
         (status = 200, body = RenewedApiSecret),
     )
 )]
 pub(super) async fn reset_api_secret(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(address): ClientAddress,
+    caller: AuthenticatedSubscriber<MainSecret>,
 ) -> Result<Json<RenewedApiSecret>, Problem> {
     let renewed = state
         .accounts
@@ -178,7 +181,7 @@ pub(super) async fn reset_api_secret(
             caller.subscriber.id,
             Some(&caller.presented),
             None,
-            Author::subscriber(address),
+            caller.author,
         )
         .await;
     match renewed {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::access::BillingRead;
 use super::authority::AuthenticatedSubscriber;
 use super::problem::Problem;
 use crate::billing::{BillingError, LiveSubscription};
@@ -74,14 +75,14 @@ impl From<LiveSubscription> for SubscriptionView {
     path = "/payprov/status",
     operation_id = "billing_status",
     tag = "Billing",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["billing:read"])),
     responses(
         (status = 200, body = StatusAnswer),
     )
 )]
 pub(super) async fn status(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<BillingRead>,
 ) -> Result<Json<StatusAnswer>, Problem> {
     let standing = state.billing.standing(caller.subscriber.id).await;
     let standing = standing.map_err(problem)?;
@@ -98,7 +99,7 @@ pub(super) async fn status(
     path = "/payprov/subscription",
     operation_id = "billing_subscription",
     tag = "Billing",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["billing:read"])),
     responses(
         (status = 200, body = SubscriptionAnswer),
         (status = 502, description = "`payprov_refused`"),
@@ -107,7 +108,7 @@ pub(super) async fn status(
 )]
 pub(super) async fn subscription(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<BillingRead>,
 ) -> Result<Json<SubscriptionAnswer>, Problem> {
     let live = state.billing.live(caller.subscriber.id).await;
     let (has_payprov, subscription) = live.map_err(problem)?;

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::authority::{AuthenticatedSubscriber, ClientAddress};
+use super::access::BillingWrite;
+use super::authority::AuthenticatedSubscriber;
 use super::field::Field;
 use super::json_body::JsonBody;
 use super::payprov::problem;
 use super::problem::{FieldError, Problem};
-use mailgate_types::audit::Author;
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
 use mailgate_types::web_address::check_web_address;
@@ -71,7 +71,7 @@ pub(super) struct CancelledAnswer {
     path = "/payprov/checkout-setup",
     operation_id = "billing_checkout_setup",
     tag = "Billing",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["billing:write"])),
     request_body = CheckoutSetupRequest,
     responses(
         (status = 200, body = HostedPage),
@@ -82,12 +82,11 @@ pub(super) struct CancelledAnswer {
 )]
 pub(super) async fn checkout_setup(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(client): ClientAddress,
+    caller: AuthenticatedSubscriber<BillingWrite>,
     JsonBody(request): JsonBody<CheckoutSetupRequest>,
 ) -> Result<Json<HostedPage>, Problem> {
     let address = checked("portal_url", request.portal_url, state.allow_private)?;
-    let author = Author::subscriber(client);
+    let author = caller.author;
     let page = (state.billing).checkout_setup(caller.subscriber.id, &address, author);
     let url = page.await.map_err(problem)?;
     Ok(Json(HostedPage { url }))
@@ -101,7 +100,7 @@ pub(super) async fn checkout_setup(
     path = "/payprov/reactivate",
     operation_id = "billing_reactivate",
     tag = "Billing",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["billing:write"])),
     responses(
         (status = 200, body = ReactivatedAnswer),
         (status = 402, description = "`payment_declined`"),
@@ -112,11 +111,10 @@ pub(super) async fn checkout_setup(
 )]
 pub(super) async fn reactivate(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(client): ClientAddress,
+    caller: AuthenticatedSubscriber<BillingWrite>,
 ) -> Result<Json<ReactivatedAnswer>, Problem> {
     let reactivated = (state.billing)
-        .reactivate(caller.subscriber.id, Author::subscriber(client))
+        .reactivate(caller.subscriber.id, caller.author)
         .await;
     let reactivated = reactivated.map_err(problem)?;
     Ok(Json(ReactivatedAnswer {
@@ -131,7 +129,7 @@ pub(super) async fn reactivate(
     path = "/payprov/cancel-subscription",
     operation_id = "billing_cancel_subscription",
     tag = "Billing",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["billing:write"])),
     responses(
         (status = 200, body = CancelledAnswer),
         (status = 409, description = "`subscription_not_active`, `no_subscription` or `billing_not_configured`"),
@@ -141,11 +139,10 @@ pub(super) async fn reactivate(
 )]
 pub(super) async fn cancel_subscription(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(client): ClientAddress,
+    caller: AuthenticatedSubscriber<BillingWrite>,
 ) -> Result<Json<CancelledAnswer>, Problem> {
     let cancelled = (state.billing)
-        .cancel(caller.subscriber.id, Author::subscriber(client))
+        .cancel(caller.subscriber.id, caller.author)
         .await;
     let cancelled = cancelled.map_err(problem)?;
     Ok(Json(CancelledAnswer {
@@ -161,7 +158,7 @@ pub(super) async fn cancel_subscription(
     path = "/payprov/portal",
     operation_id = "billing_portal",
     tag = "Billing",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["billing:write"])),
     request_body = PortalRequest,
     responses(
         (status = 200, body = HostedPage),
@@ -172,12 +169,11 @@ pub(super) async fn cancel_subscription(
 )]
 pub(super) async fn portal(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
-    ClientAddress(client): ClientAddress,
+    caller: AuthenticatedSubscriber<BillingWrite>,
     JsonBody(request): JsonBody<PortalRequest>,
 ) -> Result<Json<HostedPage>, Problem> {
     let address = checked("return_url", request.return_url, state.allow_private)?;
-    let author = Author::subscriber(client);
+    let author = caller.author;
     let page = (state.billing).portal(caller.subscriber.id, &address, author);
     let url = page.await.map_err(problem)?;
     Ok(Json(HostedPage { url }))

@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::access::MainSecret;
 use super::authority::AuthenticatedSubscriber;
 use super::problem::Problem;
 use crate::accounts::{MINTED_LINK, MintError};
@@ -36,7 +37,7 @@ pub(super) struct MintedPortalSession {
     path = "/portal/sessions",
     operation_id = "create_portal_session",
     tag = "Subscriber",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["main"])),
     responses(
         (status = 201, body = MintedPortalSession),
         (status = 404, description = "`portal_disabled`: this gateway serves no portal"),
@@ -45,7 +46,7 @@ pub(super) struct MintedPortalSession {
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<MainSecret>,
 ) -> Result<(StatusCode, Json<MintedPortalSession>), Problem> {
     let portal = state
         .portal

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::access::LogsRead;
 use super::authority::AuthenticatedSubscriber;
 use super::enums::{LogPlugin, WaitingReason, written_out};
 use super::problem::Problem;
@@ -70,12 +71,12 @@ struct QueueGroup {
     path = "/queue",
     operation_id = "show_queue",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     responses((status = 200, body = QueueShown))
 )]
 pub(super) async fn show(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<LogsRead>,
 ) -> Result<Json<QueueShown>, Problem> {
     let summary = state.queue.summary(caller.subscriber.id).await;
     let summary = summary.map_err(|error| Problem::database(&error))?;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
+use super::access::LogsRead;
 use super::authority::OwnedApp;
 use super::problem::Problem;
 use super::query::{Described, whole_number};
@@ -97,7 +98,7 @@ impl From<RefusalReport> for RefusalList {
     path = "/apps/{pushable_key}/refusals",
     operation_id = "list_refusals",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         RefusalQuery,
@@ -109,7 +110,7 @@ impl From<RefusalReport> for RefusalList {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<LogsRead>,
     Described(query): Described<RefusalQuery>,
 ) -> Result<Json<RefusalList>, Problem> {
     let mut errors = Vec::new();

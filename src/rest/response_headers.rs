@@ -4,17 +4,16 @@ use serde_json::{Value, json};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Header, RefOr};
+
+use super::security::roles;
 
 /// Credentials whose calls are counted.
 const COUNTED: [&str; 3] = ["api_secret", "send_key", "send_key_as_api_key"];
 
 /// Adds the headers of every answer of an operation.
 pub(super) fn add_headers(operation: &mut Operation) {
-    let counted = COUNTED.map(|name| SecurityRequirement::new(name, Vec::<String>::new()));
-    let is_counted =
-        (operation.security.iter().flatten()).any(|security| counted.contains(security));
+    let is_counted = (COUNTED.iter()).any(|scheme| roles(operation, scheme).is_some());
     let is_idempotent = (operation.parameters.iter().flatten()).any(
         |parameter| matches!(parameter, RefOr::T(parameter) if parameter.name == "Idempotency-Key"),
     );

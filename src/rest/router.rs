@@ -28,10 +28,10 @@ use super::state::AppState;
 use super::visitor::{LanguageLink, Visitor};
 use super::webhook_document::add_webhook_events;
 use super::{
-    apps, audit, connect, connect_result, connect_sessions, credentials, docs, health, log_actions,
-    logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook, portal_sessions, queue,
-    refusals, request, send, stats, subscribers, suppressions, webhook_deliveries,
-    webhook_delivery, webhook_replay, webhook_secret, webhook_test, webhooks,
+    api_secrets, apps, audit, connect, connect_result, connect_sessions, credentials, docs, health,
+    log_actions, logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook,
+    portal_sessions, queue, refusals, request, send, send_keys, stats, subscribers, suppressions,
+    webhook_deliveries, webhook_delivery, webhook_replay, webhook_secret, webhook_test, webhooks,
 };
 use mailgate_server::page::Page;
 
@@ -41,6 +41,8 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(send::send))
         .routes(routes!(me::me, me::change))
         .routes(routes!(me::reset_api_secret))
+        .routes(routes!(api_secrets::list, api_secrets::create))
+        .routes(routes!(api_secrets::delete))
         .routes(routes!(portal_sessions::create))
         .routes(routes!(audit::list))
         .routes(routes!(refusals::list))
@@ -49,6 +51,8 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(apps::show, apps::change, apps::delete))
         .routes(routes!(apps::send_key))
         .routes(routes!(apps::reset_send_key))
+        .routes(routes!(send_keys::list, send_keys::create))
+        .routes(routes!(send_keys::change, send_keys::delete))
         .routes(routes!(apps::reset_pushable_key))
         .routes(routes!(webhook_secret::webhook_secret))
         .routes(routes!(webhook_secret::reset_webhook_secret))

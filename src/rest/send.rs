@@ -62,9 +62,9 @@ const COPIES: usize = 2;
     responses(
         (status = 200, body = SentResponse, description = "The provider accepted the message"),
         (status = 202, body = QueuedResponse, description = "The gateway stored the message: until `send_at` (`scheduled`), or after a temporary failure, to retry it (`failed_temp`)"),
-        (status = 401, description = "`invalid_send_key`: the send key is missing or wrong"),
+        (status = 401, description = "`invalid_send_key`: the send key is missing, wrong or expired, or may not be used from this address"),
         (status = 402, description = "`subscription_blocked`: the subscription doesn't allow sending"),
-        (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key"),
+        (status = 403, description = "`pk_mismatch`: the pushable key belongs to another app than the send key; `mailbox_not_allowed`: the send key may not send from any mailbox that matches"),
         (status = 409, description = "`idempotency_key_in_flight`: the first request with this key is still in progress"),
         (status = 413, description = "`message_too_large`: the message with its attachments is larger than allowed; `payload_too_large`: the request body is larger than allowed"),
         (status = 422, description = "`invalid_request`: fields are missing or wrong; `no_mailbox`: no connected mailbox matches; `recipient_suppressed`: recipients have bounced in the last 30 days, and the app refuses messages to such; `idempotency_key_reused`: the key was used for another request, so take a new key for this one"),
@@ -180,6 +180,7 @@ async fn read(
             user: request.user_id,
             plugin: request.plugin,
             address_lookup: request.from.map(|from| from.lookup_key()),
+            only: None,
         },
         key,
         share,
@@ -291,6 +292,11 @@ fn refused(refusal: Refusal) -> Problem {
             Problem::unavailable()
         }
         Refusal::Database(error) => Problem::database(&error),
+        Refusal::MailboxNotAllowed => Problem::new(
+            StatusCode::FORBIDDEN,
+            "mailbox_not_allowed",
+            "This send key may not send from any mailbox that matches user_id, plugin and from.",
+        ),
         // These are worded where more is known of the request.
         Refusal::Key
         | Refusal::NoMailbox

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
+use super::access::LogsRead;
 use super::authority::AuthenticatedSubscriber;
 use super::enums::{StatsPeriod, written_out};
 use super::problem::{FieldError, Problem};
@@ -162,14 +163,14 @@ pub(super) struct EmailStatsQuery {
     path = "/stats",
     operation_id = "stats",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     responses(
         (status = 200, body = StatsShown),
     )
 )]
 pub(super) async fn stats(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<LogsRead>,
 ) -> Result<Json<StatsShown>, Problem> {
     let figures = state
         .reports
@@ -185,7 +186,7 @@ pub(super) async fn stats(
     path = "/email-stats",
     operation_id = "email_stats",
     tag = "Logs",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     params(EmailStatsQuery),
     responses(
         (status = 200, body = EmailStatsShown),
@@ -194,7 +195,7 @@ pub(super) async fn stats(
 )]
 pub(super) async fn email_stats(
     State(state): State<AppState>,
-    caller: AuthenticatedSubscriber,
+    caller: AuthenticatedSubscriber<LogsRead>,
     Described(query): Described<EmailStatsQuery>,
 ) -> Result<Json<EmailStatsShown>, Problem> {
     let mut errors = Vec::new();

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::AppState;
-use super::authority::{ClientAddress, OwnedApp};
+use super::access::{LogsRead, LogsWrite};
+use super::authority::OwnedApp;
 use super::problem::Problem;
 use super::query::{Described, take, whole_number};
 use crate::accounts::{SUPPRESSED_FOR, Suppression};
-use mailgate_types::audit::Author;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::moment::iso8601;
 
@@ -92,7 +92,7 @@ impl From<Suppression> for SuppressionItem {
     path = "/apps/{pushable_key}/suppressions",
     operation_id = "list_suppressions",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:read"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         SuppressionQuery,
@@ -104,7 +104,7 @@ impl From<Suppression> for SuppressionItem {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<LogsRead>,
     Described(query): Described<SuppressionQuery>,
 ) -> Result<Json<SuppressionList>, Problem> {
     let mut errors = Vec::new();
@@ -142,7 +142,7 @@ pub(super) async fn list(
     path = "/apps/{pushable_key}/suppressions",
     operation_id = "delete_suppressions",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["logs:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         Deletion,
@@ -154,8 +154,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn delete(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(client): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<LogsWrite>,
     Described(query): Described<Deletion>,
 ) -> Result<Json<DeletedSuppressions>, Problem> {
     let mut errors = Vec::new();
@@ -170,7 +169,7 @@ pub(super) async fn delete(
     }
     let deleted = state
         .accounts
-        .delete_suppressions(app.id, address.as_ref(), Author::subscriber(client))
+        .delete_suppressions(app.id, address.as_ref(), caller.author)
         .await
         .map_err(|error| Problem::database(&error))?;
     Ok(Json(DeletedSuppressions { deleted }))

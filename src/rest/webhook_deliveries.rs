@@ -7,6 +7,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::AppState;
+use super::access::WebhooksRead;
 use super::authority::OwnedApp;
 use super::problem::{FieldError, Problem};
 use super::query::{Described, whole_number};
@@ -42,7 +43,7 @@ pub(super) struct Page {
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries",
     operation_id = "list_deliveries",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:read"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -56,7 +57,7 @@ pub(super) struct Page {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksRead>,
     Path(path): Path<OfWebhook>,
     Described(page): Described<Page>,
 ) -> Result<Json<DeliveryList>, Problem> {
@@ -70,7 +71,7 @@ pub(super) async fn list(
     path = "/apps/{pushable_key}/deliveries",
     operation_id = "list_app_deliveries",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:read"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         Page,
@@ -82,7 +83,7 @@ pub(super) async fn list(
 )]
 pub(super) async fn list_of_app(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksRead>,
     Described(page): Described<Page>,
 ) -> Result<Json<DeliveryList>, Problem> {
     listed(&state, app.id, None, page).await

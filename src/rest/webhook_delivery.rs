@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::AppState;
+use super::access::{WebhooksRead, WebhooksWrite};
 use super::authority::OwnedApp;
 use super::problem::Problem;
 use super::webhook_views::{DeliveryItem, RetriedDelivery};
@@ -32,7 +33,7 @@ pub(super) struct OfAppDelivery {
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}",
     operation_id = "show_delivery",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:read"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -45,7 +46,7 @@ pub(super) struct OfAppDelivery {
 )]
 pub(super) async fn show(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksRead>,
     Path(path): Path<OfDelivery>,
 ) -> Result<Json<DeliveryItem>, Problem> {
     let config = configuration(&state, app.id, &path.webhook_id).await?;
@@ -58,7 +59,7 @@ pub(super) async fn show(
     path = "/apps/{pushable_key}/deliveries/{delivery_id}",
     operation_id = "show_app_delivery",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:read"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("delivery_id" = String, Path, description = "The delivery, `wdel_…`"),
@@ -70,7 +71,7 @@ pub(super) async fn show(
 )]
 pub(super) async fn show_of_app(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksRead>,
     Path(path): Path<OfAppDelivery>,
 ) -> Result<Json<DeliveryItem>, Problem> {
     shown(&state, app.id, None, &path.delivery_id).await
@@ -104,7 +105,7 @@ async fn configuration(state: &AppState, app: AppId, id: &str) -> Result<Webhook
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
     operation_id = "retry_delivery",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -119,7 +120,7 @@ async fn configuration(state: &AppState, app: AppId, id: &str) -> Result<Webhook
 )]
 pub(super) async fn retry(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfDelivery>,
 ) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
     let config = configuration(&state, app.id, &path.webhook_id).await?;
@@ -134,7 +135,7 @@ pub(super) async fn retry(
     path = "/apps/{pushable_key}/deliveries/{delivery_id}/retry",
     operation_id = "retry_app_delivery",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("delivery_id" = String, Path, description = "Any of the event's deliveries, `wdel_…`"),
@@ -148,7 +149,7 @@ pub(super) async fn retry(
 )]
 pub(super) async fn retry_of_app(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfAppDelivery>,
 ) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
     retried(&state, app.id, None, &path.delivery_id).await

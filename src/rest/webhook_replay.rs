@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::AppState;
-use super::authority::{ClientAddress, OwnedApp};
+use super::access::WebhooksWrite;
+use super::authority::OwnedApp;
 use super::field::Field;
 use super::json_body::JsonBody;
 use super::problem::{FieldError, Problem};
@@ -132,7 +133,7 @@ fn date(field: &'static str, text: &str, errors: &mut Vec<FieldError>) -> Option
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/replay",
     operation_id = "replay_webhook",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -146,13 +147,12 @@ fn date(field: &'static str, text: &str, errors: &mut Vec<FieldError>) -> Option
 )]
 pub(super) async fn replay(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfWebhook>,
     JsonBody(request): JsonBody<ReplayRequest>,
 ) -> Result<(StatusCode, Json<ReplayResult>), Problem> {
     let replay = request.validate()?;
-    let author = Author::subscriber(address);
+    let author = caller.author;
     replayed(&state, app.id, Some(path.id()?), &replay, author).await
 }
 
@@ -164,7 +164,7 @@ pub(super) async fn replay(
     path = "/apps/{pushable_key}/replay",
     operation_id = "replay_app_webhook",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     request_body = ReplayRequest,
     responses(
@@ -174,12 +174,11 @@ pub(super) async fn replay(
 )]
 pub(super) async fn replay_of_app(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     JsonBody(request): JsonBody<ReplayRequest>,
 ) -> Result<(StatusCode, Json<ReplayResult>), Problem> {
     let replay = request.validate()?;
-    replayed(&state, app.id, None, &replay, Author::subscriber(address)).await
+    replayed(&state, app.id, None, &replay, caller.author).await
 }
 
 async fn replayed(

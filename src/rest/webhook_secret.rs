@@ -7,14 +7,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::AppState;
+use super::access::{MainSecret, WebhooksWrite};
 use super::apps::not_renewed;
-use super::authority::{ClientAddress, OwnedApp, no_such_app};
+use super::authority::{OwnedApp, no_such_app};
 use super::json_body::OptionalJsonBody;
 use super::problem::Problem;
 use super::webhook_fields::RotateSecretRequest;
 use super::webhooks::{OfWebhook, no_such_webhook, refused};
 use crate::accounts::WebhookSecrets;
-use mailgate_types::audit::Author;
 use mailgate_types::moment::iso8601;
 use mailgate_types::signing_secret::SecretEncoding;
 
@@ -42,7 +42,7 @@ impl WebhookSecretShown {
     get,
     path = "/apps/{pushable_key}/webhook-secret",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["main"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = WebhookSecretShown),
@@ -50,7 +50,7 @@ impl WebhookSecretShown {
 )]
 pub(super) async fn webhook_secret(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<MainSecret>,
 ) -> Result<Json<WebhookSecretShown>, Problem> {
     let secrets = state
         .accounts
@@ -68,7 +68,7 @@ pub(super) async fn webhook_secret(
     post,
     path = "/apps/{pushable_key}/reset-webhook-secret",
     tag = "Apps",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = WebhookSecretShown),
@@ -76,12 +76,11 @@ pub(super) async fn webhook_secret(
 )]
 pub(super) async fn reset_webhook_secret(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
 ) -> Result<Json<WebhookSecretShown>, Problem> {
     let secrets = state
         .accounts
-        .renew_webhook_secret(app.id, Author::subscriber(address))
+        .renew_webhook_secret(app.id, caller.author)
         .await
         .map_err(not_renewed)?;
     Ok(Json(WebhookSecretShown::new(&secrets)))
@@ -113,7 +112,7 @@ pub(super) struct RotatedWebhookSecret {
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/rotate-secret",
     operation_id = "rotate_webhook_secret",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -126,8 +125,7 @@ pub(super) struct RotatedWebhookSecret {
 )]
 pub(super) async fn rotate(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfWebhook>,
     OptionalJsonBody(request): OptionalJsonBody<RotateSecretRequest>,
 ) -> Result<Json<RotatedWebhookSecret>, Problem> {
@@ -135,7 +133,7 @@ pub(super) async fn rotate(
     let id = path.id()?;
     let rotated = state
         .webhooks
-        .rotate_secret(app.id, id, secret, Author::subscriber(address))
+        .rotate_secret(app.id, id, secret, caller.author)
         .await
         .map_err(|error| refused(&error))?
         .ok_or_else(no_such_webhook)?;

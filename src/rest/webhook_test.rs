@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 
 use super::AppState;
+use super::access::WebhooksWrite;
 use super::authority::OwnedApp;
 use super::problem::Problem;
 use super::webhook_views::{TestPayload, WebhookTestResult};
@@ -19,7 +20,7 @@ use crate::webhooks::TestError;
     path = "/apps/{pushable_key}/webhooks/{webhook_id}/test",
     operation_id = "test_webhook",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -32,7 +33,7 @@ use crate::webhooks::TestError;
 )]
 pub(super) async fn test(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfWebhook>,
 ) -> Result<Json<WebhookTestResult>, Problem> {
     let config = state

@@ -7,13 +7,13 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::AppState;
-use super::authority::{ClientAddress, OwnedApp, no_such_app};
+use super::access::{WebhooksRead, WebhooksWrite};
+use super::authority::{OwnedApp, no_such_app};
 use super::json_body::JsonBody;
 use super::problem::Problem;
 use super::webhook_fields::{ChangeWebhookRequest, CreateWebhookRequest};
 use super::webhook_views::{ChangedWebhook, CreatedWebhook, WebhookItem, WebhookList};
 use crate::webhooks::ConfigurationError;
-use mailgate_types::audit::Author;
 use mailgate_types::ids::WebhookConfigId;
 
 /// The path's own part.
@@ -35,7 +35,7 @@ impl OfWebhook {
     path = "/apps/{pushable_key}/webhooks",
     operation_id = "list_webhooks",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:read"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     responses(
         (status = 200, body = WebhookList),
@@ -43,7 +43,7 @@ impl OfWebhook {
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
+    OwnedApp { app, .. }: OwnedApp<WebhooksRead>,
 ) -> Result<Json<WebhookList>, Problem> {
     let configurations = state.webhooks.configurations(app.id).await;
     let configurations = configurations.map_err(|error| refused(&error))?;
@@ -59,7 +59,7 @@ pub(super) async fn list(
     path = "/apps/{pushable_key}/webhooks",
     operation_id = "create_webhook",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`")),
     request_body = CreateWebhookRequest,
     responses(
@@ -69,14 +69,13 @@ pub(super) async fn list(
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     JsonBody(request): JsonBody<CreateWebhookRequest>,
 ) -> Result<(StatusCode, Json<CreatedWebhook>), Problem> {
     let new = request.validate(state.allow_private)?;
     let (config, secret) = state
         .webhooks
-        .create_configuration(app.id, new, Author::subscriber(address))
+        .create_configuration(app.id, new, caller.author)
         .await
         .map_err(|error| refused(&error))?;
     let answer = CreatedWebhook::new(config, &secret);
@@ -89,7 +88,7 @@ pub(super) async fn create(
     path = "/apps/{pushable_key}/webhooks/{webhook_id}",
     operation_id = "change_webhook",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -102,15 +101,14 @@ pub(super) async fn create(
 )]
 pub(super) async fn change(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfWebhook>,
     JsonBody(request): JsonBody<ChangeWebhookRequest>,
 ) -> Result<Json<ChangedWebhook>, Problem> {
     let change = request.validate(state.allow_private)?;
     state
         .webhooks
-        .change_configuration(app.id, path.id()?, &change, Author::subscriber(address))
+        .change_configuration(app.id, path.id()?, &change, caller.author)
         .await
         .map_err(|error| Problem::database(&error))?
         .map(|config| Json(ChangedWebhook::new(config)))
@@ -124,7 +122,7 @@ pub(super) async fn change(
     path = "/apps/{pushable_key}/webhooks/{webhook_id}",
     operation_id = "delete_webhook",
     tag = "Webhooks",
-    security(("api_secret" = [])),
+    security(("api_secret" = ["webhooks:write"])),
     params(
         ("pushable_key" = String, Path, description = "The app's pushable key, `pk_…`"),
         ("webhook_id" = String, Path, description = "The configuration, `wconf_…`"),
@@ -136,13 +134,12 @@ pub(super) async fn change(
 )]
 pub(super) async fn delete(
     State(state): State<AppState>,
-    OwnedApp(app): OwnedApp,
-    ClientAddress(address): ClientAddress,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfWebhook>,
 ) -> Result<StatusCode, Problem> {
     let deleted = state
         .webhooks
-        .delete_configuration(app.id, path.id()?, Author::subscriber(address))
+        .delete_configuration(app.id, path.id()?, caller.author)
         .await
         .map_err(|error| Problem::database(&error))?;
     if deleted {

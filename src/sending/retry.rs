@@ -38,7 +38,7 @@ pub(super) const CUT_OFF: &str =
     "the gateway stopped, or the connection broke, while the message was being submitted";
 
 /// The error text of a scheduled message whose send key was renewed.
-const KEY_RENEWED: &str = "The send key that the message was scheduled with has been renewed";
+const KEY_ENDED: &str = "The send key that the message was scheduled with has been renewed, deleted or restricted, or has expired";
 
 /// The error text of a message that was never sent because of what it waited for.
 const TOO_OLD: &str = "The message has waited for the maximum time";
@@ -242,7 +242,7 @@ impl Sending {
         }
         match self.is_key_valid(claimed).await {
             Ok(true) => {}
-            Ok(false) => return failed(KEY_RENEWED),
+            Ok(false) => return failed(KEY_ENDED),
             Err(ShowError::Database(error)) => return Err(error),
             Err(error) => {
                 tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");
@@ -264,11 +264,16 @@ impl Sending {
         Ok(TakenUp::Ready(Box::new(mailbox), message, share))
     }
 
-    /// Whether the send key that a scheduled message was taken under is still its app's; of other messages this isn't
+    /// Whether the send key that a scheduled message was taken under may still send it; of other messages this isn't
     /// asked.
     async fn is_key_valid(&self, claimed: &Claimed) -> Result<bool, ShowError> {
         match &claimed.send_key_hash {
-            Some(hash) => self.accounts.still_opens(claimed.app, hash).await,
+            Some(hash) => {
+                let opens = self
+                    .accounts
+                    .still_opens(claimed.app, hash, claimed.credential);
+                opens.await
+            }
             None => Ok(true),
         }
     }

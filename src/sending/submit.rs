@@ -27,7 +27,7 @@ pub struct Request {
     pub caller: Caller,
     /// Whether the request, read for the app's earlier state, means the same for its current state.
     pub still_means: fn(&SendingApp, &SendingApp) -> bool,
-    /// Which of the app's mailboxes to send from.
+    /// Which of the app's mailboxes to send from. What the key allows is added here.
     pub wanted: Wanted,
     /// The message.
     pub draft: Draft,
@@ -57,6 +57,10 @@ pub enum Refusal {
     /// No connected mailbox matches.
     #[error("no connected mailbox matches")]
     NoMailbox,
+    /// None of the mailboxes that the key is restricted to matches. Whether another one does isn't said: who has the
+    /// key is not to find out which others there are.
+    #[error("the key may not send from any mailbox that matches")]
+    MailboxNotAllowed,
     /// These recipients have bounced, and the app refuses messages to such.
     #[error("recipients have bounced")]
     Suppressed(Vec<String>),
@@ -102,7 +106,7 @@ impl Sending {
         let Request {
             mut caller,
             still_means,
-            wanted,
+            mut wanted,
             mut draft,
             key,
             send_at,
@@ -122,6 +126,7 @@ impl Sending {
         }
         for turn in 0..TURNS {
             let may_rely = turn == 0 && draft.is_cheap() && admit(caller.status()).is_ok();
+            wanted.only = caller.mailboxes();
             let remembered = if may_rely {
                 self.mailboxes.remembered(&wanted, caller.version())
             } else {
@@ -137,8 +142,10 @@ impl Sending {
                     return Ok(answer);
                 }
                 admit(caller.status())?;
+                // The key may have been changed since.
+                wanted.only = caller.mailboxes();
                 let chosen = self.mailboxes.choose(&wanted).await?;
-                chosen.ok_or(Refusal::NoMailbox)?
+                chosen.ok_or_else(|| none_matches(&wanted))?
             };
             let mut chosen = chosen;
             if turn + 1 == TURNS {
@@ -207,5 +214,13 @@ impl Sending {
         } else {
             Err(Refusal::Changed(Box::new(caller.app().clone())))
         }
+    }
+}
+
+/// What a request is refused with that no mailbox matches.
+fn none_matches(wanted: &Wanted) -> Refusal {
+    match wanted.only {
+        None => Refusal::NoMailbox,
+        Some(_) => Refusal::MailboxNotAllowed,
     }
 }

@@ -54,8 +54,8 @@ pub struct SubmissionBackend {
     pub clock: SharedClock,
 }
 
-/// An authenticated app. Its key is checked again for each message, so that renewing it cuts off the
-/// sessions of the old one.
+/// An authenticated app. Its key is checked again for each message, so that renewing or deleting it cuts off its
+/// sessions, and its end does too.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
     id: AppId,
@@ -138,7 +138,7 @@ impl Backend for SubmissionBackend {
         else {
             return Err(authentication_failed());
         };
-        let key = self.accounts.present(password.expose_secret());
+        let key = self.accounts.present(password.expose_secret(), peer);
         let app = match &key {
             Some(key) => {
                 let _place = self.accounts.hold_back(peer, key).await;
@@ -292,6 +292,7 @@ impl SubmissionBackend {
             user: None,
             plugin: None,
             address_lookup: Some(submitted.from.lookup_key()),
+            only: None,
         };
         let request = Request {
             caller,
@@ -334,6 +335,7 @@ fn reason(refusal: &Refusal) -> Option<RefusalReason> {
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => {
             Some(RefusalReason::FromNotAuthorized)
         }
+        Refusal::MailboxNotAllowed => Some(RefusalReason::MailboxNotAllowed),
         Refusal::SendAtPast => Some(RefusalReason::MalformedMessage),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => Some(RefusalReason::MessageTooLarge),
         Refusal::Suppressed(_) => Some(RefusalReason::RecipientSuppressed),
@@ -354,6 +356,7 @@ fn refused(refusal: Refusal) -> Reply {
         Refusal::Blocked(blocked) => self::blocked(blocked),
         Refusal::SendAtPast => Reply::new(550, "5.6.0", &SEND_AT_PAST.to_string()),
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
+        Refusal::MailboxNotAllowed => not_authorized(),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
             Reply::new(552, "5.3.4", "The message is too large")
         }

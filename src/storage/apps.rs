@@ -13,9 +13,9 @@ use sqlx::types::Uuid;
 pub use deleted::{DeletedApps, announce_deleted, gone};
 pub use keys::{
     SealedCredentials, find_credentials, find_webhook_secrets, replace_pushable_key,
-    replace_send_key, rotate_webhook_secret,
+    replace_send_key, rotate_webhook_secret, send_key_times,
 };
-pub use sending::{SendingApp, find_by_send_keys, subscription_status};
+pub use sending::{Restrictions, SendingApp, find_by_send_keys, subscription_status};
 
 use mailgate_types::ids::{AppId, SubscriberId};
 

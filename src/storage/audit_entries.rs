@@ -24,8 +24,9 @@ pub async fn insert(
     };
     let subscriber = sqlx::query_scalar!(
         "INSERT INTO audit_entries
-             (id, subscriber_id, app_id, app_slug, action, actor, address, target, details)
-         SELECT $1, coalesce(apps.subscriber_id, $2), $3, slug, $4, $5, $6, $7, $8
+             (id, subscriber_id, app_id, app_slug, action, actor, address, target, details,
+              api_secret_id)
+         SELECT $1, coalesce(apps.subscriber_id, $2), $3, slug, $4, $5, $6, $7, $8, $9
          FROM (VALUES ($3::uuid)) AS subject (app_id) LEFT JOIN apps ON apps.id = subject.app_id
          RETURNING subscriber_id",
         id.0,
@@ -36,6 +37,7 @@ pub async fn insert(
         author.address.as_ref().map(IpAddr::to_string),
         entry.target,
         entry.details,
+        author.api_secret.map(|id| id.0),
     )
     .fetch_one(connection)
     .await?;
@@ -55,6 +57,8 @@ pub struct StoredEntry {
     pub action: String,
     /// Who made the change.
     pub actor: String,
+    /// The additional API secret that made the change.
+    pub api_secret_id: Option<Uuid>,
     /// The client's address.
     pub address: Option<String>,
     /// The mailbox or the webhook configuration.
@@ -132,7 +136,7 @@ pub async fn list(
     };
     sqlx::query_as!(
         StoredEntry,
-        "SELECT id, app_id, app_slug, action, actor, address, target, details
+        "SELECT id, app_id, app_slug, action, actor, api_secret_id, address, target, details
          FROM audit_entries WHERE id = ANY($1) ORDER BY id DESC",
         &ids,
     )

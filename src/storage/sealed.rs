@@ -16,7 +16,7 @@ pub struct SealedColumn {
     key: &'static [&'static str],
     /// The context that its values are sealed for, as SQL over a row of the table.
     context: &'static str,
-    /// The column with the lookup digest of the same secret.
+    /// The column with the lookup digest of the same value.
     digest: Option<&'static str>,
 }
 
@@ -30,6 +30,8 @@ pub const COLUMNS: &[SealedColumn] = &[
     column("apps", "send_key_sealed", &["id"], "'apps.send_key ' || id", Some("send_key_digest")),
     column("apps", "webhook_secret_sealed", &["id"], "'apps.webhook_secret ' || id", None),
     column("apps", "previous_webhook_secret_sealed", &["id"], "'apps.webhook_secret ' || id", None),
+    column("send_keys", "hash_sealed", &["id"], "'send_keys.hash ' || id", Some("digest")),
+    column("api_secrets", "hash_sealed", &["id"], "'api_secrets.hash ' || id", Some("digest")),
     column("mailboxes", "refresh_token_sealed", &["id"], "'mailboxes.refresh_token ' || id", None),
     column("mailboxes", "access_token_sealed", &["id"], "'mailboxes.access_token ' || id", None),
     column("webhook_configs", "secret_sealed", &["id"], "'webhook_configs.secret ' || id", None),

@@ -20,6 +20,9 @@ const LINKS: Duration = Duration::from_mins(1);
 /// How often expired webhook secrets are removed.
 const SECRETS: Duration = Duration::from_mins(1);
 
+/// How often the last uses of keys are written.
+const KEY_USES: Duration = Duration::from_mins(1);
+
 /// How often deleted apps are purged.
 const APPS: Duration = Duration::from_secs(5);
 
@@ -63,6 +66,12 @@ pub async fn forget_portal_sessions(accounts: Accounts, stop: CancellationToken)
         accounts.forget_portal_sessions(&stop)
     })
     .await;
+}
+
+/// Writes when keys were last used.
+pub async fn write_key_uses(accounts: Accounts, stop: CancellationToken) {
+    let trouble = "the last uses of keys can't be written";
+    every(KEY_USES, &stop, trouble, || accounts.write_key_uses()).await;
 }
 
 /// Removes the suppressions that have expired.

@@ -53,7 +53,7 @@ const LANGUAGES: [(&str, Use); 5] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 21] = [
+const STARTS: [(&str, Use); 23] = [
     (
         "make ",
         Use::Elsewhere(
@@ -76,6 +76,11 @@ const STARTS: [(&str, Use); 21] = [
         "curl https://gateway.example/apps/pk_…/webhooks ",
         Use::Gateway,
     ),
+    (
+        "curl https://gateway.example/apps/pk_…/send-keys ",
+        Use::Gateway,
+    ),
+    ("curl https://gateway.example/me/api-secrets ", Use::Gateway),
     (
         "curl -X POST https://gateway.example/portal/sessions ",
         Use::Gateway,

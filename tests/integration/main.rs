@@ -23,6 +23,7 @@ mod graph;
 mod http_listener;
 mod idempotency;
 mod imap_reader;
+mod limited_keys;
 mod notices;
 mod openapi;
 mod operating;

@@ -2,6 +2,7 @@
 
 mod apps;
 mod billing;
+mod keys;
 mod live;
 mod mailbox_states;
 mod mailboxes;

@@ -373,6 +373,7 @@ async fn a_refresh_goes_on_when_nobody_waits_for_it() {
         user: None,
         plugin: Some(Plugin::B),
         address_lookup: None,
+        only: None,
     };
     let mailbox = mailboxes.choose(&wanted).await.unwrap().unwrap().mailbox;
     let asked = gateway.eventually("the refresh", async |_| {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::ids::{AppId, SubscriberId};
+use super::ids::{ApiSecretId, AppId, SubscriberId};
 
 /// Longest text in an entry's details, in characters.
 const TEXT_LENGTH: usize = 256;
@@ -15,7 +15,7 @@ const TEXT_LENGTH: usize = 256;
 /// Who made a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
-    /// The subscriber, with its API secret.
+    /// The subscriber, with one of its API secrets or in the portal.
     Subscriber,
     /// An end user, on the connect pages.
     User,
@@ -48,6 +48,8 @@ pub struct Author {
     pub actor: Actor,
     /// The client's address; `None` if no client requested the change.
     pub address: Option<IpAddr>,
+    /// The additional API secret that authenticated the subscriber; `None` for the main one and in the portal.
+    pub api_secret: Option<ApiSecretId>,
 }
 
 impl Author {
@@ -57,7 +59,14 @@ impl Author {
         Self {
             actor: Actor::Subscriber,
             address: Some(address),
+            api_secret: None,
         }
+    }
+
+    /// The holder of an additional API secret.
+    #[must_use]
+    pub const fn with_secret(self, api_secret: Option<ApiSecretId>) -> Self {
+        Self { api_secret, ..self }
     }
 
     /// An end user.
@@ -66,6 +75,7 @@ impl Author {
         Self {
             actor: Actor::User,
             address,
+            api_secret: None,
         }
     }
 
@@ -75,6 +85,7 @@ impl Author {
         Self {
             actor: Actor::Provider,
             address: None,
+            api_secret: None,
         }
     }
 
@@ -84,6 +95,7 @@ impl Author {
         Self {
             actor: Actor::Operator,
             address,
+            api_secret: None,
         }
     }
 }
@@ -101,6 +113,10 @@ pub enum AuditAction {
     ApiSecretRenewed,
     /// The API secret was shown in the portal.
     ApiSecretRevealed,
+    /// An additional API secret was created.
+    ApiSecretCreated,
+    /// An additional API secret was deleted.
+    ApiSecretDeleted,
     /// Somebody signed in to the portal.
     PortalSignedIn,
     /// A session of the portal was ended, or several.
@@ -113,6 +129,12 @@ pub enum AuditAction {
     AppDeleted,
     /// An app's send key was renewed.
     SendKeyRenewed,
+    /// An additional send key was created.
+    SendKeyCreated,
+    /// An additional send key was changed.
+    SendKeyChanged,
+    /// An additional send key was deleted.
+    SendKeyDeleted,
     /// The secret of an app's own `webhook_url` was renewed.
     WebhookSecretRenewed,
     /// An app's pushable key was renewed.
@@ -156,18 +178,23 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 33] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
         Self::ApiSecretRenewed,
         Self::ApiSecretRevealed,
+        Self::ApiSecretCreated,
+        Self::ApiSecretDeleted,
         Self::PortalSignedIn,
         Self::PortalSignedOut,
         Self::AppCreated,
         Self::AppChanged,
         Self::AppDeleted,
         Self::SendKeyRenewed,
+        Self::SendKeyCreated,
+        Self::SendKeyChanged,
+        Self::SendKeyDeleted,
         Self::WebhookSecretRenewed,
         Self::PushableKeyRenewed,
         Self::WebhookCreated,
@@ -196,12 +223,17 @@ impl AuditAction {
             Self::SubscriberDeleted => "subscriber.deleted",
             Self::ApiSecretRenewed => "api_secret.renewed",
             Self::ApiSecretRevealed => "api_secret.revealed",
+            Self::ApiSecretCreated => "api_secret.created",
+            Self::ApiSecretDeleted => "api_secret.deleted",
             Self::PortalSignedIn => "portal.signed_in",
             Self::PortalSignedOut => "portal.signed_out",
             Self::AppCreated => "app.created",
             Self::AppChanged => "app.changed",
             Self::AppDeleted => "app.deleted",
             Self::SendKeyRenewed => "send_key.renewed",
+            Self::SendKeyCreated => "send_key.created",
+            Self::SendKeyChanged => "send_key.changed",
+            Self::SendKeyDeleted => "send_key.deleted",
             Self::WebhookSecretRenewed => "webhook_secret.renewed",
             Self::PushableKeyRenewed => "pushable_key.renewed",
             Self::WebhookCreated => "webhook.created",

@@ -185,6 +185,17 @@ prefixed_id!(
     "audit"
 );
 
+prefixed_id!(
+    /// A send key of an app. The main one has the app's own id.
+    SendKeyId,
+    "skey"
+);
+prefixed_id!(
+    /// An additional API secret of a subscriber.
+    ApiSecretId,
+    "asec"
+);
+
 /// A webhook endpoint: a webhook configuration, or an app's own `webhook_url`, which has the app's id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct EndpointId(pub Uuid);

@@ -9,6 +9,8 @@ pub enum RefusalReason {
     SubscriptionBlocked,
     /// 403: `pk` names another app.
     PkMismatch,
+    /// 403, or SMTP 550 5.7.1: the send key may not send from any mailbox that matches.
+    MailboxNotAllowed,
     /// 413, or SMTP 552: the message exceeds the size limit.
     MessageTooLarge,
     /// 422: invalid fields in the request.
@@ -30,9 +32,10 @@ pub struct UnknownReason;
 
 impl RefusalReason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SubscriptionBlocked,
         Self::PkMismatch,
+        Self::MailboxNotAllowed,
         Self::MessageTooLarge,
         Self::InvalidRequest,
         Self::NoMailbox,
@@ -47,6 +50,7 @@ impl RefusalReason {
         match self {
             Self::SubscriptionBlocked => "subscription_blocked",
             Self::PkMismatch => "pk_mismatch",
+            Self::MailboxNotAllowed => "mailbox_not_allowed",
             Self::MessageTooLarge => "message_too_large",
             Self::InvalidRequest => "invalid_request",
             Self::NoMailbox => "no_mailbox",

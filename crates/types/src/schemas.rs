@@ -11,6 +11,7 @@ use crate::event_name::EventName;
 use crate::log_status::LogStatus;
 use crate::plugin::Plugin;
 use crate::refusal::RefusalReason;
+use crate::scope::Scope;
 use crate::signing_secret::SecretEncoding;
 use crate::subscription::SubscriptionStatus;
 
@@ -52,8 +53,10 @@ enums! {
     RefusalReason, "Why a message was refused before a mailbox was chosen for it.", Self::ALL.map(Self::as_str);
     Door, "How the message came in.", Self::ALL.map(Self::as_str);
     AuditAction, "An action of the audit trail.", Self::ALL.map(Self::as_str);
-    Actor, "Who made a change: `subscriber` (your API secret), `user` (on the connect pages), `provider` (it refused the \
+    Actor, "Who made a change: `subscriber` (your API secret or one of your additional ones), `user` (on the connect pages), `provider` (it refused the \
         grant) or `operator` (of this gateway).", Self::ALL.map(Self::as_str);
+    Scope, "What an additional API secret may be used for. Each scope stands alone: `write` doesn't include `read`.",
+        Self::ALL.map(Self::as_str);
     SecretEncoding, "`base64`: what follows `whsec_` is the key, in base64, as the libraries of Standard Webhooks expect. \
         `raw`: the secret's own bytes are the key, `whsec_` included.", Self::ALL.map(Self::as_str);
 }

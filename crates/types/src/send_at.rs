@@ -68,7 +68,7 @@ impl SendAt {
 }
 
 /// With `T`, as RFC 3339 §5.6 has it, and an offset.
-fn rfc3339(text: &str) -> Option<DateTime<Utc>> {
+pub(crate) fn rfc3339(text: &str) -> Option<DateTime<Utc>> {
     let is_plain =
         text.len() <= TEXT_LENGTH && matches!(text.as_bytes().get(10), Some(b'T' | b't'));
     let time = is_plain.then(|| DateTime::parse_from_rfc3339(text))?;

@@ -92,16 +92,36 @@ pub async fn replace_send_key(
     app: AppId,
     sealed: &[u8],
     digest: &[u8],
+    now: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let replaced = sqlx::query!(
-        "UPDATE apps SET send_key_sealed = $2, send_key_digest = $3 WHERE id = $1",
+        "UPDATE apps
+         SET send_key_sealed = $2, send_key_digest = $3, send_key_renewed_at = $4,
+             send_key_last_used_at = NULL
+         WHERE id = $1",
         app.0,
         sealed,
         digest,
+        now,
     )
     .execute(connection)
     .await?;
     Ok(replaced.rows_affected() == 1)
+}
+
+/// When an app's main send key was created, and when it was last used; `None` if the app is gone.
+pub async fn send_key_times(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<(DateTime<Utc>, Option<DateTime<Utc>>)>, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT coalesce(send_key_renewed_at, created_at) AS "created_at!", send_key_last_used_at
+           FROM apps WHERE id = $1"#,
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| (row.created_at, row.send_key_last_used_at)))
 }
 
 /// Replaces the pushable key; `false` when the app is gone.

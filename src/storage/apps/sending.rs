@@ -1,10 +1,13 @@
-//! The app that a send key authenticates.
+//! The app that a send key authenticates, and what that key may do.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use mailgate_types::ids::{AppId, AppVersion};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId, SendKeyId};
+use mailgate_types::networks::Networks;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// The app of a send key, as of the query.
@@ -24,6 +27,21 @@ pub struct SendingApp {
     pub subscription_status: Option<SubscriptionStatus>,
     /// The version of the app's data, to detect later changes.
     pub version: Option<AppVersion>,
+    /// What the key is restricted to; `None` for the app's main key.
+    pub restrictions: Option<Arc<Restrictions>>,
+}
+
+/// What an additional send key is restricted to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restrictions {
+    /// The key.
+    pub id: SendKeyId,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// Where it may be used from.
+    pub allowed: Networks,
+    /// The mailboxes that it may send from; `None`: all of them.
+    pub mailboxes: Option<Arc<[CredentialId]>>,
 }
 
 /// The apps of these send keys, each given by its possible lookup digests.
@@ -33,18 +51,43 @@ pub async fn find_by_send_keys(
 ) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
     let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
     let rows = sqlx::query!(
-        "SELECT send_key_digest, apps.id, slug, pushable_key, multiuser, suppress_bounced,
+        r#"SELECT digest AS "digest!", apps.id, slug, pushable_key, multiuser, suppress_bounced,
                 subscription_status,
-                (SELECT version FROM app_versions WHERE app_id = apps.id) AS version
-         FROM apps JOIN subscribers ON subscribers.id = subscriber_id
-         WHERE send_key_digest = ANY($1)",
+                (SELECT version FROM app_versions WHERE app_id = apps.id) AS version,
+                key_id, expires_at, allowed_addresses, credential_ids
+         FROM (
+             SELECT send_key_digest AS digest, id AS app_id, NULL::uuid AS key_id,
+                    NULL::timestamptz AS expires_at, NULL::text[] AS allowed_addresses,
+                    NULL::uuid[] AS credential_ids
+             FROM apps WHERE send_key_digest = ANY($1)
+             UNION ALL
+             SELECT digest, app_id, id, expires_at, allowed_addresses, credential_ids
+             FROM send_keys WHERE digest = ANY($1)
+         ) AS found
+         JOIN apps ON apps.id = found.app_id
+         JOIN subscribers ON subscribers.id = subscriber_id"#,
         &digests,
     )
     .fetch_all(connection)
     .await?;
     let apps: HashMap<Vec<u8>, SendingApp> = rows
         .into_iter()
-        .map(|row| {
+        .filter_map(|row| {
+            let restrictions = row.key_id.map(|id| {
+                let ids = row.credential_ids.unwrap_or_default();
+                let mailboxes: Vec<_> = ids.into_iter().map(CredentialId).collect();
+                Some(Arc::new(Restrictions {
+                    id: SendKeyId(id),
+                    expires_at: row.expires_at,
+                    // A key whose restrictions can't be read opens nothing.
+                    allowed: Networks::parse(&row.allowed_addresses.unwrap_or_default()).ok()?,
+                    mailboxes: (!mailboxes.is_empty()).then(|| mailboxes.into()),
+                }))
+            });
+            let restrictions = match restrictions {
+                None => None,
+                Some(restrictions) => Some(restrictions?),
+            };
             let app = SendingApp {
                 id: AppId(row.id),
                 slug: row.slug,
@@ -55,8 +98,9 @@ pub async fn find_by_send_keys(
                     .subscription_status
                     .and_then(|status| status.parse().ok()),
                 version: row.version.map(AppVersion),
+                restrictions,
             };
-            (row.send_key_digest, app)
+            Some((row.digest, app))
         })
         .collect();
     Ok(keys

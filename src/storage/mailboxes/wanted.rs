@@ -1,11 +1,13 @@
 //! Chooses the mailbox that a message is sent from.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::Mailbox;
-use mailgate_types::ids::{AppId, AppVersion};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId};
 use mailgate_types::plugin::Plugin;
 
 /// Selects one of an app's mailboxes. Among several, the one whose own address is requested comes first, then one
@@ -22,6 +24,21 @@ pub struct Wanted {
     pub plugin: Option<Plugin>,
     /// The address in lower case: a mailbox's own, or a further one that it may send as.
     pub address_lookup: Option<String>,
+    /// The mailboxes among which to choose, where the send key is restricted to some; `None`: all of the app's.
+    pub only: Option<Arc<[CredentialId]>>,
+}
+
+impl Wanted {
+    /// The mailboxes as one text, since arrays of arrays are rectangular in Postgres.
+    fn only_text(&self) -> Option<String> {
+        let ids: Vec<String> = self
+            .only
+            .as_ref()?
+            .iter()
+            .map(|id| id.0.to_string())
+            .collect();
+        Some(ids.join(","))
+    }
 }
 
 /// The mailbox that a message is sent from.
@@ -112,6 +129,7 @@ async fn find_of_apps(
         .iter()
         .map(|it| it.plugin.map(Plugin::as_str))
         .collect();
+    let only: Vec<Option<String>> = wanted.iter().map(|it| it.only_text()).collect();
     sqlx::query_as!(
         FoundRow,
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
@@ -119,17 +137,19 @@ async fn find_of_apps(
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
                 mailbox.email AS address,
                 (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
-         FROM unnest($1::uuid[], $2::text[])
-              WITH ORDINALITY AS asked (app_id, plugin, place)
+         FROM unnest($1::uuid[], $2::text[], $3::text[])
+              WITH ORDINALITY AS asked (app_id, plugin, only_ids, place)
          CROSS JOIN LATERAL (
              SELECT * FROM mailboxes
              WHERE app_id = asked.app_id AND status = 'active'
                AND (asked.plugin IS NULL OR plugin = asked.plugin)
+               AND (only_ids IS NULL OR id = ANY (string_to_array(only_ids, ',')::uuid[]))
              ORDER BY by_session DESC, connected_at, id
              LIMIT 1
          ) AS mailbox"#,
         &apps,
         &plugins as &[Option<&str>],
+        &only as &[Option<String>],
     )
     .fetch_all(connection)
     .await
@@ -153,6 +173,7 @@ async fn find_by_addresses(
         .iter()
         .map(|it| it.plugin.map(Plugin::as_str))
         .collect();
+    let only: Vec<Option<String>> = wanted.iter().map(|it| it.only_text()).collect();
     sqlx::query_as!(
         FoundRow,
         r#"SELECT asked.place AS "place!", mailbox.id AS "id!", mailbox.user_key AS "user_key!",
@@ -161,8 +182,9 @@ async fn find_by_addresses(
                 mailbox.access_token_expires_at, mailbox.token_generation AS "token_generation!",
                 mailbox.parked_until, mailbox.address AS "address!",
                 (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
-         FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[])
-              WITH ORDINALITY AS asked (app_id, email_lookup, plugin, user_id, user_key, place)
+         FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[])
+              WITH ORDINALITY AS asked (app_id, email_lookup, plugin, user_id, user_key, only_ids,
+                                        place)
          CROSS JOIN LATERAL (
              SELECT * FROM (
                  SELECT mailboxes.*, email AS address, true AS is_own
@@ -182,6 +204,7 @@ async fn find_by_addresses(
                    )
              ) AS candidates
              WHERE (asked.plugin IS NULL OR plugin = asked.plugin)
+               AND (only_ids IS NULL OR id = ANY (string_to_array(only_ids, ',')::uuid[]))
                AND (asked.user_id IS NULL OR user_key IN (
                  SELECT user_key FROM end_users
                  WHERE app_id = asked.app_id AND user_id = asked.user_id
@@ -199,6 +222,7 @@ async fn find_by_addresses(
         &plugins as &[Option<&str>],
         &users as &[Option<&str>],
         &user_keys as &[Option<Uuid>],
+        &only as &[Option<String>],
     )
     .fetch_all(connection)
     .await
@@ -218,6 +242,7 @@ async fn find_of_users(
         .iter()
         .map(|it| it.plugin.map(Plugin::as_str))
         .collect();
+    let only: Vec<Option<String>> = wanted.iter().map(|it| it.only_text()).collect();
     sqlx::query_as!(
         FoundRow,
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
@@ -225,8 +250,8 @@ async fn find_of_users(
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
                 mailbox.email AS address,
                 (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
-         FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[])
-              WITH ORDINALITY AS asked (app_id, user_id, user_key, plugin, place)
+         FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[])
+              WITH ORDINALITY AS asked (app_id, user_id, user_key, plugin, only_ids, place)
          CROSS JOIN LATERAL (
              SELECT mailboxes.* FROM (
                  SELECT user_key FROM end_users
@@ -238,6 +263,8 @@ async fn find_of_users(
                  WHERE app_id = asked.app_id AND user_key = asked.user_key
              ) AS users JOIN mailboxes USING (user_key)
              WHERE status = 'active' AND (asked.plugin IS NULL OR plugin = asked.plugin)
+               AND (only_ids IS NULL
+                    OR mailboxes.id = ANY (string_to_array(only_ids, ',')::uuid[]))
              ORDER BY by_session DESC, connected_at, id
              LIMIT 1
          ) AS mailbox"#,
@@ -245,6 +272,7 @@ async fn find_of_users(
         &users as &[Option<&str>],
         &user_keys as &[Option<Uuid>],
         &plugins as &[Option<&str>],
+        &only as &[Option<String>],
     )
     .fetch_all(connection)
     .await

@@ -239,6 +239,7 @@ async fn who_may_send_as_what_is_what_the_rule_says() {
                     user: user.map(str::to_owned),
                     plugin,
                     address_lookup: Some(parsed.lookup_key()),
+                    only: None,
                 };
                 let mailboxes = &gateway.daemon.mailboxes;
                 let chosen = mailboxes.choose(&wanted).await.unwrap();

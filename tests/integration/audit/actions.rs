@@ -63,6 +63,24 @@ fn expected(action: AuditAction) -> Expected {
         A::SendKeyRenewed | A::WebhookSecretRenewed | A::PushableKeyRenewed => {
             of("subscriber", true, "", none())
         }
+        A::SendKeyCreated => {
+            let details = json!({
+                "name": "Key", "expires_at": "", "allowed_addresses": [], "credential_ids": [],
+            });
+            of("subscriber", true, "skey_", details)
+        }
+        A::SendKeyChanged => {
+            let details = json!({
+                "allowed_addresses": { "from": [], "to": ["192.0.2.0/24"] },
+            });
+            of("subscriber", true, "skey_", details)
+        }
+        A::SendKeyDeleted => of("subscriber", true, "skey_", json!({ "name": "Key" })),
+        A::ApiSecretCreated => {
+            let details = json!({ "name": "Key", "scopes": ["logs:read"], "expires_at": null });
+            of("subscriber", false, "asec_", details)
+        }
+        A::ApiSecretDeleted => of("subscriber", false, "asec_", json!({ "name": "Key" })),
         A::WebhookCreated => {
             let details = json!({ "url": HOOK, "events": ["email.sent"], "is_active": true });
             of("subscriber", true, "wconf_", details)
@@ -264,7 +282,33 @@ impl Walk<'_> {
             json!({}),
         )
         .await;
+        self.with_keys(secret, &path).await;
         self.change(A::AppDeleted, secret, (Method::DELETE, &path), json!({}))
+            .await;
+    }
+
+    /// Keys with less power, of an app and of its subscriber.
+    async fn with_keys(&mut self, secret: &str, app: &str) {
+        use AuditAction as A;
+        let keys = format!("{app}/send-keys");
+        let body = json!({ "name": "Key" });
+        let created = self
+            .change(A::SendKeyCreated, secret, (Method::POST, &keys), body)
+            .await;
+        let key = format!("{keys}/{}", text(&created, "id"));
+        let body = json!({ "allowed_addresses": ["192.0.2.7/24"] });
+        self.change(A::SendKeyChanged, secret, (Method::PUT, &key), body)
+            .await;
+        self.change(A::SendKeyDeleted, secret, (Method::DELETE, &key), json!({}))
+            .await;
+        let secrets = (Method::POST, "/me/api-secrets");
+        let body = json!({ "name": "Key", "scopes": ["logs:read"] });
+        let created = self
+            .change(A::ApiSecretCreated, secret, secrets, body)
+            .await;
+        let limited = format!("/me/api-secrets/{}", text(&created, "id"));
+        let gone = (Method::DELETE, limited.as_str());
+        self.change(A::ApiSecretDeleted, secret, gone, json!({}))
             .await;
     }
 

@@ -29,6 +29,7 @@ async fn an_entry_says_who_what_when_and_from_where() {
             "id",
             "action",
             "actor",
+            "api_secret_id",
             "address",
             "app_id",
             "app_slug",
@@ -40,6 +41,7 @@ async fn an_entry_says_who_what_when_and_from_where() {
     assert!(text(entry, "id").starts_with("audit_"));
     is_moment(text(entry, "created_at"));
     assert_eq!(entry["actor"], "subscriber");
+    assert_eq!(entry["api_secret_id"], json!(null));
     assert_eq!(entry["address"], "127.0.0.1");
     assert_eq!(entry["app_id"], gateway.app.id.to_string());
     assert_eq!(entry["app_slug"], gateway.app.slug);

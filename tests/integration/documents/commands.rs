@@ -87,6 +87,7 @@ async fn what_a_subscriber_types_works() {
                 ("sek_…", gateway.app.send_key.expose()),
                 ("pk_…", gateway.app.pushable_key.expose()),
                 ("sk_…", &secret),
+                ("cred_…", &gateway.mailbox.credential.to_string()),
             ],
         );
         let printed = type_in(folder.path(), &script, &Environment::new()).await;
@@ -108,6 +109,12 @@ async fn what_a_subscriber_types_works() {
         } else if command.contains("/portal/sessions") {
             let url = answer["url"].as_str().unwrap();
             assert!(url.contains("/portal/sign-in/mgl_"), "{answer}");
+        } else if command.contains("/send-keys") {
+            assert!(answer["send_key"].as_str().unwrap().starts_with("sek_"));
+            assert_eq!(answer["allowed_addresses"], json!(["192.0.2.0/24"]));
+        } else if command.contains("/api-secrets") {
+            assert!(answer["api_secret"].as_str().unwrap().starts_with("sk_"));
+            assert_eq!(answer["scopes"], json!(["apps:read", "logs:read"]));
         } else if command.contains("/webhooks") {
             assert_eq!(answer["events"], json!(["email.sent", "email.failed_perm"]));
             assert!(answer["secret"].as_str().unwrap().starts_with("whsec_"));
@@ -117,7 +124,7 @@ async fn what_a_subscriber_types_works() {
             }
         }
     }
-    assert_eq!(blocks.len(), 8);
+    assert_eq!(blocks.len(), 10);
     let arrived = gateway.arrived().await;
     assert_eq!(arrived.len(), 3);
     for message in arrived {

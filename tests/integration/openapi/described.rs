@@ -13,7 +13,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 56] = [
+const SPECIFIED: [(&str, &str); 63] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -41,6 +41,13 @@ const SPECIFIED: [(&str, &str); 56] = [
     ("DELETE", "/apps/{pushable_key}"),
     ("GET", "/apps/{pushable_key}/send-key"),
     ("POST", "/apps/{pushable_key}/reset-send-key"),
+    ("GET", "/apps/{pushable_key}/send-keys"),
+    ("POST", "/apps/{pushable_key}/send-keys"),
+    ("PUT", "/apps/{pushable_key}/send-keys/{id}"),
+    ("DELETE", "/apps/{pushable_key}/send-keys/{id}"),
+    ("GET", "/me/api-secrets"),
+    ("POST", "/me/api-secrets"),
+    ("DELETE", "/me/api-secrets/{id}"),
     ("GET", "/apps/{pushable_key}/webhook-secret"),
     ("POST", "/apps/{pushable_key}/reset-webhook-secret"),
     ("POST", "/apps/{pushable_key}/reset-pushable-key"),

@@ -65,12 +65,16 @@ async fn shown(base: &str, path: &str, secret: &str) -> (u16, Value) {
 }
 
 async fn send(gateway: &Gateway, base: &str) -> (u16, Value) {
+    send_with(gateway, base, gateway.app.send_key.expose()).await
+}
+
+async fn send_with(gateway: &Gateway, base: &str, send_key: &str) -> (u16, Value) {
     let body = json!({
         "pk": gateway.app.pushable_key.expose(),
         "to": "bob@example.com", "subject": "Hello", "body": "It works.",
     });
     let request = http_client().post(format!("{base}/send"));
-    let request = request.header("x-send-key", gateway.app.send_key.expose());
+    let request = request.header("x-send-key", send_key);
     let response = request.json(&body).send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
@@ -92,6 +96,34 @@ async fn configure_webhook(gateway: &Gateway, api_secret: &str) -> WebhookConfig
     let rotated = webhooks.rotate_secret(gateway.app.id, id, None, author);
     assert!(rotated.await.unwrap().is_some());
     id
+}
+
+/// Values of keys that are kept nowhere.
+struct LimitedKeys {
+    send_key: String,
+    api_secret: String,
+}
+
+async fn limited_keys(gateway: &Gateway, api_secret: &str) -> LimitedKeys {
+    let create = async |path: &str, field: &str| {
+        let url = format!("{}{path}", gateway.daemon.base_url);
+        let request = http_client().post(url).header("x-api-secret", api_secret);
+        let body = json!({ "name": "Limited", "scopes": ["apps:read"] });
+        let created: Value = request
+            .json(&body)
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap();
+        created[field].as_str().unwrap().to_owned()
+    };
+    let keys = format!("/apps/{}/send-keys", gateway.app.pushable_key.expose());
+    LimitedKeys {
+        send_key: create(&keys, "send_key").await,
+        api_secret: create("/me/api-secrets", "api_secret").await,
+    }
 }
 
 /// Secrets of webhooks that have been replaced, also of a configuration that is gone.
@@ -149,6 +181,7 @@ async fn keys_are_rotated_while_mail_goes_on() {
         .unwrap();
     let api_secret = credentials.api_secret.expose();
     replace_webhook_secrets(&gateway, api_secret).await;
+    let limited = limited_keys(&gateway, api_secret).await;
     assert_eq!(gateway.send_to("bob@example.com").await.0, 200);
     // Nobody sends from this one, so nothing but the command changes its tokens.
     let idle = "idle@sandbox.example";
@@ -228,6 +261,11 @@ async fn keys_are_rotated_while_mail_goes_on() {
         .unwrap();
     let (status, answer) = send(&gateway, &base).await;
     assert_eq!(status, 200, "{answer}");
+    // Keys whose values are nowhere open what they opened.
+    let (status, answer) = send_with(&gateway, &base, &limited.send_key).await;
+    assert_eq!(status, 200, "{answer}");
+    let (status, apps) = shown(&base, "/apps", &limited.api_secret).await;
+    assert_eq!(status, 200, "{apps}");
     let (status, me) = shown(&base, "/me", api_secret).await;
     assert_eq!((status, me["api_secret"].as_str()), (200, Some(api_secret)));
     let path = format!("/apps/{}/send-key", gateway.app.pushable_key.expose());

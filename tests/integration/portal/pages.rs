@@ -7,7 +7,7 @@ use crate::apps::session;
 use crate::support::gateway::{Gateway, create_app};
 
 /// All pages that are there for everybody.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "/portal",
     "/portal/apps",
     "/portal/billing",
@@ -15,6 +15,7 @@ const PAGES: [&str; 10] = [
     "/portal/messages",
     "/portal/settings",
     "/portal/settings/api-secret/renew",
+    "/portal/settings/api-secrets/new",
     "/portal/sign-in",
     "/portal/webhooks",
     "/portal/webhooks/new",

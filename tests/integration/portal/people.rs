@@ -36,6 +36,14 @@ async fn every_page_suits_everybody() {
         ("webhook-form", format!("{base}/portal/webhooks/new")),
         ("webhook-replay", format!("{base}{hook}/replay")),
         ("settings", format!("{base}/portal/settings")),
+        (
+            "send-key-form",
+            format!("{base}/portal/apps/{}/send-keys/new", gateway.app.slug),
+        ),
+        (
+            "api-secret-form",
+            format!("{base}/portal/settings/api-secrets/new"),
+        ),
     ];
     let secret = api_secret(&gateway).await;
     for (device, browser) in [("desk", Browser::desktop()), ("phone", Browser::phone())] {

@@ -37,7 +37,7 @@ async fn a_renewed_send_key_ends_it() {
     assert_eq!(status, "failed_perm");
     assert_eq!(
         error,
-        "The send key that the message was scheduled with has been renewed"
+        "The send key that the message was scheduled with has been renewed, deleted or restricted, or has expired"
     );
     assert!(gateway.arrived().await.is_empty());
     let told: Vec<_> = events(&gateway).await;

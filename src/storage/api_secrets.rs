@@ -1,0 +1,174 @@
+//! The table `api_secrets`: the additional API secrets of subscribers.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use super::send_keys::Lookup;
+use super::subscribers::Subscriber;
+use mailgate_types::ids::{ApiSecretId, SubscriberId};
+use mailgate_types::scope::Scope;
+
+/// An additional API secret, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiSecretRow {
+    /// Its id.
+    pub id: ApiSecretId,
+    /// The name that the subscriber gave it.
+    pub name: String,
+    /// What it may be used for.
+    pub scopes: Vec<Scope>,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// The scopes that this release knows; others give nothing.
+fn scopes(names: &[String]) -> Vec<Scope> {
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+fn names(scopes: &[Scope]) -> Vec<&'static str> {
+    scopes.iter().map(|scope| scope.as_str()).collect()
+}
+
+/// How many a subscriber has.
+pub async fn count(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM api_secrets WHERE subscriber_id = $1"#,
+        subscriber.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Inserts one.
+pub async fn insert(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    secret: &ApiSecretRow,
+    lookup: &Lookup,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO api_secrets
+             (id, subscriber_id, name, hash_sealed, digest, scopes, created_at, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        secret.id.0,
+        subscriber.0,
+        secret.name,
+        lookup.hash_sealed,
+        lookup.digest,
+        &names(&secret.scopes) as &[&str],
+        secret.created_at,
+        secret.expires_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A subscriber's, oldest first.
+pub async fn list(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<Vec<ApiSecretRow>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT id, name, scopes, created_at, last_used_at, expires_at
+         FROM api_secrets WHERE subscriber_id = $1 ORDER BY id",
+        subscriber.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    let rows = rows.into_iter().map(|row| ApiSecretRow {
+        id: ApiSecretId(row.id),
+        name: row.name,
+        scopes: scopes(&row.scopes),
+        created_at: row.created_at,
+        last_used_at: row.last_used_at,
+        expires_at: row.expires_at,
+    });
+    Ok(rows.collect())
+}
+
+/// Deletes one of a subscriber's; returns its name, or `None` if there is none.
+pub async fn delete(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    id: ApiSecretId,
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "DELETE FROM api_secrets WHERE subscriber_id = $1 AND id = $2 RETURNING name",
+        subscriber.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// What a presented API secret opens.
+#[derive(Debug)]
+pub struct Opened {
+    /// Whose it is.
+    pub subscriber: Subscriber,
+    /// Which one it is; `None` for the main one.
+    pub secret: Option<Limited>,
+}
+
+/// The limits of an additional secret.
+#[derive(Debug, Clone)]
+pub struct Limited {
+    /// The secret.
+    pub id: ApiSecretId,
+    /// What it may be used for.
+    pub scopes: Vec<Scope>,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// What the secret with one of these digests opens, expired or not.
+pub async fn find(
+    connection: &mut PgConnection,
+    digests: &[Vec<u8>],
+) -> Result<Option<Opened>, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT subscribers.id, label, email, api_secret_sealed, payprov_customer_id,
+                  subscription_status, subscribers.created_at, secret_id, scopes, expires_at
+           FROM (
+               SELECT id AS subscriber_id, NULL::uuid AS secret_id, NULL::text[] AS scopes,
+                      NULL::timestamptz AS expires_at
+               FROM subscribers WHERE api_secret_digest = ANY($1)
+               UNION ALL
+               SELECT subscriber_id, id, scopes, expires_at
+               FROM api_secrets WHERE digest = ANY($1)
+           ) AS found
+           JOIN subscribers ON subscribers.id = found.subscriber_id
+           LIMIT 1"#,
+        digests,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| Opened {
+        subscriber: Subscriber {
+            id: SubscriberId(row.id),
+            label: row.label,
+            email: row.email,
+            api_secret_sealed: row.api_secret_sealed,
+            payprov_customer_id: row.payprov_customer_id,
+            subscription_status: row
+                .subscription_status
+                .and_then(|status| status.parse().ok()),
+            created_at: row.created_at,
+        },
+        secret: row.secret_id.map(|id: Uuid| Limited {
+            id: ApiSecretId(id),
+            scopes: scopes(&row.scopes.unwrap_or_default()),
+            expires_at: row.expires_at,
+        }),
+    }))
+}

@@ -1,0 +1,235 @@
+//! The table `send_keys`: the additional send keys of apps.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::PgConnection;
+use sqlx::types::Uuid;
+
+use mailgate_types::ids::{AppId, CredentialId, SendKeyId};
+
+/// An additional send key, without its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendKeyRow {
+    /// Its id.
+    pub id: SendKeyId,
+    /// The name that the subscriber gave it.
+    pub name: String,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// Networks that it may be used from, in CIDR notation; none: all.
+    pub allowed_addresses: Vec<String>,
+    /// Mailboxes that it may send from; none: all.
+    pub credential_ids: Vec<CredentialId>,
+}
+
+/// What finds a key: its sealed hash, and the keyed digest of that.
+#[derive(Debug)]
+pub struct Lookup {
+    /// SHA-256 of the value in hexadecimal digits, sealed.
+    pub hash_sealed: Vec<u8>,
+    /// The keyed digest of the same.
+    pub digest: Vec<u8>,
+}
+
+struct Row {
+    id: Uuid,
+    name: String,
+    created_at: DateTime<Utc>,
+    last_used_at: Option<DateTime<Utc>>,
+    expires_at: Option<DateTime<Utc>>,
+    allowed_addresses: Vec<String>,
+    credential_ids: Vec<Uuid>,
+}
+
+impl From<Row> for SendKeyRow {
+    fn from(row: Row) -> Self {
+        Self {
+            id: SendKeyId(row.id),
+            name: row.name,
+            created_at: row.created_at,
+            last_used_at: row.last_used_at,
+            expires_at: row.expires_at,
+            allowed_addresses: row.allowed_addresses,
+            credential_ids: row.credential_ids.into_iter().map(CredentialId).collect(),
+        }
+    }
+}
+
+fn uuids(ids: &[CredentialId]) -> Vec<Uuid> {
+    ids.iter().map(|id| id.0).collect()
+}
+
+/// How many additional keys an app has.
+pub async fn count(connection: &mut PgConnection, app: AppId) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM send_keys WHERE app_id = $1"#,
+        app.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Inserts a key.
+pub async fn insert(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: &SendKeyRow,
+    lookup: &Lookup,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO send_keys
+             (id, app_id, name, hash_sealed, digest, created_at, expires_at, allowed_addresses,
+              credential_ids)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        key.id.0,
+        app.0,
+        key.name,
+        lookup.hash_sealed,
+        lookup.digest,
+        key.created_at,
+        key.expires_at,
+        &key.allowed_addresses,
+        &uuids(&key.credential_ids),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// An app's additional keys, oldest first.
+pub async fn list(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Vec<SendKeyRow>, sqlx::Error> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses, credential_ids
+         FROM send_keys WHERE app_id = $1 ORDER BY id",
+        app.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(SendKeyRow::from).collect())
+}
+
+/// Locks one of an app's additional keys until the transaction ends, and returns it.
+pub async fn lock(
+    connection: &mut PgConnection,
+    app: AppId,
+    id: SendKeyId,
+) -> Result<Option<SendKeyRow>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses, credential_ids
+         FROM send_keys WHERE app_id = $1 AND id = $2 FOR UPDATE",
+        app.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(SendKeyRow::from))
+}
+
+/// Writes what can change of a key.
+pub async fn update(connection: &mut PgConnection, key: &SendKeyRow) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE send_keys
+         SET name = $2, expires_at = $3, allowed_addresses = $4, credential_ids = $5
+         WHERE id = $1",
+        key.id.0,
+        key.name,
+        key.expires_at,
+        &key.allowed_addresses,
+        &uuids(&key.credential_ids),
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Deletes one of an app's additional keys; returns its name, or `None` if there is none.
+pub async fn delete(
+    connection: &mut PgConnection,
+    app: AppId,
+    id: SendKeyId,
+) -> Result<Option<String>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "DELETE FROM send_keys WHERE app_id = $1 AND id = $2 RETURNING name",
+        app.0,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Which of these aren't mailboxes of the app.
+pub async fn foreign_mailboxes(
+    connection: &mut PgConnection,
+    app: AppId,
+    ids: &[CredentialId],
+) -> Result<Vec<CredentialId>, sqlx::Error> {
+    let foreign = sqlx::query_scalar!(
+        r#"SELECT id AS "id!" FROM unnest($2::uuid[]) AS given (id)
+           WHERE NOT EXISTS (SELECT FROM mailboxes
+                             WHERE mailboxes.id = given.id AND app_id = $1)"#,
+        app.0,
+        &uuids(ids),
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(foreign.into_iter().map(CredentialId).collect())
+}
+
+/// The key of an app with one of these digests, if it hasn't expired.
+pub async fn find_valid(
+    connection: &mut PgConnection,
+    app: AppId,
+    digests: &[Vec<u8>],
+    now: DateTime<Utc>,
+) -> Result<Option<SendKeyRow>, sqlx::Error> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, name, created_at, last_used_at, expires_at, allowed_addresses, credential_ids
+         FROM send_keys
+         WHERE app_id = $1 AND digest = ANY($2) AND (expires_at IS NULL OR expires_at > $3)",
+        app.0,
+        digests,
+        now,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(SendKeyRow::from))
+}
+
+/// Fields of a key for the audit trail: names as the interface spells them.
+#[derive(Debug, Serialize)]
+pub struct Recorded<'a> {
+    name: &'a str,
+    // Empty rather than absent, so that it is seen to be removed.
+    expires_at: String,
+    allowed_addresses: &'a [String],
+    credential_ids: Vec<String>,
+}
+
+impl SendKeyRow {
+    /// What the audit trail has of it.
+    #[must_use]
+    pub fn recorded(&self) -> Recorded<'_> {
+        Recorded {
+            name: &self.name,
+            expires_at: self
+                .expires_at
+                .map_or_else(String::new, |at| at.to_rfc3339()),
+            allowed_addresses: &self.allowed_addresses,
+            credential_ids: self
+                .credential_ids
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
+        }
+    }
+}
