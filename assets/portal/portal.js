@@ -104,13 +104,15 @@ function keepLive() {
     const fresh = page.querySelector('[data-live]');
     // The reader may have gone on meanwhile.
     if (!fresh || part() !== live || location.href !== address) return;
-    updated = Date.now();
-    if (keys(fresh) === keys(live)) return;
+    const isNew = keys(fresh) !== keys(live);
+    // What is offered but not shown leaves the page as old as it is.
+    if (!isNew || !isRead(live)) updated = Date.now();
+    if (!isNew) return;
     if (!isRead(live)) { show(live, fresh); return; }
     const button = live.querySelector('[data-live-news]');
     if (!button) return;
     button.hidden = false;
-    button.onclick = () => { show(live, fresh); window.scrollTo({ top: 0 }); };
+    button.onclick = () => { updated = Date.now(); show(live, fresh); window.scrollTo({ top: 0 }); };
   }
   setInterval(() => {
     if (!ended) say(`Updated ${Math.round((Date.now() - updated) / 1_000)} s ago`);

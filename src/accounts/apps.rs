@@ -2,7 +2,7 @@
 
 use super::Accounts;
 use super::audit::Trail;
-use crate::storage::apps::{self, App, Change};
+use crate::storage::apps::{self, App, Change, NamedApp};
 use crate::storage::{mailboxes, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{AppId, SubscriberId};
@@ -33,12 +33,35 @@ impl Accounts {
         apps::list(&mut connection, subscriber, limit, offset).await
     }
 
+    /// The subscriber's first `limit` apps to choose from, and the one with this slug or pushable key.
+    pub async fn named_apps(
+        &self,
+        subscriber: SubscriberId,
+        limit: i64,
+        chosen: Option<&str>,
+    ) -> Result<Vec<NamedApp>, sqlx::Error> {
+        // Postgres holds no NUL.
+        let chosen = chosen.filter(|chosen| !chosen.contains('\0'));
+        let mut connection = self.pool.acquire().await?;
+        apps::named(&mut connection, subscriber, limit, chosen).await
+    }
+
+    /// Whether a mailbox is connected to any of the subscriber's apps.
+    pub async fn has_mailbox(&self, subscriber: SubscriberId) -> Result<bool, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        apps::has_mailbox(&mut connection, subscriber).await
+    }
+
     /// The subscriber's app with this pushable key; another subscriber's is not found.
     pub async fn own_app(
         &self,
         subscriber: SubscriberId,
         pushable_key: &str,
     ) -> Result<Option<App>, sqlx::Error> {
+        // Postgres holds no NUL.
+        if pushable_key.contains('\0') {
+            return Ok(None);
+        }
         let mut connection = self.pool.acquire().await?;
         apps::find_owned(&mut connection, subscriber, pushable_key).await
     }

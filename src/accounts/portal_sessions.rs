@@ -28,6 +28,9 @@ const TOUCHED: TimeDelta = TimeDelta::minutes(1);
 /// Characters of a browser's name that are kept.
 const USER_AGENT: usize = 200;
 
+/// Sessions that a subscriber may have: the oldest ends for a further one.
+const MOST: i64 = 50;
+
 /// Sessions that are listed.
 const LISTED: i64 = 100;
 
@@ -52,6 +55,8 @@ pub struct Visitor {
     pub address: IpAddr,
     /// Its own words for itself.
     pub user_agent: String,
+    /// The session that it has already; a sign-in ends it.
+    pub session: Option<SessionToken>,
 }
 
 impl Accounts {
@@ -94,7 +99,12 @@ impl Accounts {
             user_agent: &name.take(USER_AGENT).collect::<String>(),
             address: &visitor.address.to_string(),
         };
+        if let Some(former) = &visitor.session {
+            let digests = self.seal_keys.lookup_digests(former.expose());
+            portal_sessions::delete_by_digest(connection, &digests).await?;
+        }
         portal_sessions::insert(connection, &session).await?;
+        portal_sessions::delete_oldest(connection, subscriber, MOST).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedIn, subscriber)
             .on(id)
             .with(json!({ "by": by.as_str() }));

@@ -1,9 +1,13 @@
 //! Renews keys. The old value is invalid as soon as the new one is committed: each replica checks every presented key
-//! against the database. Only webhook secrets overlap.
+//! against the database. Only webhook secrets overlap. With `last`, the mark of a key, it is renewed only while that is
+//! still the current one.
+
+use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::commit_change;
 use super::authenticate::PresentedKey;
+use super::key_marks::{AppKey, is_current};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
 use crate::storage::{
     apps, portal_links, portal_sessions, subscribers, transaction, webhook_messages,
@@ -21,6 +25,9 @@ pub enum RenewError {
     /// Its owner is gone, or another caller has just renewed it.
     #[error("it is gone, or was renewed in the meantime")]
     Gone,
+    /// It isn't the current one any more that was to be renewed.
+    #[error("it was renewed already")]
+    Before,
     /// No key could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
@@ -32,6 +39,21 @@ pub enum RenewError {
     Database(#[from] sqlx::Error),
 }
 
+/// Keeps an app's key as it is until the transaction ends; with `last`, only that one.
+async fn lock(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: AppKey,
+    last: Option<&str>,
+) -> Result<(), RenewError> {
+    let keys = apps::lock_keys(connection, app).await?;
+    if is_current(last, key.of(&keys.ok_or(RenewError::Gone)?)) {
+        Ok(())
+    } else {
+        Err(RenewError::Before)
+    }
+}
+
 impl Accounts {
     /// Renews the API secret. With `presented`, only if that is still the current one. Whoever is signed in to the
     /// portal is signed out, but for `kept`: the session in which it is renewed.
@@ -39,6 +61,7 @@ impl Accounts {
         &self,
         subscriber: SubscriberId,
         presented: Option<&PresentedKey>,
+        last: Option<&str>,
         kept: Option<PortalSessionId>,
         author: Author,
     ) -> Result<ApiSecret, RenewError> {
@@ -49,6 +72,10 @@ impl Accounts {
         let digest = self.seal_keys.lookup_digest(secret.expose());
         let presented = presented.map(|key| key.digests.as_slice());
         let mut transaction = transaction::begin(&self.pool).await?;
+        let stored = subscribers::lock_api_secret(&mut transaction, subscriber).await?;
+        if !is_current(last, &stored.ok_or(RenewError::Gone)?) {
+            return Err(RenewError::Before);
+        }
         let replaced = subscribers::replace_api_secret(
             &mut transaction,
             subscriber,
@@ -68,12 +95,18 @@ impl Accounts {
     }
 
     /// Renews the send key, and emits an event to the app's endpoints.
-    pub async fn renew_send_key(&self, app: AppId, author: Author) -> Result<SendKey, RenewError> {
+    pub async fn renew_send_key(
+        &self,
+        app: AppId,
+        last: Option<&str>,
+        author: Author,
+    ) -> Result<SendKey, RenewError> {
         let key = SendKey::generate()?;
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
         let digest = self.seal_keys.lookup_digest(key.expose());
         let now = self.clock.now();
         let mut transaction = transaction::begin(&self.pool).await?;
+        lock(&mut transaction, app, AppKey::Send, last).await?;
         if !apps::replace_send_key(&mut transaction, app, &sealed, &digest, now).await? {
             return Err(RenewError::Gone);
         }
@@ -89,6 +122,7 @@ impl Accounts {
     pub async fn renew_webhook_secret(
         &self,
         app: AppId,
+        last: Option<&str>,
         author: Author,
     ) -> Result<WebhookSecrets, RenewError> {
         let now = self.clock.now();
@@ -98,6 +132,7 @@ impl Accounts {
             .seal_keys
             .seal(&webhook_secret_context(app), secret.expose())?;
         let mut transaction = transaction::begin(&self.pool).await?;
+        lock(&mut transaction, app, AppKey::Webhook, last).await?;
         let rotated =
             apps::rotate_webhook_secret(&mut transaction, app, &sealed, previous_expires_at);
         if !rotated.await? {
@@ -115,10 +150,12 @@ impl Accounts {
     pub async fn renew_pushable_key(
         &self,
         app: AppId,
+        last: Option<&str>,
         author: Author,
     ) -> Result<PushableKey, RenewError> {
         let key = PushableKey::generate()?;
         let mut transaction = transaction::begin(&self.pool).await?;
+        lock(&mut transaction, app, AppKey::Pushable, last).await?;
         if !apps::replace_pushable_key(&mut transaction, app, key.expose()).await? {
             return Err(RenewError::Gone);
         }

@@ -135,6 +135,44 @@ impl Accounts {
         Ok(secret)
     }
 
+    /// An app's send key, shown in the portal; `None` when the app is gone.
+    pub async fn reveal_send_key(
+        &self,
+        app: AppId,
+        author: Author,
+    ) -> Result<Option<SendKey>, ShowError> {
+        let shown = self.send_key(app).await?;
+        if shown.is_some() {
+            self.note(app, AuditAction::SendKeyRevealed, author).await?;
+        }
+        Ok(shown)
+    }
+
+    /// What signs webhooks to an app's `webhook_url`, shown in the portal; `None` if the app is gone.
+    pub async fn reveal_webhook_secret(
+        &self,
+        app: AppId,
+        author: Author,
+    ) -> Result<Option<WebhookSecrets>, ShowError> {
+        let shown = self.webhook_secret(app).await?;
+        if shown.is_some() {
+            let action = AuditAction::WebhookSecretRevealed;
+            self.note(app, action, author).await?;
+        }
+        Ok(shown)
+    }
+
+    async fn note(
+        &self,
+        app: AppId,
+        action: AuditAction,
+        author: Author,
+    ) -> Result<(), sqlx::Error> {
+        let transaction = transaction::begin(&self.pool).await?;
+        let entry = AuditEntry::of_app(action, app);
+        commit_change(transaction, author, self.clock.now(), entry).await
+    }
+
     /// An app's send key, for its subscriber; `None` when the app is gone.
     pub async fn send_key(&self, app: AppId) -> Result<Option<SendKey>, ShowError> {
         let credentials = self.app_credentials(app).await?;

@@ -151,14 +151,23 @@ impl Sender {
         };
         let mut by_address: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for Subscriber {
-            id, label, email, ..
+            id,
+            label,
+            email,
+            created_at,
+            ..
         } in found
         {
             let opened = accounts.open_portal_link(id, SignedInBy::Link, LIFE, OPEN);
             match opened.await {
                 Ok((token, _)) => {
                     let url = format!("{}/sign-in/{}", self.portal, token.expose());
-                    let words = format!("Sign in as {}", plain_name(&label));
+                    // Names are anybody's to choose; the id and the day are not.
+                    let words = format!(
+                        "Sign in as {} ({id}, created {})",
+                        plain_name(&label),
+                        created_at.format("%Y-%m-%d"),
+                    );
                     by_address.entry(email).or_default().push((words, url));
                 }
                 Err(MintError::TooMany) => {

@@ -46,6 +46,11 @@ impl Accounts {
     /// many recently.
     pub async fn slow_down(&self, address: IpAddr, door: &'static str) {
         metrics::counter!("mailgate_authentication_failures_total", "door" => door).increment(1);
+        self.pace(address).await;
+    }
+
+    /// Counts something of which an address may do as little as it may fail, and waits if it was too much recently.
+    pub async fn pace(&self, address: IpAddr) {
         if self.failures.count(address) {
             self.held_back.add(address);
             if self.failures.warnings.check().is_ok() {

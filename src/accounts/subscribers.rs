@@ -4,7 +4,9 @@ use super::Accounts;
 use super::audit::{Trail, commit_change};
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
-use crate::storage::{audit_entries, deleted_apps, email_counters, spool, transaction};
+use crate::storage::{
+    audit_entries, deleted_apps, email_counters, portal_links, spool, transaction,
+};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{Owner, SubscriberId};
 
@@ -37,6 +39,10 @@ impl Accounts {
         let mut trail = Trail::new(author, now);
         if let Some(changed) = changed(&before, change) {
             subscribers::update(&mut transaction, id, change).await?;
+            // Links that were mailed to the former address let nobody in any more.
+            if (change.email.as_ref()).is_some_and(|email| before.email.as_ref() != Some(email)) {
+                portal_links::delete_of(&mut transaction, id).await?;
+            }
             if self.beginning.is_billed {
                 let kind = JobKind::Provision;
                 billing_jobs::enqueue(&mut transaction, id, kind, None, now).await?;

@@ -14,17 +14,9 @@ use super::owned_app::OwnedApp;
 use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::Guest;
-use super::settings_secret::{Proof, check};
+use super::settings_secret::{Proof, Renewal, check};
 use super::words::Moment;
-use crate::accounts::{RenewError, ShowError, Visitor, WebhookSecrets};
-
-/// Which key, as paths spell it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Send,
-    Webhook,
-    Pushable,
-}
+use crate::accounts::{AppKey, RenewError, ShowError, Visitor, WebhookSecrets};
 
 /// The rest of the path.
 #[derive(Deserialize)]
@@ -33,11 +25,11 @@ pub(super) struct OfKey {
 }
 
 impl OfKey {
-    fn read(&self) -> Result<Key, PortalProblem> {
+    fn read(&self) -> Result<AppKey, PortalProblem> {
         match self.key.as_str() {
-            "send-key" => Ok(Key::Send),
-            "webhook-secret" => Ok(Key::Webhook),
-            "pushable-key" => Ok(Key::Pushable),
+            "send-key" => Ok(AppKey::Send),
+            "webhook-secret" => Ok(AppKey::Webhook),
+            "pushable-key" => Ok(AppKey::Pushable),
             _ => Err(PortalProblem::not_found()),
         }
     }
@@ -49,10 +41,11 @@ impl OfKey {
 struct RenewPage {
     frame: Frame,
     path: String,
-    app: String,
     key: &'static str,
     warning: &'static str,
     is_fresh: bool,
+    /// The mark of the key that is current when the page is made.
+    last: String,
 }
 
 /// The ask-again rule, with the way back to the app.
@@ -73,12 +66,14 @@ fn unshown(error: &ShowError) -> PortalProblem {
     }
 }
 
-fn unrenewed(error: &RenewError) -> PortalProblem {
-    match error {
+/// What to answer where nothing was renewed.
+fn unrenewed(owned: &OwnedApp, error: &RenewError) -> Result<Response, PortalProblem> {
+    Err(match error {
+        RenewError::Before => return Ok(see(&format!("{}?done=renewed-before", owned.path()))),
         RenewError::Gone => PortalProblem::not_found(),
         RenewError::Database(error) => PortalProblem::database(error),
         error => PortalProblem::internal(error),
-    }
+    })
 }
 
 fn with_webhook_secret(mut body: AppPage, secrets: &WebhookSecrets) -> AppPage {
@@ -100,20 +95,22 @@ pub(super) async fn reveal(
     let (accounts, id) = (&state.accounts, owned.app.id);
     let body = AppPage::load(&state, &owned).await;
     let body = match key {
-        Key::Send => {
-            let shown = accounts.send_key(id).await;
+        AppKey::Send => {
+            let shown = accounts.reveal_send_key(id, owned.session.author()).await;
             let shown = shown.map_err(|error| unshown(&error))?;
             let shown = shown.ok_or_else(PortalProblem::not_found)?;
             body.with_send_key(&state, shown.expose())
         }
-        Key::Webhook => {
-            let shown = accounts.webhook_secret(id).await;
+        AppKey::Webhook => {
+            let shown = accounts
+                .reveal_webhook_secret(id, owned.session.author())
+                .await;
             let shown = shown.map_err(|error| unshown(&error))?;
             let shown = shown.ok_or_else(PortalProblem::not_found)?;
             with_webhook_secret(body, &shown)
         }
         // It is public.
-        Key::Pushable => body,
+        AppKey::Pushable => body,
     };
     Ok(page(StatusCode::OK, &body))
 }
@@ -124,60 +121,68 @@ pub(super) async fn confirm(
     Path(of): Path<OfKey>,
     State(state): State<PortalState>,
 ) -> Result<Response, PortalProblem> {
-    let (title, key, warning) = match of.read()? {
-        Key::Send => (
+    let which = of.read()?;
+    let (title, key, warning) = match which {
+        AppKey::Send => (
             "Renew the send key?",
             "send-key",
             "You get a new send key. The current one stops working immediately for REST and SMTP: programs that use it can't send until they have the new one.",
         ),
-        Key::Webhook => (
+        AppKey::Webhook => (
             "Renew the webhook secret?",
             "webhook-secret",
             "You get a new webhook secret. Deliveries are signed with both for 24 hours: change your receiver by then.",
         ),
-        Key::Pushable => (
+        AppKey::Pushable => (
             "Renew the pushable key?",
             "pushable-key",
             "You get a new pushable key. Connect links with the current one stop working, and programs have to name the new one.",
         ),
     };
+    let last = state.accounts.key_mark(owned.app.id, which).await?;
     let (subscriber, slug) = (&owned.session.subscriber, &owned.app.slug);
     let body = RenewPage {
         frame: Frame::load(&state, subscriber, Section::Apps, title, Some(slug)).await,
         path: owned.path(),
         // The pushable key is no secret.
         is_fresh: key == "pushable-key" || owned.session.is_fresh(state.clock.now()),
-        app: owned.app.name,
         key,
         warning,
+        last: last.ok_or_else(PortalProblem::not_found)?,
     };
     Ok(page(StatusCode::OK, &body))
 }
 
-/// Renews a key, and shows the new one.
+/// Renews a key, and shows the new one. A form that is sent again, as by a reload of that answer, renews nothing.
 pub(super) async fn renew(
     owned: OwnedApp,
     Path(of): Path<OfKey>,
     State(state): State<PortalState>,
     Guest(visitor): Guest,
-    Sent(proof): Sent<Proof>,
+    Sent(sent): Sent<Renewal>,
 ) -> Result<Response, PortalProblem> {
     let key = of.read()?;
     let (accounts, id, author) = (&state.accounts, owned.app.id, owned.session.author());
-    if key == Key::Pushable {
-        let renewed = accounts.renew_pushable_key(id, author).await;
-        renewed.map_err(|error| unrenewed(&error))?;
-        return Ok(see(&format!("{}?done=key-renewed", owned.path())));
+    let last = sent.last.as_deref();
+    if key == AppKey::Pushable {
+        return match accounts.renew_pushable_key(id, last, author).await {
+            Ok(_) => Ok(see(&format!("{}?done=key-renewed", owned.path()))),
+            Err(error) => unrenewed(&owned, &error),
+        };
     }
-    prove(&state, &owned, &visitor, &proof).await?;
-    let mut body = if key == Key::Send {
-        let renewed = accounts.renew_send_key(id, author).await;
-        let renewed = renewed.map_err(|error| unrenewed(&error))?;
+    prove(&state, &owned, &visitor, &sent.proof).await?;
+    let mut body = if key == AppKey::Send {
+        let renewed = match accounts.renew_send_key(id, last, author).await {
+            Ok(renewed) => renewed,
+            Err(error) => return unrenewed(&owned, &error),
+        };
         let body = AppPage::load(&state, &owned).await;
         body.with_send_key(&state, renewed.expose())
     } else {
-        let renewed = accounts.renew_webhook_secret(id, author).await;
-        let renewed = renewed.map_err(|error| unrenewed(&error))?;
+        let renewed = match accounts.renew_webhook_secret(id, last, author).await {
+            Ok(renewed) => renewed,
+            Err(error) => return unrenewed(&owned, &error),
+        };
         with_webhook_secret(AppPage::load(&state, &owned).await, &renewed)
     };
     body.said = "The key is renewed.";

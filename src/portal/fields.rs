@@ -1,9 +1,10 @@
 //! Forms and queries as browsers send them, and what their fields may hold.
 
 use axum::extract::{Form, FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 
 use super::PortalState;
 use super::problem::PortalProblem;
@@ -20,7 +21,10 @@ impl<T: DeserializeOwned> FromRequest<PortalState> for Sent<T> {
     async fn from_request(request: Request, state: &PortalState) -> Result<Self, PortalProblem> {
         let read = Form::from_request(request, state).await;
         read.map(|Form(form)| Self(form))
-            .map_err(|_| PortalProblem::unreadable())
+            .map_err(|refused| match refused.status() {
+                StatusCode::PAYLOAD_TOO_LARGE => PortalProblem::too_large(),
+                _ => PortalProblem::unreadable(),
+            })
     }
 }
 
@@ -33,7 +37,7 @@ impl<T: DeserializeOwned> FromRequestParts<PortalState> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, _: &PortalState) -> Result<Self, PortalProblem> {
         let read = Query::try_from_uri(&parts.uri);
         read.map(|Query(query)| Self(query))
-            .map_err(|_| PortalProblem::unreadable())
+            .map_err(|_| PortalProblem::unreadable_address())
     }
 }
 
@@ -41,11 +45,20 @@ impl<T: DeserializeOwned> FromRequestParts<PortalState> for Asked<T> {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Common {
     /// The app's slug; empty: all apps.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "without_nul")]
     app: String,
     /// What was done before the page was shown: a word of ours.
     #[serde(default)]
     done: String,
+}
+
+/// Postgres holds no NUL.
+fn without_nul<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.contains('\0') {
+        return Err(D::Error::custom("it has a NUL"));
+    }
+    Ok(text)
 }
 
 impl Common {
@@ -84,6 +97,9 @@ impl Common {
             "rotated-before" => {
                 "The secret was rotated already, and nothing was changed now. Rotate it again if you don't have the new one."
             }
+            "renewed-before" => {
+                "The key was renewed already, and nothing was changed now. Renew it again if you don't have the new one."
+            }
             "disconnected" => "The mailbox is disconnected. Its waiting messages fail.",
             _ => "",
         }
@@ -93,7 +109,7 @@ impl Common {
 /// A display name, or what is wrong with it.
 pub(super) fn label(text: &str) -> Result<String, &'static str> {
     let text = text.trim();
-    if text.is_empty() {
+    if text.chars().all(is_invisible) {
         Err("Enter a name.")
     } else if text.chars().count() > LABEL || text.contains(char::is_control) {
         Err("Enter a name of at most 255 characters, without control characters.")
@@ -102,14 +118,29 @@ pub(super) fn label(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// Whether a character leaves nothing to see: spaces, joiners, fillers and marks of direction.
+fn is_invisible(character: char) -> bool {
+    character.is_whitespace()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 /// A path of the portal to go on to. Anything else would lead people from a sign-in of ours to somebody else's page.
 pub(super) fn next_path(text: &str) -> &str {
     let is_ours = text == "/portal" || text.starts_with("/portal/") || text.starts_with("/portal?");
     let is_plain = text
         .bytes()
         .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    // Browsers take these segments out of a path, in either spelling.
+    let path = text.split_once('?').map_or(text, |(path, _)| path);
+    let climbs = path.to_ascii_lowercase().replace("%2e", ".");
+    let climbs = climbs.split('/').any(|part| matches!(part, "." | ".."));
     // After a sign-out or a used link nobody wants to be led back there.
-    if is_ours && is_plain && !text.starts_with("/portal/sign-") && !text.contains("//") {
+    if is_ours && is_plain && !climbs && !text.starts_with("/portal/sign-") && !text.contains("//")
+    {
         text
     } else {
         "/portal"
@@ -135,6 +166,10 @@ mod tests {
             ("/portal/\\evil.example", "/portal"),
             ("/portal/\r\nx", "/portal"),
             ("/portalx", "/portal"),
+            ("/portal/../../evil", "/portal"),
+            ("/portal/%2e%2E/evil", "/portal"),
+            ("/portal/.%2e/evil?x=1", "/portal"),
+            ("/portal/apps/a.b?next=../x", "/portal/apps/a.b?next=../x"),
             ("/portal/sign-out", "/portal"),
             ("", "/portal"),
         ] {
@@ -145,7 +180,14 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!(label(" Ada "), Ok("Ada".to_owned()));
-        for wrong in ["", "  ", "a\u{7}", &"x".repeat(256)] {
+        for wrong in [
+            "",
+            "  ",
+            "\u{200b}",
+            "\u{3164}\u{200d}",
+            "a\u{7}",
+            &"x".repeat(256),
+        ] {
             assert!(label(wrong).is_err(), "{wrong}");
         }
     }

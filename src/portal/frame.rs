@@ -3,9 +3,9 @@
 use url::form_urlencoded::Serializer;
 
 use super::PortalState;
-use crate::accounts::{App, Subscriber};
+use crate::accounts::{NamedApp, Subscriber};
 
-/// Apps that the switcher lists.
+/// Apps that the switcher lists, beside the one that was chosen.
 const APPS: i64 = 100;
 
 /// The portal's own name, where the operator gives none.
@@ -78,7 +78,7 @@ pub(super) struct Inside {
     pub(super) section: Section,
     /// Who is signed in.
     pub(super) label: String,
-    pub(super) apps: Vec<App>,
+    pub(super) apps: Vec<NamedApp>,
     /// The slug of the app that was chosen.
     pub(super) app: Option<String>,
     /// Mailboxes are billed on this gateway.
@@ -109,7 +109,7 @@ impl Frame {
         app: Option<&str>,
     ) -> Self {
         let (apps, standing) = tokio::join!(
-            state.accounts.apps(subscriber.id, Some(APPS), 0),
+            state.accounts.named_apps(subscriber.id, APPS, app),
             state.billing.standing(subscriber.id),
         );
         Self {
@@ -141,13 +141,19 @@ impl Inside {
         }
     }
 
+    /// The app that was chosen, if the subscriber has it.
+    pub(super) fn chosen_app(&self) -> Option<&NamedApp> {
+        let slug = self.app.as_ref()?;
+        self.apps.iter().find(|app| app.slug == *slug)
+    }
+
     /// The name of the app that was chosen.
     pub(super) fn chosen(&self) -> &str {
-        let chosen = self
-            .apps
-            .iter()
-            .find(|app| Some(&app.slug) == self.app.as_ref());
-        chosen.map_or("All apps", |app| &app.name)
+        match (&self.app, self.chosen_app()) {
+            (_, Some(app)) => &app.name,
+            (Some(_), None) => "Unknown app",
+            (None, None) => "All apps",
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::message_timeline::{Happening, scheduled, timeline};
 use super::page::page;
 use super::problem::PortalProblem;
 use super::session::Session;
-use super::words::{Status, number, status};
+use super::words::{Status, is_cancelled, logged, number, status};
 use crate::reports::{FoundMessage, LogDetail, Scheduled};
 use crate::sending::queue::QueuedMessage;
 use mailgate_types::ids::LogId;
@@ -103,14 +103,16 @@ impl Shown {
         if details.has_attachments {
             facts.push(("Attachments".to_owned(), "Yes".to_owned()));
         }
-        if let Some(why) = &log.error_message {
+        if let Some(why) = &log.error_message
+            && !is_cancelled(log)
+        {
             facts.push(("Last error".to_owned(), why.clone()));
         }
         let metadata = details.metadata.iter();
         facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self {
             id: log.id,
-            status: status(log.status.as_str(), log.bounced),
+            status: logged(log),
             subject: log.subject.clone(),
             from: log.from_address.clone(),
             to: log.to_address.clone(),
@@ -132,11 +134,10 @@ impl Shown {
         );
         let metadata = message.metadata.iter();
         facts.extend(metadata.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let accepted = message.id.moment().unwrap_or(message.send_at);
         Self {
             id: message.id,
             status: status("scheduled", false),
-            timeline: scheduled(accepted.min(message.send_at), message.send_at, message.door),
+            timeline: scheduled(message.send_at, message.door),
             subject: message.subject,
             from: message.from_address,
             to: message.to_address,

@@ -11,8 +11,10 @@ use super::message::read_id;
 use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::Session;
+use crate::reports::FoundMessage;
 use crate::sending::queue::{QueueError, Scope};
 use mailgate_types::ids::LogId;
+use mailgate_types::log_status::LogStatus;
 
 /// Asks before something is done that can't be taken back.
 #[derive(Template)]
@@ -43,7 +45,16 @@ pub(super) async fn confirm_cancel(
 ) -> Result<Response, PortalProblem> {
     let id = read_id(&log_id)?;
     let found = state.reports.log(session.id(), id).await?;
-    found.ok_or_else(PortalProblem::not_found)?;
+    let found = found.ok_or_else(PortalProblem::not_found)?;
+    if let FoundMessage::Logged(detail) = &found
+        && state.queue.show(id).await?.is_none()
+    {
+        let ended = match detail.details.log.status {
+            LogStatus::Sent => QueueError::Sent,
+            _ => QueueError::Failed,
+        };
+        return Err(unchanged(&ended, id));
+    }
     let title = "Cancel this message?";
     let frame = Frame::load(&state, &session.subscriber, Section::Messages, title, None).await;
     Ok(page(StatusCode::OK, &CancelPage { frame, id }))

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::words::{Moment, Status, door, status};
+use super::words::{Moment, Status, cancelled, door, is_cancelled, status};
 use crate::reports::{LogDetail, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply};
 use crate::sending::queue::QueuedMessage;
 use mailgate_types::door::Door;
@@ -11,7 +11,8 @@ use mailgate_types::log_status::LogStatus;
 /// Something that happened, or is to happen.
 pub(super) struct Happening {
     order: DateTime<Utc>,
-    pub(super) at: Moment,
+    /// `None`: it isn't known.
+    pub(super) at: Option<Moment>,
     pub(super) title: String,
     pub(super) status: Status,
     /// Somebody else's words, or ours.
@@ -28,7 +29,7 @@ impl Happening {
     fn new(at: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
         Self {
             order: at,
-            at: Moment::new(at),
+            at: Some(Moment::new(at)),
             title: title.into(),
             status,
             text: String::new(),
@@ -43,12 +44,24 @@ impl Happening {
         }
     }
 
-    fn accepted(at: DateTime<Utc>, by: Option<Door>) -> Self {
+    /// Without a moment, at a place among the others.
+    fn undated(order: DateTime<Utc>, title: impl Into<String>, status: Status) -> Self {
+        Self {
+            at: None,
+            ..Self::new(order, title, status)
+        }
+    }
+
+    fn accepted(at: Option<DateTime<Utc>>, by: Option<Door>) -> Self {
         let title = match by {
             Some(by) => format!("Accepted by the gateway ({})", door(by)),
             None => "Accepted by the gateway".to_owned(),
         };
-        Self::new(at, title, marked("Accepted", "plain"))
+        let status = marked("Accepted", "plain");
+        match at {
+            Some(at) => Self::new(at, title, status),
+            None => Self::undated(DateTime::<Utc>::MIN_UTC, title, status),
+        }
     }
 
     fn attempt(attempt: &LoggedAttempt) -> Self {
@@ -104,7 +117,11 @@ impl Happening {
 /// Of a message of the log, in the order of time; `waiting` while it is in the queue.
 pub(super) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> Vec<Happening> {
     let log = &detail.details.log;
+    let is_cancelled = is_cancelled(log);
+    // The id of a message that was scheduled has the moment at which it was to leave.
+    let was_scheduled = is_cancelled && detail.attempts.is_empty();
     let accepted = log.id.moment().unwrap_or(log.sent_at);
+    let accepted = (!was_scheduled).then_some(accepted);
     let mut all = vec![Happening::accepted(accepted, detail.details.door)];
     all.extend(detail.attempts.iter().map(Happening::attempt));
     // No attempt is written of a message that left at the first one.
@@ -116,19 +133,20 @@ pub(super) fn timeline(detail: &LogDetail, waiting: Option<&QueuedMessage>) -> V
     all.extend(detail.replies.iter().map(Happening::reply));
     all.extend(detail.webhook_deliveries.iter().map(Happening::delivery));
     all.extend(waiting.and_then(Happening::next));
+    if is_cancelled {
+        let end = DateTime::<Utc>::MAX_UTC;
+        all.push(Happening::undated(end, "Cancelled", cancelled()));
+    }
     // Sorting keeps the order of what happened in the same millisecond.
     all.sort_by_key(|happening| happening.order);
     all
 }
 
 /// Of a message that is to leave later.
-pub(super) fn scheduled(
-    accepted: DateTime<Utc>,
-    send_at: DateTime<Utc>,
-    by: Option<Door>,
-) -> Vec<Happening> {
+pub(super) fn scheduled(send_at: DateTime<Utc>, by: Option<Door>) -> Vec<Happening> {
     vec![
-        Happening::accepted(accepted, by),
+        // Its id has the moment at which it is to leave; when it was accepted isn't kept.
+        Happening::accepted(None, by),
         Happening::new(send_at, "Leaves", status("scheduled", false)),
     ]
 }

@@ -12,7 +12,7 @@ use super::messages_query::{MessagesQuery, Wanted, WrongField};
 use super::page::page;
 use super::problem::PortalProblem;
 use super::session::Session;
-use super::words::{Moment, Status, number, status};
+use super::words::{Moment, Status, logged, number, status};
 use crate::mailboxes::NamedMailbox;
 use crate::reports::{LogRow, Position, Scheduled};
 
@@ -37,7 +37,7 @@ impl Row {
     fn logged(row: LogRow) -> Self {
         Self {
             id: row.id.to_string(),
-            status: status(row.status.as_str(), row.bounced),
+            status: logged(&row),
             to: row.to_address,
             from: row.from_address,
             subject: row.subject,

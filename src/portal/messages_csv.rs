@@ -45,7 +45,7 @@ fn refused(error: &ExportError) -> PortalProblem {
             StatusCode::TOO_MANY_REQUESTS,
             "export_in_progress",
             "An export is under way",
-            "You can take one CSV at a time. Wait until the other one is complete.",
+            "One export can run at a time. Wait until the other one has finished.",
         ),
         ExportError::NoTurn(NoTurn::InAll) => PortalProblem::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -60,19 +60,21 @@ pub(super) async fn show(
     let (subscriber, section) = (&session.subscriber, Section::Overview);
     let frame = Frame::load(&state, subscriber, section, "Overview", common.app()).await;
     let (id, reports) = (session.id(), &state.reports);
-    let (by_day, by_mailbox, attention, has_endpoint) = tokio::join!(
+    let (by_day, by_mailbox, attention, has_endpoint, has_mailbox) = tokio::join!(
         reports.email_stats(id, Period::Day, app.as_ref()),
         reports.by_mailbox(id, app.as_ref()),
         attention(&state, id, &frame),
         state.webhooks.has_endpoint(id),
+        state.accounts.has_mailbox(id),
     );
     let by_day = known(by_day, "messages by day");
     let by_mailbox = known(by_mailbox, "messages by mailbox");
     let has_endpoint = known(has_endpoint, "webhooks");
+    let has_mailbox = known(has_mailbox, "mailboxes");
     let days = by_day.map(|stats| Days::new(&stats));
-    let steps = match (&days, has_endpoint, &frame.inside) {
-        (Some(days), Some(has_endpoint), Some(inside)) => {
-            steps(inside, !days.is_empty, has_endpoint)
+    let steps = match (&days, has_endpoint, has_mailbox, &frame.inside) {
+        (Some(days), Some(has_endpoint), Some(has_mailbox), Some(inside)) => {
+            steps(inside, has_mailbox, !days.is_empty, has_endpoint)
         }
         _ => Vec::new(),
     };
@@ -109,7 +111,7 @@ impl Days {
     }
 }
 
-fn steps(inside: &Inside, has_sent: bool, has_endpoint: bool) -> Vec<Step> {
+fn steps(inside: &Inside, has_mailbox: bool, has_sent: bool, has_endpoint: bool) -> Vec<Step> {
     let first = inside.apps.first();
     // Until there is an app, everything begins with one.
     let at_app = |part: &str| {
@@ -118,7 +120,6 @@ fn steps(inside: &Inside, has_sent: bool, has_endpoint: bool) -> Vec<Step> {
             |app| format!("/portal/apps/{}#{part}", app.slug),
         )
     };
-    let has_mailbox = inside.apps.iter().any(|app| app.users_count > 0);
     let step = |done, words, path| Step { done, words, path };
     let steps = vec![
         step(

@@ -67,11 +67,9 @@ pub(super) async fn attention(
             action: "Go to billing",
         });
     }
-    let app: Option<AppId> = inside.and_then(|inside| {
-        let slug = inside.app.as_ref()?;
-        let app = inside.apps.iter().find(|app| app.slug == *slug)?;
-        Some(app.id)
-    });
+    let app: Option<AppId> = inside
+        .and_then(|inside| inside.chosen_app())
+        .map(|app| app.id);
     let (mailboxes, endpoints, usage) = tokio::join!(
         state.mailboxes.disconnected(subscriber, app, MOST),
         state.webhooks.failing(subscriber, app, MOST),

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::time::Duration;
 
 use askama::Template;
 use axum::http::StatusCode;
@@ -14,7 +15,7 @@ use super::page::page;
 use mailgate_server::failure::Failure;
 
 /// Seconds after which a browser may come back when the database is away.
-const RETRY_SECONDS: u16 = 5;
+const RETRY_SECONDS: u64 = 5;
 
 /// A request that failed. The layer that knows the request's id renders it.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub(super) struct PortalProblem {
     text: Box<str>,
     /// Where to go from here: the words, and the path.
     way: (&'static str, Cow<'static, str>),
+    /// Seconds after which to come back.
+    retry_after: Option<u64>,
     /// For the log alone.
     cause: Option<Box<str>>,
 }
@@ -53,6 +56,7 @@ impl PortalProblem {
             title,
             text: text.into(),
             way: ("Go to the overview", Cow::Borrowed("/portal")),
+            retry_after: None,
             cause: None,
         }
     }
@@ -107,6 +111,20 @@ impl PortalProblem {
         )
     }
 
+    /// 429: the subscriber's limit, which its programs count towards too.
+    pub(super) fn too_many(wait: Duration) -> Self {
+        let seconds = wait.as_secs() + 1;
+        Self {
+            retry_after: Some(seconds),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "rate_limited",
+                "Too many requests",
+                "Nothing was changed. Wait a few seconds, and try again.",
+            )
+        }
+    }
+
     /// 404: there is none, or it is another subscriber's.
     pub(super) fn not_found() -> Self {
         Self::new(
@@ -148,6 +166,26 @@ impl PortalProblem {
         )
     }
 
+    /// 400: this is no address of a page.
+    pub(super) fn unreadable_address() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_address",
+            "This address can't be read",
+            "It is incomplete or was changed. Open the page by its link again.",
+        )
+    }
+
+    /// 413: no form of ours is that large.
+    pub(super) fn too_large() -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "form_too_large",
+            "The form is too large",
+            "Nothing was changed. Go back, enter less, and send it again.",
+        )
+    }
+
     pub(super) fn render(self, state: &PortalState, request_id: &str) -> Response {
         let body = ProblemPage {
             frame: Frame::outside(state, self.title),
@@ -155,9 +193,12 @@ impl PortalProblem {
             request_id,
         };
         let mut response = page(self.status, &body);
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let headers = response.headers_mut();
-            headers.insert(RETRY_AFTER, RETRY_SECONDS.into());
+        let seconds = match (self.retry_after, self.status) {
+            (None, StatusCode::SERVICE_UNAVAILABLE) => Some(RETRY_SECONDS),
+            (seconds, _) => seconds,
+        };
+        if let Some(seconds) = seconds {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
         }
         response.extensions_mut().insert(Failure {
             code: self.code.to_owned(),

@@ -1,10 +1,12 @@
 //! All paths of the portal.
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get, post};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use super::page::see;
 use super::{
     api_secrets, app, app_actions, app_keys, apps, assets, billing, billing_actions, mailbox,
     mailbox_actions, mailboxes, message, message_actions, messages, messages_csv, overview,
@@ -13,6 +15,9 @@ use super::{
     webhook_replay, webhook_secret, webhooks,
 };
 use crate::portal::PortalState;
+
+/// Largest form, in bytes: the longest has a few thousand characters.
+const FORM_BYTES: usize = 64 * 1024;
 
 /// The router.
 pub fn router(state: PortalState) -> Router {
@@ -69,8 +74,10 @@ pub fn router(state: PortalState) -> Router {
         .merge(webhook_routes())
         .merge(mailbox_routes())
         .route("/portal/assets/{file}", get(assets::serve))
+        .route("/portal/", get(async || see("/portal")))
         .route("/portal/{*rest}", any(problem::nothing_here))
         .method_not_allowed_fallback(problem::wrong_method)
+        .layer(DefaultBodyLimit::max(FORM_BYTES))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(from_fn_with_state(state.clone(), requests::frame))
         .with_state(state)

@@ -74,6 +74,10 @@ impl FromRequestParts<PortalState> for Session {
             return Err(signed_out(parts));
         };
         stranger::authenticated(parts);
+        let counted = state.accounts.count_call(subscriber.id.0);
+        if let Some(wait) = counted.retry_after {
+            return Err(PortalProblem::too_many(wait).into_response());
+        }
         Ok(Self {
             subscriber,
             open: session,
@@ -135,13 +139,14 @@ impl FromRequestParts<PortalState> for Guest {
 
     async fn from_request_parts(
         parts: &mut Parts,
-        _: &PortalState,
+        state: &PortalState,
     ) -> Result<Self, Self::Rejection> {
         let name = parts.headers.get(USER_AGENT);
         let name = name.map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
         Ok(Self(Visitor {
             address: client_address(&parts.extensions),
             user_agent: name.unwrap_or_default(),
+            session: token(&parts.headers, state),
         }))
     }
 }

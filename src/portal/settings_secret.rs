@@ -10,11 +10,11 @@ use serde::Deserialize;
 use super::PortalState;
 use super::fields::Sent;
 use super::frame::{Frame, Section};
-use super::page::page;
+use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::sign_in::subscriber_of;
-use crate::accounts::{RenewError, Visitor};
+use crate::accounts::{Accounts, RenewError, Visitor};
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -32,6 +32,16 @@ impl Proof {
     }
 }
 
+/// A form that renews a key.
+#[derive(Default, Deserialize)]
+pub(super) struct Renewal {
+    #[serde(flatten)]
+    pub(super) proof: Proof,
+    /// The mark of the key that was current when the form was made.
+    #[serde(default)]
+    pub(super) last: Option<String>,
+}
+
 /// The secret, in the answer to who asked for it and nowhere else.
 #[derive(Template)]
 #[template(path = "portal/secret.html")]
@@ -47,6 +57,8 @@ struct SecretPage<'a> {
 struct RenewPage {
     frame: Frame,
     is_fresh: bool,
+    /// The mark of the current one.
+    last: String,
 }
 
 /// The session counts as the secret, or the secret is this subscriber's.
@@ -106,26 +118,30 @@ pub(super) async fn confirm_renew(session: Session, State(state): State<PortalSt
     let body = RenewPage {
         frame: Frame::load(&state, &session.subscriber, Section::Settings, title, None).await,
         is_fresh: session.is_fresh(state.clock.now()),
+        last: Accounts::api_secret_mark(&session.subscriber),
     };
     page(StatusCode::OK, &body)
 }
 
-/// Renews it, and ends all other sessions.
+/// Renews it, and ends all other sessions. A form that is sent again, as by a reload of its answer, renews nothing.
 pub(super) async fn renew(
     session: Session,
     State(state): State<PortalState>,
     Guest(visitor): Guest,
-    Sent(proof): Sent<Proof>,
+    Sent(sent): Sent<Renewal>,
 ) -> Result<Response, PortalProblem> {
-    check(&state, &session, &visitor, &proof).await?;
+    check(&state, &session, &visitor, &sent.proof).await?;
     let kept = Some(session.open.id);
     let accounts = &state.accounts;
-    let renewed = accounts.renew_api_secret(session.id(), None, kept, session.author());
-    let secret = renewed.await.map_err(|error| match error {
-        RenewError::Gone => PortalProblem::signed_out(),
-        RenewError::Database(error) => PortalProblem::database(&error),
-        error => PortalProblem::internal(&error),
-    })?;
+    let last = sent.last.as_deref();
+    let renewed = accounts.renew_api_secret(session.id(), None, last, kept, session.author());
+    let secret = match renewed.await {
+        Ok(secret) => secret,
+        Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
+        Err(RenewError::Gone) => return Err(PortalProblem::signed_out()),
+        Err(RenewError::Database(error)) => return Err(PortalProblem::database(&error)),
+        Err(error) => return Err(PortalProblem::internal(&error)),
+    };
     let title = "Your new API secret";
     let frame = Frame::load(&state, &session.subscriber, Section::Settings, title, None).await;
     let body = SecretPage {

@@ -31,7 +31,7 @@ pub(super) async fn ask(
     let Ok(address) = EmailAddress::parse(sent.email.trim()) else {
         return Ok(form(&state, "", Said::WrongEmail(&sent.email)));
     };
-    state.accounts.slow_down(visitor.address, "portal").await;
+    state.accounts.pace(visitor.address).await;
     mail.ask(address).map_err(|_| {
         PortalProblem::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -73,7 +73,7 @@ pub(super) async fn test(
             StatusCode::TOO_MANY_REQUESTS,
             "test_under_way",
             "Another test is in progress",
-            "An app has one test event on its way at most. Wait a few seconds, and try again.",
+            "An app can have one test event in progress. Wait a few seconds, and try again.",
         )
         .leading("Back to the webhook", known.path.clone()),
         TestError::Secret => PortalProblem::internal(&error),

@@ -13,7 +13,7 @@ use super::problem::PortalProblem;
 use super::session::Session;
 use super::webhook_secret::{SecretPage, refused};
 use super::webhooks::{find, path};
-use crate::accounts::App;
+use crate::accounts::NamedApp;
 use crate::webhooks::{NewConfiguration, WebhookConfigChange};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
@@ -36,7 +36,9 @@ struct FormPage {
     /// Where to go without saving.
     back: String,
     is_new: bool,
-    apps: Vec<App>,
+    apps: Vec<NamedApp>,
+    /// What was chosen isn't among them.
+    is_unknown: bool,
     app: String,
     url: String,
     choices: Vec<Choice>,
@@ -112,11 +114,21 @@ async fn form(
     } else {
         "Add a webhook"
     };
-    // Where nothing was chosen by the switcher, the field holds a key.
-    let chosen = Some(filled.app.as_str()).filter(|app| !app.is_empty() && !app.contains('_'));
+    let given = Some(filled.app.as_str()).filter(|app| !app.is_empty());
     let section = Section::Webhooks;
-    let frame = Frame::load(state, &session.subscriber, section, title, chosen).await;
-    let apps = frame.inside.as_ref().map(|inside| inside.apps.clone());
+    let mut frame = Frame::load(state, &session.subscriber, section, title, given).await;
+    let mut apps = Vec::new();
+    let mut is_unknown = false;
+    if let Some(inside) = &mut frame.inside {
+        apps.clone_from(&inside.apps);
+        // The switcher knows slugs. Where nothing was chosen by it, the field holds a key.
+        let named = |app: &&NamedApp| app.slug == filled.app || app.pushable_key == filled.app;
+        let chosen = apps.iter().find(named);
+        is_unknown = given.is_some() && chosen.is_none();
+        if filled.app.contains('_') {
+            inside.app = None;
+        }
+    }
     let choices = EventName::ALL.map(|event| Choice {
         name: event.as_str(),
         checked: filled.events.contains(&event),
@@ -131,7 +143,8 @@ async fn form(
             |path| format!("{path}/edit"),
         ),
         back: back.unwrap_or_else(|| "/portal/webhooks".to_owned()),
-        apps: apps.unwrap_or_default(),
+        apps,
+        is_unknown,
         app: filled.app,
         url: filled.url,
         choices: choices.into(),

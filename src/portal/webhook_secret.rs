@@ -123,7 +123,9 @@ pub(super) async fn rotate(
         body.overlap = rotated.previous_expires_at.map(Moment::new);
         return Ok(page(StatusCode::OK, &body));
     }
-    let renewed = state.accounts.renew_webhook_secret(app, session.author());
+    let renewed = state
+        .accounts
+        .renew_webhook_secret(app, None, session.author());
     let renewed = renewed.await.map_err(|error| match error {
         RenewError::Gone => PortalProblem::not_found(),
         RenewError::Database(error) => PortalProblem::database(&error),

@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 
+use crate::reports::LogRow;
 use mailgate_types::door::Door;
+use mailgate_types::log_status::CANCELLED;
 use mailgate_types::moment::iso8601;
 
 /// What has become of a message, as a word and a colour.
@@ -24,6 +26,28 @@ pub(super) fn status(status: &str, bounced: bool) -> Status {
         _ => ("Unknown", "plain"),
     };
     Status { word, class }
+}
+
+/// Of a message of the log. One that its subscriber has cancelled has not failed.
+pub(super) fn logged(log: &LogRow) -> Status {
+    if is_cancelled(log) {
+        cancelled()
+    } else {
+        status(log.status.as_str(), log.bounced)
+    }
+}
+
+/// Whether its subscriber has cancelled it.
+pub(super) fn is_cancelled(log: &LogRow) -> bool {
+    log.error_message.as_deref() == Some(CANCELLED)
+}
+
+/// Of a message that was cancelled.
+pub(super) const fn cancelled() -> Status {
+    Status {
+        word: "Cancelled",
+        class: "plain",
+    }
 }
 
 /// A moment for `time.html`: what programs read, and what people do without scripts.

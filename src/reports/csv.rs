@@ -19,12 +19,13 @@ const FORMULA: [char; 11] = [
     '=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}',
 ];
 
-/// Adds a cell and the comma in front of it. What looks like a formula gets an apostrophe in front, by which a
+/// Adds a cell and the comma in front of it. Spreadsheets of some countries part cells at semicolons or tabs, so these
+/// are quoted too. What looks like a formula gets an apostrophe in front, by which a
 /// spreadsheet takes it for a text.
 fn cell(line: &mut String, text: &str) {
     line.push(',');
     let is_formula = text.starts_with(FORMULA);
-    if !is_formula && !text.contains([',', '"', '\r', '\n']) {
+    if !is_formula && !text.contains([',', ';', '\t', '"', '\r', '\n']) {
         line.push_str(text);
         return;
     }

@@ -279,7 +279,7 @@ pub(super) async fn reset_send_key(
 ) -> Result<Json<SendKeyShown>, Problem> {
     let key = state
         .accounts
-        .renew_send_key(app.id, caller.author)
+        .renew_send_key(app.id, None, caller.author)
         .await
         .map_err(not_renewed)?;
     Ok(Json(SendKeyShown {
@@ -304,7 +304,7 @@ pub(super) async fn reset_pushable_key(
 ) -> Result<Json<PushableKeyShown>, Problem> {
     let key = state
         .accounts
-        .renew_pushable_key(app.id, caller.author)
+        .renew_pushable_key(app.id, None, caller.author)
         .await
         .map_err(not_renewed)?;
     Ok(Json(PushableKeyShown {

@@ -181,6 +181,7 @@ pub(super) async fn reset_api_secret(
             caller.subscriber.id,
             Some(&caller.presented),
             None,
+            None,
             caller.author,
         )
         .await;

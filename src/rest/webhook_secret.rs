@@ -80,7 +80,7 @@ pub(super) async fn reset_webhook_secret(
 ) -> Result<Json<WebhookSecretShown>, Problem> {
     let secrets = state
         .accounts
-        .renew_webhook_secret(app.id, caller.author)
+        .renew_webhook_secret(app.id, None, caller.author)
         .await
         .map_err(not_renewed)?;
     Ok(Json(WebhookSecretShown::new(&secrets)))

@@ -12,8 +12,8 @@ use sqlx::types::Uuid;
 
 pub use deleted::{DeletedApps, announce_deleted, gone};
 pub use keys::{
-    SealedCredentials, find_credentials, find_webhook_secrets, replace_pushable_key,
-    replace_send_key, rotate_webhook_secret, send_key_times,
+    SealedCredentials, StoredKeys, find_credentials, find_webhook_secrets, lock_keys,
+    replace_pushable_key, replace_send_key, rotate_webhook_secret, send_key_times, stored_keys,
 };
 pub use sending::{Restrictions, SendingApp, find_by_send_keys, subscription_status};
 
@@ -179,6 +179,68 @@ pub async fn list(
     .fetch_all(connection)
     .await?;
     Ok(rows.into_iter().map(App::from).collect())
+}
+
+/// An app to choose.
+#[derive(Debug, Clone)]
+pub struct NamedApp {
+    /// Its id.
+    pub id: AppId,
+    /// The contract's `app_id`.
+    pub slug: String,
+    /// The name that the subscriber gave it.
+    pub name: String,
+    /// `pk_…`, in clear.
+    pub pushable_key: String,
+}
+
+/// A subscriber's apps, the oldest first, `limit` at most, and the one with this slug or pushable key beside them.
+pub async fn named(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    limit: i64,
+    chosen: Option<&str>,
+) -> Result<Vec<NamedApp>, sqlx::Error> {
+    let rows = sqlx::query!(
+        r#"SELECT id AS "id!", slug AS "slug!", name AS "name!",
+                  pushable_key AS "pushable_key!"
+           FROM ((SELECT id, slug, name, pushable_key, created_at FROM apps
+                  WHERE subscriber_id = $1 ORDER BY created_at, id LIMIT $2)
+                 UNION
+                 SELECT id, slug, name, pushable_key, created_at FROM apps
+                 WHERE subscriber_id = $1 AND (slug = $3 OR pushable_key = $3)) AS chosen
+           ORDER BY created_at, id"#,
+        subscriber.0,
+        limit,
+        chosen,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| NamedApp {
+            id: AppId(row.id),
+            slug: row.slug,
+            name: row.name,
+            pushable_key: row.pushable_key,
+        })
+        .collect())
+}
+
+/// Whether any of a subscriber's apps has a connected mailbox.
+pub async fn has_mailbox(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (
+               SELECT 1 FROM apps JOIN mailboxes ON mailboxes.app_id = apps.id
+               WHERE apps.subscriber_id = $1 AND mailboxes.status = 'active'
+           ) AS "exists!""#,
+        subscriber.0,
+    )
+    .fetch_one(connection)
+    .await
 }
 
 /// A subscriber's app by its pushable key.

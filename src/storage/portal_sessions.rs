@@ -196,6 +196,39 @@ pub async fn delete(
     Ok(deleted.rows_affected() == 1)
 }
 
+/// Ends the session whose token has one of these digests, if there is one.
+pub async fn delete_by_digest(
+    connection: &mut PgConnection,
+    digests: &[Vec<u8>],
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM portal_sessions WHERE digest = ANY($1)",
+        digests
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Ends a subscriber's oldest sessions, so that `most` are left.
+pub async fn delete_oldest(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    most: i64,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM portal_sessions WHERE id IN (
+             SELECT id FROM portal_sessions WHERE subscriber_id = $1
+             ORDER BY id DESC OFFSET $2
+         )",
+        subscriber.0,
+        most,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Ends all sessions of a subscriber's, but for `kept`; returns how many.
 pub async fn delete_others(
     connection: &mut PgConnection,

@@ -75,6 +75,19 @@ pub async fn lock_fields(
     .await
 }
 
+/// Locks a subscriber's row until the transaction ends, and returns its API secret, sealed; `None` if it is gone.
+pub async fn lock_api_secret(
+    connection: &mut PgConnection,
+    id: SubscriberId,
+) -> Result<Option<Vec<u8>>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT api_secret_sealed FROM subscribers WHERE id = $1 FOR NO KEY UPDATE",
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
 /// Changes a subscriber.
 pub async fn update(
     connection: &mut PgConnection,
@@ -155,7 +168,8 @@ pub async fn find_by_api_secret(
     Ok(row.map(Subscriber::from))
 }
 
-/// Those of an address, in whatever case of its letters (ASCII), the newest first.
+/// Those of an address, in whatever case of its letters (ASCII), the oldest first: accounts that take an address
+/// later push no earlier one out.
 pub async fn find_by_email(
     connection: &mut PgConnection,
     email: &str,
@@ -166,7 +180,7 @@ pub async fn find_by_email(
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
                   created_at
            FROM subscribers WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
-           ORDER BY id DESC LIMIT $2"#,
+           ORDER BY id LIMIT $2"#,
         email,
         limit,
     )

@@ -129,6 +129,8 @@ pub enum AuditAction {
     AppDeleted,
     /// An app's send key was renewed.
     SendKeyRenewed,
+    /// An app's send key was shown in the portal.
+    SendKeyRevealed,
     /// An additional send key was created.
     SendKeyCreated,
     /// An additional send key was changed.
@@ -137,6 +139,8 @@ pub enum AuditAction {
     SendKeyDeleted,
     /// The secret of an app's own `webhook_url` was renewed.
     WebhookSecretRenewed,
+    /// An app's webhook secret was shown in the portal.
+    WebhookSecretRevealed,
     /// An app's pushable key was renewed.
     PushableKeyRenewed,
     /// A webhook configuration was created.
@@ -178,7 +182,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -192,10 +196,12 @@ impl AuditAction {
         Self::AppChanged,
         Self::AppDeleted,
         Self::SendKeyRenewed,
+        Self::SendKeyRevealed,
         Self::SendKeyCreated,
         Self::SendKeyChanged,
         Self::SendKeyDeleted,
         Self::WebhookSecretRenewed,
+        Self::WebhookSecretRevealed,
         Self::PushableKeyRenewed,
         Self::WebhookCreated,
         Self::WebhookChanged,
@@ -231,10 +237,12 @@ impl AuditAction {
             Self::AppChanged => "app.changed",
             Self::AppDeleted => "app.deleted",
             Self::SendKeyRenewed => "send_key.renewed",
+            Self::SendKeyRevealed => "send_key.revealed",
             Self::SendKeyCreated => "send_key.created",
             Self::SendKeyChanged => "send_key.changed",
             Self::SendKeyDeleted => "send_key.deleted",
             Self::WebhookSecretRenewed => "webhook_secret.renewed",
+            Self::WebhookSecretRevealed => "webhook_secret.revealed",
             Self::PushableKeyRenewed => "pushable_key.renewed",
             Self::WebhookCreated => "webhook.created",
             Self::WebhookChanged => "webhook.changed",

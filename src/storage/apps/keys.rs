@@ -65,6 +65,46 @@ pub async fn find_webhook_secrets(
     }))
 }
 
+/// An app's keys as they are stored.
+#[derive(Debug)]
+pub struct StoredKeys {
+    /// `pk_…`, in clear.
+    pub pushable_key: String,
+    /// The send key, sealed.
+    pub send_key_sealed: Vec<u8>,
+    /// The webhook secret, sealed.
+    pub webhook_secret_sealed: Vec<u8>,
+}
+
+/// Locks an app's row until the transaction ends, and returns its keys; `None` if the app is gone.
+pub async fn lock_keys(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<StoredKeys>, sqlx::Error> {
+    sqlx::query_as!(
+        StoredKeys,
+        "SELECT pushable_key, send_key_sealed, webhook_secret_sealed
+         FROM apps WHERE id = $1 FOR NO KEY UPDATE",
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// An app's keys; `None` if the app is gone.
+pub async fn stored_keys(
+    connection: &mut PgConnection,
+    app: AppId,
+) -> Result<Option<StoredKeys>, sqlx::Error> {
+    sqlx::query_as!(
+        StoredKeys,
+        "SELECT pushable_key, send_key_sealed, webhook_secret_sealed FROM apps WHERE id = $1",
+        app.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
 /// Replaces the webhook secret; the one before it signs beside it until `expires_at`. `false` when the app is gone.
 pub async fn rotate_webhook_secret(
     connection: &mut PgConnection,

@@ -60,9 +60,11 @@ fn expected(action: AuditAction) -> Expected {
             of("subscriber", true, "", details)
         }
         A::AppDeleted => of("subscriber", true, "", json!({ "name": "My app" })),
-        A::SendKeyRenewed | A::WebhookSecretRenewed | A::PushableKeyRenewed => {
-            of("subscriber", true, "", none())
-        }
+        A::SendKeyRenewed
+        | A::SendKeyRevealed
+        | A::WebhookSecretRenewed
+        | A::WebhookSecretRevealed
+        | A::PushableKeyRenewed => of("subscriber", true, "", none()),
         A::SendKeyCreated => {
             let details = json!({
                 "name": "Key", "expires_at": "", "allowed_addresses": [], "credential_ids": [],
@@ -435,6 +437,15 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     let proof = [("api_secret", own.as_str())];
     let reveal = visitor.post("/portal/settings/api-secret/reveal", &proof);
     walk.leaves(AuditAction::ApiSecretRevealed, reveal).await;
+    let app = visitor.post("/portal/apps", &[("name", "Shown")]).await;
+    let (app, _) = app.location().split_once('?').unwrap();
+    for (action, key) in [
+        (AuditAction::SendKeyRevealed, "send-key"),
+        (AuditAction::WebhookSecretRevealed, "webhook-secret"),
+    ] {
+        let path = format!("{app}/reveal/{key}");
+        walk.leaves(action, visitor.post(&path, &proof)).await;
+    }
     let leave = visitor.post("/portal/sign-out", &[]);
     walk.leaves(AuditAction::PortalSignedOut, leave).await;
 

@@ -262,7 +262,7 @@ async fn a_key_renewed_during_the_exchange_ends_the_way() {
                 gateway
                     .daemon
                     .accounts
-                    .renew_pushable_key(app, OPERATOR)
+                    .renew_pushable_key(app, None, OPERATOR)
                     .await
                     .unwrap();
             }

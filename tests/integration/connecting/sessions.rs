@@ -125,7 +125,7 @@ async fn what_is_no_session_of_this_app_opens_nothing() {
 
     let of_another = session(&gateway, &other, json!({})).await;
     let accounts = &gateway.daemon.accounts;
-    let renewed = accounts.renew_pushable_key(other.id, OPERATOR).await;
+    let renewed = accounts.renew_pushable_key(other.id, None, OPERATOR).await;
     let base = &gateway.daemon.base_url;
     let key = renewed.unwrap();
     let address = format!("{base}/connect/{}?session={of_another}", key.expose());

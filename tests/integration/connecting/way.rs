@@ -238,7 +238,7 @@ async fn a_renewed_pushable_key_ends_ways_under_way() {
     gateway
         .daemon
         .accounts
-        .renew_pushable_key(other.id, OPERATOR)
+        .renew_pushable_key(other.id, None, OPERATOR)
         .await
         .unwrap();
     Visit::to(callback).await.is_failure(410, "link_expired");

@@ -134,7 +134,10 @@ async fn replace_webhook_secrets(gateway: &Gateway, api_secret: &str) {
     let deleted = webhooks.delete_configuration(app, gone, author);
     assert!(deleted.await.unwrap());
     configure_webhook(gateway, api_secret).await;
-    let renewed = gateway.daemon.accounts.renew_webhook_secret(app, author);
+    let renewed = gateway
+        .daemon
+        .accounts
+        .renew_webhook_secret(app, None, author);
     assert!(renewed.await.is_ok());
 }
 
@@ -299,7 +302,7 @@ async fn only_what_was_read_is_replaced_and_nobody_is_waited_for() {
     let key = gateway
         .daemon
         .accounts
-        .renew_send_key(gateway.app.id, OPERATOR)
+        .renew_send_key(gateway.app.id, None, OPERATOR)
         .await
         .unwrap();
     let late = [Replacement {

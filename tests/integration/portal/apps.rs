@@ -1,12 +1,13 @@
 //! The pages of apps: made, seen, changed, deleted; keys hidden until they are asked for.
 
+use mailgate::accounts::AppFields;
 use mailgate_types::clock::Clock;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::visitor::{Page, Visitor, answer, api_secret};
 use crate::support::caller::{Caller, path};
-use crate::support::gateway::{Gateway, create_app};
+use crate::support::gateway::{Gateway, OPERATOR, create_app};
 
 const MARKUP: &str = "<script>alert(1)</script>\"'><img src=x>";
 
@@ -159,6 +160,12 @@ async fn keys_are_revealed_and_renewed_by_the_api_secret() {
     );
     assert!(!page.text.contains("whs_") && !page.text.contains(&secret));
     assert_eq!(page.header("cache-control"), "no-store");
+    leaves(&gateway, "send_key.revealed").await;
+    let page = visitor
+        .post(&format!("{app}/reveal/webhook-secret"), &proof)
+        .await;
+    assert!(page.text.contains("whs_"), "{}", page.text);
+    leaves(&gateway, "webhook_secret.revealed").await;
 
     for key in ["send-key", "webhook-secret", "pushable-key"] {
         let page = visitor.get(&format!("{app}/renew/{key}")).await;
@@ -317,5 +324,88 @@ async fn without_an_app_the_page_offers_the_first() {
     assert!(page.text.contains("Create your first app"), "{}", page.text);
     let page = visitor.get("/portal").await;
     assert!(page.text.contains("First steps"), "{}", page.text);
+    gateway.stop().await;
+}
+
+/// The mark in a form that renews a key.
+fn mark(page: &Page) -> String {
+    let (_, rest) = (page.text)
+        .split_once("name=\"last\" value=\"")
+        .unwrap_or_else(|| panic!("{}", page.text));
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
+#[tokio::test]
+async fn a_form_that_is_sent_again_renews_nothing() {
+    let gateway = Gateway::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    let app = format!("/portal/apps/{}", gateway.app.slug);
+    let secret = api_secret(&gateway).await;
+    let stored = async || {
+        sqlx::query_as::<_, (Vec<u8>, Vec<u8>, String)>(
+            "SELECT send_key_sealed, webhook_secret_sealed, pushable_key FROM apps WHERE id = $1",
+        )
+        .bind(gateway.app.id.0)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+    };
+    for key in ["send-key", "webhook-secret", "pushable-key"] {
+        let form = format!("{app}/renew/{key}");
+        let last = mark(&visitor.get(&form).await);
+        let fields = [("api_secret", secret.as_str()), ("last", last.as_str())];
+        let before = stored().await;
+        let page = visitor.post(&form, &fields).await;
+        assert!(matches!(page.status, 200 | 303), "{key}: {}", page.text);
+        let after = stored().await;
+        assert_ne!(after, before, "{key}");
+        let page = visitor.post(&form, &fields).await;
+        assert_eq!(
+            (page.status, page.location()),
+            (303, format!("{app}?done=renewed-before").as_str()),
+            "{key}"
+        );
+        assert_eq!(stored().await, after, "{key}");
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn an_app_beyond_the_switchers_can_be_chosen() {
+    let gateway = Gateway::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    let mut last = None;
+    for number in 1..=101 {
+        gateway.clock.advance(chrono::TimeDelta::milliseconds(10));
+        let fields = AppFields::named(&format!("App {number}"));
+        let accounts = &gateway.daemon.accounts;
+        let created = accounts.create_own_app(gateway.subscriber, &fields, OPERATOR);
+        last = Some(created.await.unwrap());
+    }
+    let last = last.unwrap();
+    let page = visitor
+        .get(&format!("/portal/webhooks/new?app={}", last.slug))
+        .await;
+    let option = format!("value=\"{}\" selected", last.pushable_key.expose());
+    assert!(page.text.contains(&option), "{}", page.text);
+    let page = visitor
+        .get(&format!("/portal/messages?app={}", last.slug))
+        .await;
+    assert!(page.text.contains("<summary>App 101</summary>"));
+    let option = format!("value=\"{}\" selected", last.slug);
+    assert!(page.text.contains(&option), "{}", page.text);
+    // Of one that is no app of theirs no other is chosen in its place.
+    let page = visitor.get("/portal/webhooks/new?app=nobodys").await;
+    assert!(page.text.contains("value=\"\" selected>Choose an app"));
+    let page = visitor.get("/portal/messages?app=nobodys").await;
+    assert!(page.text.contains("<summary>Unknown app</summary>"));
+    assert!(page.text.contains("value=\"nobodys\" selected"));
+    for path in ["mailboxes", "webhooks", "messages", "webhooks/new"] {
+        let page = visitor.get(&format!("/portal/{path}?app=%00")).await;
+        assert!(matches!(page.status, 400 | 404 | 422), "{path}: {page:?}");
+    }
+    let fields = [("app", "\0"), ("url", "https://a.example"), ("events", "x")];
+    let page = visitor.post("/portal/webhooks/new", &fields).await;
+    assert_eq!(page.status, 422, "{}", page.text);
     gateway.stop().await;
 }

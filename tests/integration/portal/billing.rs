@@ -71,7 +71,7 @@ async fn a_failed_payment_is_on_every_page_until_it_is_paid() {
         assert!(page.contains("href=\"/portal/billing\""), "{path}");
     }
     let page = visitor.get("/portal/billing").await;
-    assert!(page.text.contains("Past due") && page.text.contains("Pay what is open"));
+    assert!(page.text.contains("Past due") && page.text.contains("Pay open invoices"));
     assert_eq!(
         visitor.post("/portal/billing/cancel", &[]).await.status,
         409

@@ -64,7 +64,7 @@ async fn the_copied_line_sends_a_message_that_shows_up() {
     steps.extend([
         Step::TabTo("#results tbody a".to_owned()),
         sends(&gateway, "The third"),
-        Step::click("role=button[name=\"Show the news\"]"),
+        Step::click("role=button[name=\"Show what is new\"]"),
         Step::expect_text("The third"),
         Step::goto(format!("{}{path}", gateway.daemon.base_url)),
         Step::expect_text("Attempt 1"),

@@ -132,11 +132,37 @@ async fn a_waiting_message_is_retried_and_cancelled() {
         })
         .await;
     let page = visitor.get(&message).await;
-    assert!(page.text.contains("Failed") && !page.text.contains("Retry now"));
+    assert!(page.text.contains("Cancelled") && !page.text.contains("Retry now"));
     assert_eq!(
         visitor.post(&format!("{message}/retry"), &[]).await.status,
         409
     );
+    let page = visitor.get(&format!("{message}/cancel")).await;
+    assert_eq!(page.status, 409, "it has ended");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_scheduled_message_was_accepted_at_no_moment_to_come() {
+    let gateway = Gateway::start().await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    let later = chrono::Utc::now() + chrono::TimeDelta::days(20);
+    let fields = json!({ "to": "bob@example.com", "subject": "s", "body": "b", "send_at": later.to_rfc3339() });
+    let (_, sent) = gateway.send(fields).await;
+    let message = format!("/portal/messages/{}", sent["log_id"].as_str().unwrap());
+    let day = later.format("<time datetime=\"%Y-%m-%d").to_string();
+    let page = visitor.get(&message).await.text;
+    assert_eq!(page.matches(&day).count(), 1, "when it leaves: {page}");
+    let (_, accepted) = page.split_once("Accepted by the gateway (REST)").unwrap();
+    let (accepted, _) = accepted.split_once("</li>").unwrap();
+    assert!(!accepted.contains("<time"), "{accepted}");
+    let page = visitor.post(&format!("{message}/cancel"), &[]).await;
+    assert_eq!(page.status, 303, "{}", page.text);
+    let page = visitor.get(&message).await.text;
+    assert!(page.contains("<strong>Cancelled</strong>"), "{page}");
+    assert!(!page.contains("Failed") && !page.contains(&day), "{page}");
+    let list = visitor.get("/portal/messages").await.text;
+    assert!(list.contains(">Cancelled<"), "{list}");
     gateway.stop().await;
 }
 

@@ -65,3 +65,29 @@ async fn a_renewed_secret_is_shown_and_ends_other_browsers() {
     assert_eq!(other.post("/portal/settings", &[]).await.status, 401);
     gateway.stop().await;
 }
+
+#[tokio::test]
+async fn a_form_that_is_sent_again_renews_no_api_secret() {
+    let gateway = Gateway::start().await;
+    let accounts = &gateway.daemon.accounts;
+    let life = chrono::TimeDelta::minutes(5);
+    let (link, _) = accounts
+        .mint_portal_link(gateway.subscriber, life)
+        .await
+        .unwrap();
+    let mut visitor = Visitor::new(&gateway.daemon.base_url);
+    let page = visitor
+        .post(&format!("/portal/sign-in/{}", link.expose()), &[])
+        .await;
+    visitor.keep_cookie(&page);
+    let form = "/portal/settings/api-secret/renew";
+    let page = visitor.get(form).await;
+    let (_, rest) = page.text.split_once("name=\"last\" value=\"").unwrap();
+    let fields = [("last", rest.split_once('"').unwrap().0)];
+    assert_eq!(visitor.post(form, &fields).await.status, 200);
+    let renewed = api_secret(&gateway).await;
+    let page = visitor.post(form, &fields).await;
+    assert_eq!(page.location(), "/portal/settings?done=renewed-before");
+    assert_eq!(api_secret(&gateway).await, renewed);
+    gateway.stop().await;
+}

@@ -89,3 +89,58 @@ async fn others_are_ended_one_by_one_or_all() {
     }
     gateway.stop().await;
 }
+
+#[tokio::test]
+async fn a_subscriber_has_fifty_sessions_and_a_browser_one() {
+    let gateway = Gateway::start().await;
+    let count = async || {
+        sqlx::query_scalar::<_, i64>("SELECT count(*) FROM portal_sessions")
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap()
+    };
+    let secret = api_secret(&gateway).await;
+    let mut first = Visitor::signed_in(&gateway).await;
+    for _ in 0..3 {
+        assert_eq!(first.sign_in(&secret).await.status, 303);
+    }
+    assert_eq!(
+        count().await,
+        1,
+        "each sign-in ends the browser's former session"
+    );
+    let mut last = None;
+    for _ in 0..50 {
+        gateway.clock.advance(TimeDelta::seconds(1));
+        last = Some(Visitor::signed_in(&gateway).await);
+    }
+    assert_eq!(count().await, 50);
+    assert_eq!(
+        first.get("/portal").await.status,
+        303,
+        "the oldest has ended"
+    );
+    assert_eq!(last.unwrap().get("/portal").await.status, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_portal_counts_towards_the_subscribers_limit() {
+    let gateway = Gateway::builder()
+        .set("LIMITS__REQUESTS_PER_SECOND", 1)
+        .set("LIMITS__REQUESTS_BURST", 3)
+        .start()
+        .await;
+    let visitor = Visitor::signed_in(&gateway).await;
+    let pages = (0..60).map(|_| visitor.get("/portal/settings"));
+    let pages = futures_util::future::join_all(pages).await;
+    assert!(pages.iter().any(|page| page.status == 200));
+    let refused = pages.iter().find(|page| page.status == 429).unwrap();
+    assert!(
+        refused.text.contains("Too many requests"),
+        "{}",
+        refused.text
+    );
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
+    gateway.stop().await;
+}

@@ -14,6 +14,10 @@ async fn the_api_secret_signs_in_and_sign_out_ends_it() {
     let mut visitor = Visitor::new(&gateway.daemon.base_url);
     let front = visitor.get("/").await;
     assert_eq!((front.status, front.location()), (303, "/portal"));
+    let page = visitor.get("/portal/").await;
+    assert_eq!((page.status, page.location()), (303, "/portal"));
+    let page = visitor.sign_in(&"x".repeat(70_000)).await;
+    assert_eq!(page.status, 413, "{}", page.text);
     let page = visitor.get("/portal/messages?status=sent").await;
     assert_eq!(page.status, 303);
     assert_eq!(
@@ -91,6 +95,7 @@ async fn nobody_is_led_elsewhere() {
         ("//evil.example", "/portal"),
         ("https://evil.example/portal/", "/portal"),
         ("/connect/x", "/portal"),
+        ("/portal/%2e%2e/evil", "/portal"),
     ] {
         let fields = [("api_secret", secret.as_str()), ("next", next)];
         let page = visitor.post("/portal/sign-in", &fields).await;

@@ -157,7 +157,10 @@ async fn while_secrets_overlap_either_verifies() {
     let rotated = webhooks.rotate_secret(app, id, Some(raw), author).await;
     assert!(rotated.unwrap().is_some());
     let accounts = &gateway.daemon.accounts;
-    let renewed = accounts.renew_webhook_secret(app, author).await.unwrap();
+    let renewed = accounts
+        .renew_webhook_secret(app, None, author)
+        .await
+        .unwrap();
     let (old, new) = (
         gateway.app.webhook_secret.expose().to_owned(),
         renewed.secret.expose().to_owned(),
