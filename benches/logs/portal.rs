@@ -81,6 +81,7 @@ async fn measure(log: &Log, daemon: &Daemon) -> Outcome<()> {
     let visitor = Visitor {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         user_agent: "bench-logs".to_owned(),
+        session: None,
     };
     let token = daemon.accounts.sign_in(log.subscriber, &visitor).await?;
     let visit = Visit {

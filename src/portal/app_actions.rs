@@ -132,13 +132,17 @@ async fn ask(state: &PortalState, owned: OwnedApp, status: StatusCode, wrong: Wr
     page(status, &body)
 }
 
-/// Deletes it, if its name was typed.
+/// Deletes it, if its name was typed; of white space browsers show less than there is.
 pub(super) async fn delete(
     owned: OwnedApp,
     State(state): State<PortalState>,
     Sent(form): Sent<NameForm>,
 ) -> Result<Response, PortalProblem> {
-    if form.name.trim() != owned.app.name.trim() {
+    let (given, name) = (
+        form.name.split_whitespace(),
+        owned.app.name.split_whitespace(),
+    );
+    if !given.eq(name) {
         let wrong = Wrong::one("name", "That isn't the app's name. Nothing was deleted.");
         return Ok(ask(&state, owned, StatusCode::UNPROCESSABLE_ENTITY, wrong).await);
     }

@@ -15,7 +15,7 @@ use super::page::page;
 use mailgate_server::failure::Failure;
 
 /// Seconds after which a browser may come back when the database is away.
-const RETRY_SECONDS: u64 = 5;
+const RETRY_SECONDS: u16 = 5;
 
 /// A request that failed. The layer that knows the request's id renders it.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub(super) struct PortalProblem {
     /// Where to go from here: the words, and the path.
     way: (&'static str, Cow<'static, str>),
     /// Seconds after which to come back.
-    retry_after: Option<u64>,
+    retry_after: Option<u16>,
     /// For the log alone.
     cause: Option<Box<str>>,
 }
@@ -113,7 +113,7 @@ impl PortalProblem {
 
     /// 429: the subscriber's limit, which its programs count towards too.
     pub(super) fn too_many(wait: Duration) -> Self {
-        let seconds = wait.as_secs() + 1;
+        let seconds = u16::try_from(wait.as_secs() + 1).unwrap_or(u16::MAX);
         Self {
             retry_after: Some(seconds),
             ..Self::new(
