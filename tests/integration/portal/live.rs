@@ -102,7 +102,7 @@ async fn a_waiting_message_is_tried_now_and_cancelled() {
         Step::expect_text("It will never be sent."),
         Step::click("role=button[name=\"Cancel the message\"]"),
         Step::expect_text("The message is cancelled."),
-        Step::expect_text("Failed"),
+        Step::expect_text("Cancelled"),
     ]);
     let results = Browser::phone().run(&steps).await;
     for result in results {
