@@ -98,6 +98,20 @@ async fn configure_webhook(gateway: &Gateway, api_secret: &str) -> WebhookConfig
     id
 }
 
+/// A way to a provider, as the release before this one stores it.
+async fn begin_authorization(gateway: &Gateway) {
+    let keys = SealKeys::parse([SEAL_KEY]).unwrap();
+    sqlx::query(
+        "INSERT INTO oauth_states (digest, app_id, pushable_key, plugin, redirect_uri, code_verifier_sealed, expires_at)
+         VALUES ('x', $1, 'pk_x', 'plugin_a', 'x', $2, now() + interval '10 minutes')",
+    )
+    .bind(gateway.app.id.0)
+    .bind(keys.seal("x", "x").unwrap())
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+}
+
 /// Values of keys that are kept nowhere.
 struct LimitedKeys {
     send_key: String,
@@ -186,17 +200,7 @@ async fn keys_are_rotated_while_mail_goes_on() {
     // Nobody sends from this one, so nothing but the command changes its tokens.
     let idle = "idle@sandbox.example";
     gateway.connect(None, Plugin::B, idle).await;
-    // As the release before this one stores it.
-    let keys = SealKeys::parse([SEAL_KEY]).unwrap();
-    sqlx::query(
-        "INSERT INTO oauth_states (digest, app_id, pushable_key, plugin, redirect_uri, code_verifier_sealed, expires_at)
-         VALUES ('x', $1, 'pk_x', 'plugin_a', 'x', $2, now() + interval '10 minutes')",
-    )
-    .bind(gateway.app.id.0)
-    .bind(keys.seal("x", "x").unwrap())
-    .execute(&mut gateway.database().await)
-    .await
-    .unwrap();
+    begin_authorization(&gateway).await;
     for column in COLUMNS {
         let (table, name) = (column.table, column.column);
         let any = AssertSqlSafe(format!(
