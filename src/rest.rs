@@ -1,6 +1,7 @@
 //! Floor 3: the REST interface. Router, problem responses, one file per resource.
 
 mod accept;
+mod acme_challenge;
 mod app_fields;
 mod app_views;
 mod apps;
@@ -70,6 +71,7 @@ mod whole_body;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use send::fuzzing::send_request;
 
+pub use acme_challenge::challenge_router;
 pub use router::{openapi_json, router};
 pub use state::{AppState, Shared};
 

@@ -8,6 +8,7 @@ use super::DaemonError;
 use crate::accounts::{Accounts, SignInMail};
 use crate::billing::Billing;
 use crate::billing::notices::Notices;
+use crate::certificates::Certificates;
 use crate::config::{Settings, WebhookSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
@@ -167,11 +168,12 @@ pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
 
 /// Reports certificates that expire soon, now and each day.
 pub(super) async fn watch_certificates(
-    settings: &Settings,
+    mut certificates: workers::Expiring,
+    issued: Option<&Certificates>,
     clock: &SharedClock,
     shutdown: &Shutdown,
 ) {
-    let mut certificates = workers::Certificates::new(settings);
+    certificates.add(issued.map(Certificates::served).unwrap_or_default());
     certificates.look(clock.now()).await;
     shutdown.tracker.spawn(workers::watch_certificates(
         certificates,

@@ -1,8 +1,9 @@
 //! `mailgate reseal` beside gateways that run.
 
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
+use mailgate::storage::{acme_accounts, certificates};
 use mailgate_types::audit::Author;
-use mailgate_types::ids::WebhookConfigId;
+use mailgate_types::ids::{AcmeAccountId, CertificateId, WebhookConfigId};
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 use serde_json::{Value, json};
@@ -164,6 +165,24 @@ async fn keys_are_rotated_while_mail_goes_on() {
     .execute(&mut gateway.database().await)
     .await
     .unwrap();
+    let id = uuid::Uuid::nil();
+    for (statement, context) in [
+        (
+            "INSERT INTO acme_accounts (id, directory_url, credentials_sealed) VALUES ($1, 'x', $2)",
+            acme_accounts::context(AcmeAccountId(id)),
+        ),
+        (
+            "INSERT INTO certificates (id, name, directory_url, pair_sealed) VALUES ($1, 'x', 'x', $2)",
+            certificates::context(CertificateId(id)),
+        ),
+    ] {
+        sqlx::query(statement)
+            .bind(id)
+            .bind(keys.seal(&context, "x").unwrap())
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+    }
     for column in COLUMNS {
         let (table, name) = (column.table, column.column);
         let any = AssertSqlSafe(format!(
