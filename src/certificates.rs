@@ -96,7 +96,7 @@ impl Certificates {
     }
 
     /// Makes the rows of the names, so that they are ordered, and shows what is there already.
-    pub async fn begin(&self) -> Result<(), sqlx::Error> {
+    pub async fn prepare(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.0.pool.acquire().await?;
         for name in &self.0.names {
             let id = CertificateId::at(self.0.clock.now());

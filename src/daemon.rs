@@ -1,6 +1,7 @@
 //! Builds the gateway from its settings and spawns all its tasks on one tracker.
 
 mod certificates;
+mod challenges;
 pub mod health;
 mod listeners;
 mod loops;

@@ -1,7 +1,6 @@
 //! Floor 3: the REST interface. Router, problem responses, one file per resource.
 
 mod accept;
-mod acme_challenge;
 mod app_fields;
 mod app_views;
 mod apps;
@@ -71,7 +70,6 @@ mod whole_body;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use send::fuzzing::send_request;
 
-pub use acme_challenge::challenge_router;
 pub use router::{openapi_json, router};
 pub use state::{AppState, Shared};
 

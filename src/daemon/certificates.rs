@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use super::DaemonError;
+use super::challenges::challenge_router;
 use crate::certificates::Certificates;
 use crate::config::CertificateSource;
-use crate::rest::challenge_router;
 use crate::storage::pool::PoolError;
 use crate::workers;
 use mailgate_server::http::{self, HttpLimits, Https};
@@ -62,7 +62,7 @@ impl Shown {
                     Arc::clone(clock),
                     settings.clone(),
                 )?;
-                certificates.begin().await.map_err(PoolError::Connect)?;
+                certificates.prepare().await.map_err(PoolError::Connect)?;
                 for name in certificates.missing() {
                     tracing::warn!(
                         name,

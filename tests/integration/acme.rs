@@ -3,6 +3,7 @@
 mod fenced;
 mod hostile_server;
 mod issued;
+mod operated;
 mod refused;
 mod strangers;
 
@@ -85,6 +86,15 @@ impl Alone {
     }
 
     async fn beside(database_url: &str, directory_url: &str, ca_file: PathBuf) -> Self {
+        Self::with_clock(database_url, directory_url, ca_file, Arc::default()).await
+    }
+
+    async fn with_clock(
+        database_url: &str,
+        directory_url: &str,
+        ca_file: PathBuf,
+        clock: Arc<MovedClock>,
+    ) -> Self {
         failure::explain();
         drop(rustls::crypto::ring::default_provider().install_default());
         let pool = PgPoolOptions::new().max_connections(4);
@@ -99,9 +109,8 @@ impl Alone {
             http_name: None,
         };
         let keys = Arc::new(SealKeys::parse([SEAL_KEY]).unwrap());
-        let clock = Arc::new(MovedClock::default());
         let certificates = Certificates::new(pool.clone(), keys, clock, settings).unwrap();
-        certificates.begin().await.unwrap();
+        certificates.prepare().await.unwrap();
         Self { pool, certificates }
     }
 

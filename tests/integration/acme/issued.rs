@@ -1,6 +1,10 @@
 //! Orders and renewals that succeed.
 
+use std::sync::Arc;
+
+use chrono::TimeDelta;
 use mailgate::certificates::Attempted;
+use mailgate_types::clock::MovedClock;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -124,6 +128,13 @@ async fn any_replica_answers_the_challenge_and_one_at_a_time_orders() {
         let pair = alone.certificates.of_smtp().shown();
         assert_eq!(pair.cert[0], shown);
     }
+    // Whatever a replica's own clock says, the database's decides what is due.
+    let clock = Arc::new(MovedClock::default());
+    clock.advance(TimeDelta::days(4 * 365));
+    let (directory_url, ca_file) = (&pebble.directory_url, pebble.ca_file.clone());
+    let ahead = Alone::with_clock(&gateway.database_url, directory_url, ca_file, clock).await;
+    let attempted = ahead.certificates.renew_due(&stop).await.unwrap();
+    assert_eq!(attempted, Attempted::Nothing);
     let left: i64 = sqlx::query_scalar("SELECT count(*) FROM acme_challenges")
         .fetch_one(&one.pool)
         .await

@@ -11,7 +11,7 @@ use axum::routing::get;
 use crate::certificates::Challenges;
 
 /// Its one path.
-pub fn challenge_router(challenges: Challenges) -> Router {
+pub(super) fn challenge_router(challenges: Challenges) -> Router {
     Router::new()
         .route("/.well-known/acme-challenge/{token}", get(answer))
         .with_state(challenges)
