@@ -87,7 +87,7 @@ impl Certificates {
         };
         let name = claim.name.as_str();
         tracing::info!(name, certificate_id = %claim.id, directory_url = inner.settings.directory_url, "ordering a certificate");
-        let ordered = stop.run_until_cancelled(timeout(ORDER, self.order(&claim)));
+        let ordered = stop.run_until_cancelled(timeout(ORDER, Box::pin(self.order(&claim))));
         let ordered = match ordered.await {
             None => {
                 let mut connection = inner.pool.acquire().await?;

@@ -70,7 +70,7 @@ fn answer(conduct: Conduct, base: &str, path: &str) -> Response {
     headers.insert("replay-nonce", "bm9uY2U".parse().unwrap());
     headers.insert("location", format!("{base}{path}/1").parse().unwrap());
     let endless = || {
-        let piece = axum::body::Bytes::from_static(&[b' '; 65_536]);
+        let piece = axum::body::Bytes::from(vec![b' '; 65_536]);
         let pieces =
             futures_util::stream::repeat_with(move || Ok::<_, std::io::Error>(piece.clone()));
         Body::from_stream(pieces).into_response()

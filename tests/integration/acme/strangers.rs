@@ -103,10 +103,10 @@ async fn the_listener_answers_what_is_asked_for_at_the_moment_and_nothing_else()
         assert!(matches!(status, "404" | "400"), "{path}: {answer}");
         assert!(!answer.contains("thumbprint"), "{answer}");
     }
-    let post = format!(
+    let submitted = format!(
         "POST {path} HTTP/1.1\r\nHost: {MX}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    assert!(exchange(port, &post).await.starts_with("HTTP/1.1 405"));
+    assert!(exchange(port, &submitted).await.starts_with("HTTP/1.1 405"));
     let huge = format!(
         "GET {path} HTTP/1.1\r\nHost: {MX}\r\nX: {}\r\n\r\n",
         "x".repeat(64 * 1024)

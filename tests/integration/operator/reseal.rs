@@ -107,6 +107,28 @@ async fn replace_webhook_secrets(gateway: &Gateway, api_secret: &str) {
     assert!(renewed.await.is_ok());
 }
 
+/// An account at an ACME server, and a certificate.
+async fn store_certificates(gateway: &Gateway, keys: &SealKeys) {
+    let id = uuid::Uuid::nil();
+    for (statement, context) in [
+        (
+            "INSERT INTO acme_accounts (id, directory_url, credentials_sealed) VALUES ($1, 'x', $2)",
+            acme_accounts::context(AcmeAccountId(id)),
+        ),
+        (
+            "INSERT INTO certificates (id, name, directory_url, pair_sealed) VALUES ($1, 'x', 'x', $2)",
+            certificates::context(CertificateId(id)),
+        ),
+    ] {
+        sqlx::query(statement)
+            .bind(id)
+            .bind(keys.seal(&context, "x").unwrap())
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+    }
+}
+
 #[tokio::test]
 async fn every_sealed_column_of_the_schema_is_known() {
     let url = database::create().await;
@@ -165,24 +187,7 @@ async fn keys_are_rotated_while_mail_goes_on() {
     .execute(&mut gateway.database().await)
     .await
     .unwrap();
-    let id = uuid::Uuid::nil();
-    for (statement, context) in [
-        (
-            "INSERT INTO acme_accounts (id, directory_url, credentials_sealed) VALUES ($1, 'x', $2)",
-            acme_accounts::context(AcmeAccountId(id)),
-        ),
-        (
-            "INSERT INTO certificates (id, name, directory_url, pair_sealed) VALUES ($1, 'x', 'x', $2)",
-            certificates::context(CertificateId(id)),
-        ),
-    ] {
-        sqlx::query(statement)
-            .bind(id)
-            .bind(keys.seal(&context, "x").unwrap())
-            .execute(&mut gateway.database().await)
-            .await
-            .unwrap();
-    }
+    store_certificates(&gateway, &keys).await;
     for column in COLUMNS {
         let (table, name) = (column.table, column.column);
         let any = AssertSqlSafe(format!(
