@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use metrics::counter;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -101,7 +102,7 @@ impl Certificates {
         let error = match ordered {
             Ok(new) => match self.store(&claim, &new).await {
                 Ok(due_at) => {
-                    count("issued");
+                    counter!("mailgate_acme_orders_total", "outcome" => "issued").increment(1);
                     tracing::info!(name, certificate_id = %claim.id, expires = %new.not_after, %due_at, "a certificate was issued");
                     self.refresh().await?;
                     return Ok(Attempted::Issued);
@@ -125,15 +126,16 @@ impl Certificates {
         let is_latest =
             certificates::fail(&mut connection, claim, &text, wait.as_secs_f64()).await?;
         if !is_latest {
-            count("superseded");
+            counter!("mailgate_acme_orders_total", "outcome" => "superseded").increment(1);
             tracing::warn!(name, certificate_id = %claim.id, %error, "an order of a certificate is given up: another gateway has taken over");
             return Ok(Attempted::BrokenOff);
         }
-        count(if is_rate_limited {
+        let outcome = if is_rate_limited {
             "rate_limited"
         } else {
             "failed"
-        });
+        };
+        counter!("mailgate_acme_orders_total", "outcome" => outcome).increment(1);
         let (failures, next_attempt_seconds) = (claim.failures + 1, wait.as_secs());
         tracing::error!(name, certificate_id = %claim.id, %error, failures, next_attempt_seconds, "no certificate was issued; what is shown goes on being shown");
         Ok(Attempted::Failed)
@@ -285,8 +287,4 @@ impl Certificates {
         acme_accounts::insert(&mut connection, &stored, directory_url).await?;
         Ok(account)
     }
-}
-
-fn count(outcome: &'static str) {
-    metrics::counter!("mailgate_acme_orders_total", "outcome" => outcome).increment(1);
 }

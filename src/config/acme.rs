@@ -93,8 +93,8 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<CertificateSource> {
             }
         }
         return Some(CertificateSource::Files {
-            certificate: certificate?,
-            key: key?,
+            certificate: certificate.unwrap_or_default(),
+            key: key.unwrap_or_default(),
         });
     };
     if certificate.is_some() || key.is_some() {
