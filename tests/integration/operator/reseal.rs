@@ -129,6 +129,20 @@ async fn store_certificates(gateway: &Gateway, keys: &SealKeys) {
     }
 }
 
+async fn every_column_holds_something(gateway: &Gateway) {
+    for column in COLUMNS {
+        let (table, name) = (column.table, column.column);
+        let any = AssertSqlSafe(format!(
+            "SELECT EXISTS (SELECT FROM {table} WHERE {name} IS NOT NULL)"
+        ));
+        let any: bool = sqlx::query_scalar(any)
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+        assert!(any, "{table}.{name} holds something to reseal");
+    }
+}
+
 #[tokio::test]
 async fn every_sealed_column_of_the_schema_is_known() {
     let url = database::create().await;
@@ -188,17 +202,7 @@ async fn keys_are_rotated_while_mail_goes_on() {
     .await
     .unwrap();
     store_certificates(&gateway, &keys).await;
-    for column in COLUMNS {
-        let (table, name) = (column.table, column.column);
-        let any = AssertSqlSafe(format!(
-            "SELECT EXISTS (SELECT FROM {table} WHERE {name} IS NOT NULL)"
-        ));
-        let any: bool = sqlx::query_scalar(any)
-            .fetch_one(&mut gateway.database().await)
-            .await
-            .unwrap();
-        assert!(any, "{table}.{name} holds something to reseal");
-    }
+    every_column_holds_something(&gateway).await;
     gateway.stop_daemon().await;
 
     let mut serve = replica(&gateway).set("SEAL__KEYS", both()).start();
