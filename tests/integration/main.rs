@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod acme;
 mod aliases;
 mod apps;
 mod audit;

@@ -19,20 +19,21 @@ const ROWS: &[&[&str]] = &[
     &["webhooks"],
     &["billing"],
     &["mailboxes"],
-    &["sending", "reports"],
+    &["sending", "reports", "certificates"],
     &["rest", "portal", "smtp", "workers", "operator"],
     &["daemon"],
     &["dev"],
 ];
 
 /// The rooms where transactions begin: the domain.
-const DOMAIN: [&str; 6] = [
+const DOMAIN: [&str; 7] = [
     "accounts",
     "webhooks",
     "billing",
     "mailboxes",
     "sending",
     "reports",
+    "certificates",
 ];
 
 const CRATES: [&str; 6] = [

@@ -29,6 +29,7 @@ pub(crate) fn send_request(data: &[u8]) {
         multiuser: input.flag(),
         subscription_status: None,
         version: None,
+        restrictions: None,
     };
     let Ok(request) = parse::<SendRequest>(input.rest()) else {
         return;
