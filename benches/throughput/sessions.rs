@@ -23,7 +23,7 @@ const REFUSED: (u32, u32) = (5_000, 10);
 /// What was measured.
 pub struct Sessions {
     /// How many there were.
-    pub sessions: usize,
+    pub count: usize,
     /// Memory of the gateway in KiB, before the first of them.
     pub before: u64,
     /// With all of them.
@@ -124,7 +124,7 @@ pub async fn measure(gateway: &Gateway, sessions: usize) -> Outcome<Sessions> {
         client.end().await?;
     }
     Ok(Sessions {
-        sessions,
+        count: sessions,
         before,
         idle,
         sent,

@@ -209,12 +209,12 @@ fn print_messages(results: &[Measured]) {
 }
 
 fn print_sessions(it: &Sessions) {
-    let count = float(it.sessions as u64);
+    let count = float(it.count as u64);
     let each = |grown: u64| float(grown.saturating_sub(it.before)) / count;
     println!(
         "the gateway: {:.0} MiB, with {} idle authenticated TLS sessions {:.0} MiB, after {} messages through them {:.0} MiB, after the refusals {:.0} MiB",
         mebibytes(it.before),
-        it.sessions,
+        it.count,
         mebibytes(it.idle),
         it.messages,
         mebibytes(it.sent),

@@ -35,6 +35,9 @@ use Fault::{
     Partition, ProviderRefuses, ProviderSilent, SlowNetwork, StandbyLost, Switchover,
 };
 
+/// How far a clock is off at most, in seconds.
+pub const CLOCK_STEP: i32 = 90;
+
 const ALL: [Fault; 13] = [
     GatewayKilled,
     GatewayStopped,
@@ -124,7 +127,7 @@ impl Scene {
                 self.cluster.free_disk(primary);
             }
             ClockStep => {
-                let step = random.random_range(-90..90);
+                let step = random.random_range(-CLOCK_STEP..CLOCK_STEP);
                 self.set_clock(number, step);
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 self.set_clock(number, 0);
