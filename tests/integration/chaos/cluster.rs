@@ -248,16 +248,16 @@ postgresql:
 
     async fn start_balancer(&self) {
         let program = find("haproxy").expect("haproxy isn't installed: run tests/peers/install");
-        let servers: String = (NODES.iter().zip(self.ports))
-            .map(|(name, [postgres, patroni])| {
-                format!("    server {name} 127.0.0.1:{postgres} check port {patroni}\n")
-            })
-            .collect();
+        let [server_one, server_two] = std::array::from_fn(|number| {
+            let (name, [postgres, patroni]) = (NODES[number], self.ports[number]);
+            format!("    server {name} 127.0.0.1:{postgres} check port {patroni}\n")
+        });
         let configuration = format!(
             "defaults\n    mode tcp\n    timeout connect 2s\n    timeout client 1h\n    timeout server 1h\n\
              listen postgres\n    bind 127.0.0.1:{}\n    option httpchk OPTIONS /primary\n    \
              http-check expect status 200\n    \
-             default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions\n{servers}",
+             default-server inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions\n\
+             {server_one}{server_two}",
             self.port,
         );
         let path = self.household.folder().join("haproxy.cfg");
