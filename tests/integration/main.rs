@@ -14,6 +14,7 @@ mod billing;
 mod bounces;
 mod bounces_end_to_end;
 mod certificate_reload;
+mod chaos;
 mod command_line;
 mod connecting;
 mod crash;

@@ -1,9 +1,9 @@
 //! Several gateways on one Postgres, behind one `HAProxy` with the configuration that is shipped: they are
 //! restarted one after the other, and killed, under load.
 
-mod balancer;
+pub mod balancer;
 mod clients;
-mod fleet;
+pub mod fleet;
 mod killed;
 mod rolling;
 mod stopped;
