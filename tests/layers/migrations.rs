@@ -46,7 +46,11 @@ fn refused(action: &str) -> Option<&'static str> {
         ["ALTER", ..] if has(&["TYPE"]) => Some("a change of type"),
         ["ALTER", ..] if has(&["SET", "NOT", "NULL"]) => Some("NOT NULL"),
         ["ALTER", ..] if has(&["DROP", "DEFAULT"]) => Some("DROP DEFAULT"),
-        ["ADD", "CONSTRAINT" | "CHECK" | "UNIQUE" | "FOREIGN" | "PRIMARY", ..] => None,
+        [
+            "ADD",
+            "CONSTRAINT" | "CHECK" | "UNIQUE" | "FOREIGN" | "PRIMARY",
+            ..,
+        ] => None,
         ["ADD", ..]
             if (has(&["NOT", "NULL"]) || has(&["PRIMARY", "KEY"]))
                 && !has(&["DEFAULT"])
@@ -136,7 +140,10 @@ fn migrations_only_add() {
         let found = violations(&fs::read_to_string(&path).expect("it can be read"));
         let is_allowed = BEFORE_THE_FIRST_RELEASE.contains(&&*file);
         if is_allowed {
-            assert!(!found.is_empty(), "{file} only adds, and needs no exception");
+            assert!(
+                !found.is_empty(),
+                "{file} only adds, and needs no exception"
+            );
         } else {
             all.extend(found.into_iter().map(|it| format!("{file}: {it}")));
         }
