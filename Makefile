@@ -2,7 +2,10 @@
 # make test      every test but the container's, against Postfix, Dovecot and the other peers too (Debian 12, as root)
 # make container image and compose file on podman (Debian 12, as root); MAILGATE_CONTAINER_PROFILE=release
 #                before a release: the image that operators build, which takes twenty minutes
+# make dist      what is released, in target/dist: program, Debian package, list of contents, checksums
 # make crash     the crash test at the length that a release wants
+# make upgrade   three gateways are upgraded one by one under load, from the commit before the newest migration (or
+#                ARGS=COMMIT); compiles that commit first
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
 #                each step, ARGS="REST 64" for the steps with these words in their names
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
@@ -20,7 +23,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container crash bench bench-logs fuzz fuzz-corpus check sqlx vendor advisories compiler postgres clients
+.PHONY: dev test container dist crash upgrade bench bench-logs fuzz fuzz-corpus check sqlx vendor advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -34,8 +37,15 @@ test: compiler postgres
 container: compiler
 	tests/container/run
 
+dist: compiler
+	tools/dist
+
 crash: compiler postgres
 	MAILGATE_CRASH_KILLS=$${MAILGATE_CRASH_KILLS:-200,20,30} MAILGATE_CRASH_STOPS=$${MAILGATE_CRASH_STOPS:-10} MAILGATE_CRASH_FAILOVERS=$${MAILGATE_CRASH_FAILOVERS:-5} cargo test --locked --test integration -- crash:: replicas::stopped --nocapture
+
+upgrade: compiler postgres
+	@tests/peers/install
+	tools/upgrade $(ARGS)
 
 bench: compiler postgres
 	@tools/debian-packages dovecot-core postfix
