@@ -201,7 +201,7 @@ def check_proxy(stack, app):
     say("Caddy passes REST on, and the clients' addresses")
 
 
-def check_sbom(folder):
+def check_sbom(repository, folder):
     """All that the program is made of, as cargo has it, and the checksums of the files."""
     run("sh", "-ec", f"cd {folder} && sha256sum --quiet --check SHA256SUMS")
     [bom] = folder.glob("*.cdx.json")
@@ -209,7 +209,7 @@ def check_sbom(folder):
     assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.5")
     components = {(it["name"], it["version"]): it for it in bom["components"]}
     tree = run("cargo", "tree", "--offline", "--locked", "--package=mailgate", "--no-default-features",
-               "--edges=normal,build", "--prefix=none", "--format={p}")
+               "--edges=normal,build", "--prefix=none", "--format={p}", "--manifest-path", repository / "Cargo.toml")
     crates = set(re.findall(r"^(\S+) v(\S+)", tree, re.M)) - {("mailgate", bom["metadata"]["component"]["version"])}
     listed = {it for it, entry in components.items() if entry["purl"].startswith("pkg:cargo/")}
     assert len(crates) > 100 and crates == listed, crates ^ listed
@@ -465,7 +465,7 @@ def main():
         app = make_app(stack)
         check_confinement(stack)
         check_proxy(stack, app)
-        check_sbom(home / "dist")
+        check_sbom(repository, home / "dist")
         check_package(stack)
         check_bare(stack)
         load = stop_under_load(stack, address, app)
