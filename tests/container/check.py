@@ -2,7 +2,9 @@
 for every message: what was accepted is at the provider or in the spool, and nothing is there twice."""
 
 import json
+import os
 import re
+import shutil
 import smtplib
 import ssl
 import subprocess
@@ -129,6 +131,23 @@ def make_app(stack):
         "app_id": app["app_id"], "pushable_key": pushable_key, "send_key": key["send_key"],
         "api_secret": created["api_secret"],
     }
+
+
+def check_pinning(repository, home):
+    """`deploy/pin-images`, with an engine that makes its digests up: each name has one, and later another one."""
+    folder = home / "pinned"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "deploy").mkdir(parents=True)
+    for name in ("Dockerfile", "docker-compose.yml", "deploy/pin-images"):
+        shutil.copy(repository / name, folder / name)
+    engine = folder / "engine"
+    for digit in "ab":
+        engine.write_text(f"#!/bin/sh\n[ $1 = pull ] || echo example/it@sha256:{digit * 64}\n")
+        engine.chmod(0o755)
+        run(folder / "deploy/pin-images", environment=dict(os.environ, ENGINE=str(engine)))
+        text = "".join((folder / name).read_text() for name in ("Dockerfile", "docker-compose.yml"))
+        named = re.findall(r"^(?:FROM| +image:) +((?!mailgate)\S+:\S+)", text, re.M)
+        assert len(named) == 5 and all(it.endswith(f"@sha256:{digit * 64}") for it in named), named
 
 
 def try_demo(stack):
@@ -449,6 +468,7 @@ def main():
     stack.remove()
     passed = 0
     try:
+        check_pinning(repository, home)
         try_demo(stack)
         prepare(stack)
         stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
