@@ -37,20 +37,21 @@ fn violations(sql: &str) -> Vec<String> {
 
 /// Why one action of an `ALTER TABLE` is refused.
 fn refused(action: &str) -> Option<&'static str> {
-    let words: Vec<&str> = action.split(' ').collect();
+    let bare = outside_parentheses(action);
+    let words: Vec<&str> = bare.split_whitespace().collect();
     let has = |wanted: &[&str]| words.windows(wanted.len()).any(|words| words == wanted);
     match words.as_slice() {
         ["RENAME", ..] => Some("RENAME"),
-        ["DROP", "CONSTRAINT", ..] => None,
-        ["DROP", ..] => Some("DROP"),
-        ["ALTER", ..] if has(&["TYPE"]) => Some("a change of type"),
-        ["ALTER", ..] if has(&["SET", "NOT", "NULL"]) => Some("NOT NULL"),
-        ["ALTER", ..] if has(&["DROP", "DEFAULT"]) => Some("DROP DEFAULT"),
-        [
+        ["DROP", "CONSTRAINT", ..]
+        | [
             "ADD",
             "CONSTRAINT" | "CHECK" | "UNIQUE" | "FOREIGN" | "PRIMARY",
             ..,
         ] => None,
+        ["DROP", ..] => Some("DROP"),
+        ["ALTER", ..] if has(&["TYPE"]) => Some("a change of type"),
+        ["ALTER", ..] if has(&["SET", "NOT", "NULL"]) => Some("NOT NULL"),
+        ["ALTER", ..] if has(&["DROP", "DEFAULT"]) => Some("DROP DEFAULT"),
         ["ADD", ..]
             if (has(&["NOT", "NULL"]) || has(&["PRIMARY", "KEY"]))
                 && !has(&["DEFAULT"])
@@ -60,6 +61,21 @@ fn refused(action: &str) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Without what a check or a type has in parentheses.
+fn outside_parentheses(text: &str) -> String {
+    let mut depth = 0_usize;
+    let mut outside = String::new();
+    for letter in text.chars() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if depth == 0 => outside.push(letter),
+            _ => {}
+        }
+    }
+    outside
 }
 
 /// The actions of an `ALTER TABLE`, without its table: what stands between its commas.
@@ -190,6 +206,7 @@ fn what_adds_is_allowed() {
         "ALTER TABLE a ADD COLUMN b bigint NOT NULL GENERATED ALWAYS AS IDENTITY;",
         "ALTER TABLE a DROP CONSTRAINT a_check, ADD CONSTRAINT a_check CHECK (b IN ('x', 'y'));",
         "ALTER TABLE a ALTER COLUMN b SET STORAGE EXTERNAL, ALTER COLUMN b DROP NOT NULL;",
+        "ALTER TABLE a ADD COLUMN b text CHECK (b IS NOT NULL OR c);",
         "DROP INDEX a_by_b;",
         "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DROP TABLE x; END $$;",
         "-- DROP TABLE a;\nSELECT 'DROP TABLE a';",

@@ -67,8 +67,8 @@ impl Program {
     }
 
     /// Another build of it from its next life on.
-    pub fn becomes(&mut self, program: PathBuf) {
-        self.invocation = self.invocation.clone().of(&program);
+    pub fn becomes(&mut self, program: &Path) {
+        self.invocation = self.invocation.clone().of(program);
     }
 
     /// SIGKILL.

@@ -1,7 +1,7 @@
 //! A new version takes the place of the one before, gateway by gateway, while both serve and the tables change under the
 //! older one. Needs a build of that version: `make upgrade` makes it, and names it in `MAILGATE_UPGRADE_FROM`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use sqlx::postgres::PgConnection;
@@ -52,7 +52,7 @@ async fn a_rolling_upgrade_loses_nothing_and_sends_nothing_twice() {
     assert_eq!(migrations(&gateway).await, tables_before);
     for number in 0..HOSTS.len() {
         fleet.terminate(number).await;
-        fleet.replicas[number].becomes(Invocation::own_program());
+        fleet.replicas[number].becomes(&Invocation::own_program());
         fleet.replicas[number].restart().await;
         balancer.sees(number, "UP").await;
         // By the older ones and the newer ones alike.
@@ -99,7 +99,7 @@ async fn migrations(gateway: &Gateway) -> i64 {
 }
 
 /// A database with the tables of the older program, and in them what `url` has, as far as they have a place for it.
-async fn as_before(url: &str, older: &PathBuf) -> String {
+async fn as_before(url: &str, older: &Path) -> String {
     let before = database::create_empty().await;
     let migrated = Invocation::new(["migrate"])
         .set("DATABASE__URL", &before)
