@@ -41,6 +41,7 @@ mod replicas;
 mod replies;
 mod reports;
 mod rest_send;
+mod restore;
 mod sandbox_inbox;
 mod sandbox_interfaces;
 mod smtp_door;

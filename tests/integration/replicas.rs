@@ -1,5 +1,5 @@
 //! Several gateways on one Postgres, behind one `HAProxy` with the configuration that is shipped: they are
-//! restarted one after the other, and killed, under load.
+//! restarted one after the other, upgraded, and killed, under load.
 
 pub mod balancer;
 mod clients;
@@ -7,6 +7,7 @@ pub mod fleet;
 mod killed;
 mod rolling;
 mod stopped;
+mod upgrade;
 mod withdrawn;
 mod work;
 
