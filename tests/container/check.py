@@ -204,6 +204,12 @@ def check_proxy(stack, app):
     (stack.private / "proxy/challenge/.well-known/acme-challenge").mkdir(parents=True)
     (stack.private / "proxy/challenge/.well-known/acme-challenge/token").write_text("proof")
     assert request("GET", "http://localhost/.well-known/acme-challenge/token") == "proof"
+    # What is no file is the gateway's to answer, which has no ACME here, so that nothing listens.
+    try:
+        request("GET", "http://localhost/.well-known/acme-challenge/another")
+        raise AssertionError("a challenge of the gateway's was answered by Caddy")
+    except urllib.error.HTTPError as error:
+        assert error.code == 502, error
     forged = {"X-Api-Secret": app["api_secret"], "Content-Type": "application/json", "X-Forwarded-For": "203.0.113.9"}
     path = f"/apps/{app['pushable_key']}"
 
