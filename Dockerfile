@@ -1,6 +1,7 @@
-# Builds the gateway, and an image of it that holds the binary and root certificates on Debian.
+# Builds the gateway, and images of it on Debian. The last one, which a build without `--target` makes, holds the binary
+# and root certificates; `--target demo` makes one with the sandbox of `mailgate dev` and a Postgres, to try it.
 
-FROM rust:1.95-slim-bookworm AS build
+FROM rust:1.95-slim-trixie AS sources
 # One of Cargo's profiles. Tests build `dev`, which is compiled sooner; everybody else wants `release`.
 ARG PROFILE=release
 WORKDIR /build
@@ -9,7 +10,8 @@ ENV SQLX_OFFLINE=true \
     CARGO_INCREMENTAL=0 \
     CARGO_PROFILE_RELEASE_DEBUG=false
 
-# The dependencies, in a layer of their own: they are built again only when one of these files changes.
+# What the dependencies are compiled by, in layers of their own: they are compiled again only when one of these files
+# changes.
 COPY Cargo.toml Cargo.lock ./
 COPY crates/bounces/Cargo.toml crates/bounces/
 COPY crates/sandbox/Cargo.toml crates/sandbox/
@@ -17,10 +19,13 @@ COPY crates/server/Cargo.toml crates/server/
 COPY crates/smtp/Cargo.toml crates/smtp/
 COPY crates/types/Cargo.toml crates/types/
 RUN for crate in . crates/*; do mkdir "$crate/src" && echo '//! Nothing yet.' > "$crate/src/lib.rs" || exit 1; done \
-    && printf '//! Nothing yet.\nfn main() {}\n' > src/main.rs \
-    && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --lib --bins \
-    && rm -r src crates/*/src
+    && printf '//! Nothing yet.\nfn main() {}\n' > src/main.rs
 
+# Without the sandbox, which has no place in production.
+FROM sources AS build
+ARG PROFILE=release
+RUN cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --lib --bins \
+    && rm -r src crates/*/src
 COPY askama.toml ./
 COPY .sqlx .sqlx
 COPY config config
@@ -32,17 +37,16 @@ COPY assets assets
 # The portal shows them with an app's own values.
 COPY examples examples
 # Newer than the empty sources above, whatever time the files came with. The profile dev has its binaries in `debug`.
-# Without the sandbox, which has no place in production.
 RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
     && cargo build --profile "$PROFILE" --locked --package mailgate --no-default-features --bin mailgate \
     && folder=$(test "$PROFILE" = dev && echo debug || echo "$PROFILE") \
     && strip --strip-debug -o /usr/local/bin/mailgate "target/$folder/mailgate"
 
-FROM debian:bookworm-slim
+FROM debian:trixie-slim AS gateway
 LABEL org.opencontainers.image.title="Mailgate" \
       org.opencontainers.image.description="An email gateway that sends through the end users' own connected OAuth mailboxes" \
       org.opencontainers.image.licenses="MIT OR Apache-2.0" \
-      org.opencontainers.image.base.name="docker.io/library/debian:bookworm-slim"
+      org.opencontainers.image.base.name="docker.io/library/debian:trixie-slim"
 
 # The system's root certificates rather than some inside the binary: a rebuild renews them, and
 # SSL_CERT_FILE puts others in their place.
@@ -64,3 +68,52 @@ HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
     CMD ["/usr/local/bin/mailgate", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/mailgate"]
 CMD ["serve"]
+
+# With the sandbox.
+FROM sources AS demo-build
+ARG PROFILE=release
+RUN cargo build --profile "$PROFILE" --locked --package mailgate --lib --bins \
+    && rm -r src crates/*/src
+COPY askama.toml ./
+COPY .sqlx .sqlx
+COPY config config
+COPY migrations migrations
+COPY crates crates
+COPY src src
+COPY templates templates
+COPY assets assets
+COPY examples examples
+RUN touch src/lib.rs src/main.rs crates/*/src/lib.rs \
+    && cargo build --profile "$PROFILE" --locked --package mailgate --bin mailgate \
+    && folder=$(test "$PROFILE" = dev && echo debug || echo "$PROFILE") \
+    && strip --strip-debug -o /usr/local/bin/mailgate "target/$folder/mailgate"
+
+# `mailgate dev`: the gateway, its sandbox and a private Postgres in one container. It keeps its state in the container,
+# and is no place for mail that matters.
+FROM debian:trixie-slim AS demo
+LABEL org.opencontainers.image.title="Mailgate, to try it" \
+      org.opencontainers.image.licenses="MIT OR Apache-2.0" \
+      org.opencontainers.image.base.name="docker.io/library/debian:trixie-slim"
+# Postgres wants a user that has a name.
+RUN apt-get update \
+    && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ca-certificates postgresql \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/lib/postgresql/* \
+    && useradd --system --uid 10001 --create-home --home-dir /var/lib/mailgate mailgate
+COPY --from=demo-build /usr/local/bin/mailgate /usr/local/bin/mailgate
+# All of the container's addresses, by the numbers that the machine's loopback publishes them under: what is printed
+# leads here then.
+ENV MAILGATE__HTTP__LISTEN=0.0.0.0:8080 \
+    MAILGATE__SMTP__STARTTLS_LISTEN=0.0.0.0:2587 \
+    MAILGATE__SMTP__TLS_LISTEN=0.0.0.0:2465 \
+    MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025
+WORKDIR /var/lib/mailgate
+USER 10001:10001
+EXPOSE 8080 2587 2465 8025
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=10s --start-period=60s --retries=3 \
+    CMD ["/usr/bin/test", "-s", "/var/lib/mailgate/dev.json"]
+ENTRYPOINT ["/usr/local/bin/mailgate"]
+CMD ["dev", "--dir", "/var/lib/mailgate"]
+
+# What a build without a target makes is for production.
+FROM gateway

@@ -2,9 +2,14 @@
 # make test      every test but the container's, against Postfix, Dovecot and the other peers too (Debian 12, as root)
 # make container image and compose file on podman (Debian 12, as root); MAILGATE_CONTAINER_PROFILE=release
 #                before a release: the image that operators build, which takes twenty minutes
+# make dist      what is released, in target/dist: program, Debian package, list of contents, checksums
 # make crash     the crash test at the length that a release wants
+# make chaos     everything that can go wrong, in any order, for BENCH_SECONDS=600 (Debian 12, as root)
+# make upgrade   three gateways are upgraded one by one under load, from the commit before the newest migration (or
+#                ARGS=COMMIT); compiles that commit first
 # make bench     how fast it is, beside Postfix and Dovecot (Debian 12, as root); BENCH_SECONDS=5 for
-#                each step, ARGS="REST 64" for the steps with these words in their names
+#                each step, ARGS="REST 64" for the steps with these words in their names; BENCH_SESSIONS=50000
+#                idle sessions in the step ARGS="sessions"
 # make bench-logs  the reports over BENCH_ROWS=10000000 messages, beside the same over 10 thousand; with
 #                BENCH_DIR=folder the log stays there and is used again (ARGS="fill", "reports", "portal", "journal" are its parts)
 # make check     format, lints, licences and bans, offline SQL data
@@ -20,7 +25,7 @@ SHELL := /bin/bash
 export SQLX_OFFLINE ?= true
 export CARGO_TERM_PROGRESS_WHEN ?= never
 
-.PHONY: dev test container crash bench bench-logs fuzz fuzz-corpus check sqlx vendor advisories compiler postgres clients
+.PHONY: dev test container dist crash chaos upgrade bench bench-logs fuzz fuzz-corpus check sqlx vendor advisories compiler postgres clients
 
 dev: compiler postgres clients
 	@echo "Building (the first time takes some minutes) …"
@@ -34,8 +39,21 @@ test: compiler postgres
 container: compiler
 	tests/container/run
 
+dist: compiler
+	tools/dist
+
 crash: compiler postgres
 	MAILGATE_CRASH_KILLS=$${MAILGATE_CRASH_KILLS:-200,20,30} MAILGATE_CRASH_STOPS=$${MAILGATE_CRASH_STOPS:-10} MAILGATE_CRASH_FAILOVERS=$${MAILGATE_CRASH_FAILOVERS:-5} cargo test --locked --test integration -- crash:: replicas::stopped --nocapture
+
+# The disks that it fills are mounted where nobody else sees them.
+chaos: compiler postgres
+	@tests/peers/install
+	@tools/debian-packages patroni python3-etcd etcd-server libfaketime
+	MAILGATE_CHAOS_SECONDS=$${BENCH_SECONDS:-600} unshare --mount cargo test --locked --test integration -- chaos:: --nocapture
+
+upgrade: compiler postgres
+	@tests/peers/install
+	tools/upgrade $(ARGS)
 
 bench: compiler postgres
 	@tools/debian-packages dovecot-core postfix

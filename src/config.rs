@@ -2,6 +2,7 @@
 //! that the environment, which may name files to read values from. All problems are gathered before any
 //! is reported.
 
+mod acme;
 mod database;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -23,12 +24,13 @@ mod webhooks;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use toml::Table;
 
+pub use acme::{AcmeChallenge, AcmeSettings, CertificateSource};
 pub use database::DatabaseSettings;
 pub use limits::Limits;
 pub use log::{LogAddresses, LogFormat, LogSettings};
@@ -95,12 +97,12 @@ pub struct Settings {
     pub database: DatabaseSettings,
     /// Keys that seal secrets.
     pub seal_keys: SealKeys,
-    /// Certificate chain and key of the SMTP listeners (PEM files).
-    pub tls_certificate: PathBuf,
-    /// The private key's file.
-    pub tls_key: PathBuf,
+    /// Where the listeners' certificates come from.
+    pub certificates: CertificateSource,
     /// The REST interface's address.
     pub http_listen: SocketAddr,
+    /// The same under TLS; `None`: not served.
+    pub http_tls_listen: Option<SocketAddr>,
     /// Where users reach it; empty: as it listens.
     pub http_base_url: String,
     /// Opens `POST /subscribers`; `None`: off.
@@ -243,8 +245,7 @@ fn parse(name: &str, text: &str, problems: &mut Vec<Problem>) -> Table {
 fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     let database = database::read(reader);
     let seal_keys = read_seal_keys(reader);
-    let certificate = reader.required("tls.certificate", "a PEM file with the chain");
-    let key = reader.required("tls.key", "a PEM file with the private key");
+    let certificates = acme::read(reader);
     let http_listen = reader.required_listen_address("http.listen");
     let log = log::read(reader);
     let bare_newline = reader.choice(
@@ -267,8 +268,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
     Some(Settings {
         log_retention_days: reader.number("LOG_RETENTION_DAYS", 1, 36_500),
         database,
-        tls_certificate: PathBuf::from(certificate),
-        tls_key: PathBuf::from(key),
+        http_tls_listen: reader.listen_address("http.tls_listen"),
         http_base_url: reader.url("http.base_url"),
         operator_token: read_operator_token(reader),
         webhooks: webhooks::read(reader),
@@ -293,6 +293,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         portal: portal::read(reader),
         relay: relay::read(reader),
         seal_keys: seal_keys?,
+        certificates: certificates?,
         http_listen: http_listen?,
         log: log?,
         sending: sending?,

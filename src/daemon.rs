@@ -1,5 +1,7 @@
 //! Builds the gateway from its settings and spawns all its tasks on one tracker.
 
+mod certificates;
+mod challenges;
 pub mod health;
 mod listeners;
 mod loops;
@@ -15,6 +17,7 @@ use sqlx::PgPool;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use self::certificates::{CertificateFiles, Shown};
 use self::listeners::Listeners;
 use self::loops::{
     keep_refusals, keep_sending, look_after, mailed_links, relay, start_billing, start_journal,
@@ -24,6 +27,7 @@ use self::systemd::Inherited;
 pub use self::warnings::warnings;
 use crate::accounts::{Accounts, ShowError};
 use crate::billing::Billing;
+use crate::certificates::{Certificates, CertificatesError};
 use crate::config::{Limits, Settings, SmtpSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::egress::EgressSetupError;
@@ -45,7 +49,7 @@ use mailgate_server::ListenError;
 use mailgate_server::http::{self, HttpLimits};
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::{Strangers, strangers};
-use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
+use mailgate_server::tls::ServerTlsError;
 use mailgate_smtp::connection::ConnectionSettings;
 use mailgate_smtp::listener::{self, ConnectionLimits};
 use mailgate_smtp::protocol::session::SessionSettings;
@@ -60,6 +64,9 @@ pub enum DaemonError {
     /// Its certificate.
     #[error(transparent)]
     Tls(#[from] ServerTlsError),
+    /// Certificates from an ACME server.
+    #[error(transparent)]
+    Certificates(#[from] CertificatesError),
     /// Its database.
     #[error(transparent)]
     Pool(#[from] PoolError),
@@ -116,6 +123,10 @@ pub struct Daemon {
     pub base_url: String,
     /// Whether it serves the portal.
     pub has_portal: bool,
+    /// The address that REST listens on for TLS.
+    pub https_address: Option<SocketAddr>,
+    /// Certificates from an ACME server.
+    pub certificates: Option<Certificates>,
     /// The address for submission with STARTTLS.
     pub starttls_address: Option<SocketAddr>,
     /// The address for submission with implicit TLS.
@@ -150,11 +161,10 @@ pub async fn start_on(
     clock: SharedClock,
     shutdown: &Shutdown,
 ) -> Result<Daemon, DaemonError> {
-    let acceptor = tls_acceptor(&settings, shutdown)?;
+    let files = CertificateFiles::load(&settings.certificates)?;
     let listeners = Listeners::bind(&settings, inherited).await?;
     let http_address = listeners.http_address(settings.http_listen)?;
     let meter = collect_metrics(listeners.metrics);
-    watch_expiries(&settings, &clock, shutdown).await;
     let hostname: Arc<str> = settings.smtp.host.as_str().into();
     let providers = mail_providers(&settings, &hostname, &clock)?;
     let pool = open_database(&settings, &clock).await?;
@@ -163,7 +173,10 @@ pub async fn start_on(
     let billing = start_billing(&settings, relay.clone(), &pool, &clock, shutdown)?;
     let tracker = &shutdown.tracker;
     let links = mailed_links(&settings);
+    let expiring = workers::expiring_files(&settings);
+    let client_secrets = workers::ClientSecrets::new(&settings);
     let limits = Arc::new(settings.limits);
+    let source = settings.certificates;
     let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
         pool.clone(),
@@ -173,6 +186,8 @@ pub async fn start_on(
         settings.payprov.as_ref(),
     );
     accounts.check_seal_keys().await?;
+    let shown = Shown::start(files, &source, &pool, &seal_keys, &clock, shutdown).await?;
+    watch_expiries(expiring, client_secrets, shown.issued(), &clock, shutdown).await;
     let sign_in_mail = start_sign_in_mail(links, relay, &accounts, shutdown);
     let mailboxes = Mailboxes::new(
         pool.clone(),
@@ -204,6 +219,7 @@ pub async fn start_on(
     let has_portal = settings.portal.enabled;
     let state = AppState::new(Shared {
         readiness: watch_database(&pool, shutdown),
+        certificates: shown.issued().cloned(),
         accounts: accounts.clone(),
         billing: billing.clone(),
         mailboxes: mailboxes.clone(),
@@ -232,6 +248,8 @@ pub async fn start_on(
         sign_in_mail,
         settings.http_request,
     );
+    let served_by_tls = shown.serve_http(listeners.https, &routes, &http_limits, shutdown)?;
+    shown.serve_challenges(listeners.acme, &http_limits, shutdown);
     http::serve(listeners.http, routes, http_limits.clone(), shutdown);
     serve_metrics(meter, http_limits, quota, &pool, &clock, &billing, shutdown);
     let submission = SubmissionBackend {
@@ -241,7 +259,7 @@ pub async fn start_on(
         hostname,
         clock: Arc::clone(&clock),
     };
-    let door = SmtpDoor::new(submission, acceptor, settings.smtp, limits);
+    let door = SmtpDoor::new(submission, shown.acceptor()?, settings.smtp, limits);
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
@@ -258,6 +276,8 @@ pub async fn start_on(
         http_address,
         base_url: base_url.as_ref().to_owned(),
         has_portal,
+        https_address: served_by_tls,
+        certificates: shown.issued().cloned(),
         starttls_address,
         tls_address,
     })
@@ -305,22 +325,6 @@ fn base_url(set: String, listening: SocketAddr) -> Arc<str> {
     } else {
         set.into()
     }
-}
-
-/// Loads the certificate of the settings, and keeps watching its files.
-fn tls_acceptor(settings: &Settings, shutdown: &Shutdown) -> Result<TlsAcceptor, ServerTlsError> {
-    let certificate = ServerCertificate::load(&settings.tls_certificate, &settings.tls_key)?;
-    let certificate = Arc::new(certificate);
-    let acceptor = tls::acceptor(Arc::clone(&certificate))?;
-    shutdown.spawn_vital(
-        "the watch of the certificate",
-        workers::keep_certificate(
-            certificate,
-            workers::CERTIFICATE_EVERY,
-            shutdown.soft.clone(),
-        ),
-    );
-    Ok(acceptor)
 }
 
 /// What both SMTP listeners share.

@@ -9,6 +9,7 @@
 //! | 3 | `rest` `portal` `smtp` `workers` `operator` | what callers, loops and the operator's commands ask for |
 //! | 2 | `sending` → `mailboxes` → `billing` → `webhooks` → `accounts` | the domain, in this order; all transactions begin here |
 //! | 2 | `reports` | logs and statistics, on its own beside `sending` |
+//! | 2 | `certificates` | certificates from an ACME server, on their own beside `sending` |
 //! | 1 | `storage` `providers` | the only SQL, the only outbound network |
 //! | 0 | `compose` `telemetry` → `config` | no domain |
 //!
@@ -26,6 +27,7 @@
 
 pub mod accounts;
 pub mod billing;
+pub mod certificates;
 pub mod compose;
 pub mod config;
 pub mod daemon;

@@ -12,6 +12,7 @@ use mailgate::daemon::systemd::{self, Inherited};
 use mailgate::daemon::{self, DaemonError};
 #[cfg(feature = "dev")]
 use mailgate::dev::{self, DevError, DevOptions};
+use mailgate::operator::certificates::CertificatesAction;
 use mailgate::operator::mailboxes::MailboxesAction;
 use mailgate::operator::queue::QueueAction;
 use mailgate::operator::{self, OperatorError, SubscriberAction};
@@ -38,7 +39,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the gateway. Needs database.url, seal.keys, tls.certificate and tls.key.
+    /// Run the gateway. Needs database.url, seal.keys, and tls.certificate and tls.key or acme.challenge.
     Serve {
         /// A TOML file of settings over the defaults (config/default.toml shows them all).
         #[arg(long, env = "MAILGATE_CONFIG")]
@@ -93,6 +94,17 @@ enum Command {
     Mailboxes {
         #[command(subcommand)]
         action: MailboxesAction,
+        /// Answer with JSON.
+        #[arg(long, global = true)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG", global = true)]
+        config: Option<PathBuf>,
+    },
+    /// List the certificates from an ACME server, or have them renewed. Needs database.url and seal.keys.
+    Certificates {
+        #[command(subcommand)]
+        action: CertificatesAction,
         /// Answer with JSON.
         #[arg(long, global = true)]
         json: bool,
@@ -217,6 +229,11 @@ fn run(command: Command) -> Result<(), Failure> {
                 json,
                 config,
             } => Ok(operator::mailboxes::run(&action, json, config.as_deref()).await?),
+            Command::Certificates {
+                action,
+                json,
+                config,
+            } => Ok(operator::certificates::run(&action, json, config.as_deref()).await?),
             Command::Check { json, config } => {
                 Ok(operator::check::run(json, config.as_deref()).await?)
             }

@@ -1,5 +1,7 @@
-//! The operator's commands: `mailgate subscriber` for accounts, [`mailboxes`], [`queue`], [`check`], and [`reseal`].
+//! The operator's commands: `mailgate subscriber` for accounts, [`mailboxes`], [`queue`], [`certificates`],
+//! [`check`], and [`reseal`].
 
+pub mod certificates;
 pub mod check;
 pub mod mailboxes;
 pub mod queue;

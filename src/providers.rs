@@ -1,5 +1,6 @@
 //! Floor 1: the only outbound network.
 
+pub mod acme;
 mod answer;
 pub mod egress;
 pub mod mail;

@@ -1,6 +1,8 @@
 //! Floor 1: all SQL is here. One file per table, with free functions over a connection; transactions begin on
 //! floor 2.
 
+pub mod acme_accounts;
+pub mod acme_challenges;
 pub mod api_secrets;
 pub mod apps;
 pub mod audit_entries;
@@ -9,6 +11,7 @@ pub mod billing_jobs;
 pub mod billing_notices;
 pub mod bounced_messages;
 pub mod bounces;
+pub mod certificates;
 pub mod deleted_apps;
 pub mod email_attempts;
 pub mod email_counters;

@@ -1,5 +1,6 @@
 //! Floor 3: the loops that poll for due work and call a domain function.
 
+mod acme;
 mod billing;
 mod certificate;
 mod client_secrets;
@@ -17,11 +18,12 @@ mod places;
 mod refusals;
 mod spool;
 
+pub use acme::{order as order_certificates, show as show_certificates};
 pub use billing::run as billing_loop;
 pub use certificate::{EVERY as CERTIFICATE_EVERY, run as keep_certificate};
 pub use client_secrets::ClientSecrets;
 pub use database::run as watch_database;
-pub use expiry::{Certificates, run as watch_expiries};
+pub use expiry::{Expiring, files as expiring_files, run as watch_expiries};
 pub use gauges::run as measure;
 pub use housekeeping::{
     fold_counters, forget_lapsed_links, forget_portal_sessions, forget_suppressions,

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -39,6 +39,13 @@ pub fn command(death_signal: &str, program: impl AsRef<OsStr>) -> Command {
         .stdin(Stdio::null())
         .kill_on_drop(true);
     command
+}
+
+/// Returns when whoever has started this process asks it to go ahead.
+pub async fn go_ahead() -> Outcome<()> {
+    let input = std::io::stdin().as_fd().try_clone_to_owned()?;
+    Receiver::from_owned_fd(input)?.read_u8().await?;
+    Ok(())
 }
 
 /// Returns when whoever has started this process closes its standard input, or ends.
@@ -137,6 +144,12 @@ impl Mode {
             Some(line) => Ok(line),
             None => Err(format!("a part of the bench failed: {}", self.child.wait().await?).into()),
         }
+    }
+
+    /// Asks it to go ahead.
+    pub async fn go_ahead(&mut self) -> Outcome<()> {
+        let input = self.child.stdin.as_mut().ok_or("a child has no input")?;
+        Ok(input.write_all(b"!").await?)
     }
 
     /// Closes its standard input, and waits for its end.

@@ -2,13 +2,15 @@
 
 mod bare;
 mod emit;
-mod idle;
 mod message;
 mod post;
+mod refusals;
 mod rest;
+mod sessions;
 mod smtp;
 
 use std::future::Future;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -23,6 +25,7 @@ use super::{Outcome, one_thread};
 
 pub use emit::{Emitting, event};
 pub use message::SENDER;
+pub use refusals::Refusals;
 
 /// The line that says that the measured time has begun.
 pub const MEASURING: &str = "measuring";
@@ -44,12 +47,23 @@ pub enum Job {
         /// The measured time, in milliseconds.
         measured: u64,
     },
-    /// They authenticate, and do nothing more until standard input ends.
-    Idle {
+    /// They authenticate, and do nothing more until they are asked to go ahead; then every hundredth sends a message.
+    Sessions {
         /// Where.
         server: SmtpServer,
+        /// The address that they come from.
+        source: Ipv4Addr,
         /// How many.
         connections: usize,
+    },
+    /// They connect, and are refused.
+    Refusals {
+        /// Of localhost.
+        port: u16,
+        /// How many in each second.
+        per_second: u32,
+        /// For how many seconds.
+        seconds: u32,
     },
 }
 
@@ -119,10 +133,16 @@ trait Client: Send + 'static {
 /// Does a job.
 pub fn run(job: &str) -> Outcome<()> {
     match serde_json::from_str(job)? {
-        Job::Idle {
+        Job::Sessions {
             server,
+            source,
             connections,
-        } => one_thread()?.block_on(idle::hold(&server, connections)),
+        } => one_thread()?.block_on(sessions::hold(&server, source, connections)),
+        Job::Refusals {
+            port,
+            per_second,
+            seconds,
+        } => one_thread()?.block_on(refusals::knock(port, per_second, seconds)),
         Job::Send {
             door,
             clients,

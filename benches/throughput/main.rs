@@ -11,6 +11,7 @@ mod gateway;
 mod load;
 mod postfix;
 mod receiver;
+mod sessions;
 mod sink;
 mod steps;
 mod summary;

@@ -15,8 +15,9 @@ use super::child::{LOAD, Mode, SINK, expect};
 use super::gateway::{self, Gateway};
 use super::load::{Door, Job, MEASURED, MEASURING, Report};
 use super::postfix::Postfix;
+use super::sessions::{self, Sessions};
 use super::sink::{self, Counts, Ports};
-use super::summary::{self, Idle, Measured, ONE_AT_A_TIME, WebhookResults, Who};
+use super::summary::{self, Measured, ONE_AT_A_TIME, WebhookResults, Who};
 use super::webhooks::{self, Setup};
 use super::{Outcome, usage};
 
@@ -25,12 +26,6 @@ const CLIENTS: [usize; 3] = [1, 16, 64];
 
 /// Postfix is measured with these alone.
 const SEVERAL_CLIENTS: [usize; 2] = [16, 64];
-
-/// Connections that authenticate and then idle.
-const IDLE_CONNECTIONS: usize = 5_000;
-
-/// What a process has open beside its connections.
-const OTHER_FILES: usize = 500;
 
 /// How long Postfix may take to deliver what it has queued.
 const DRAIN: Duration = Duration::from_mins(3);
@@ -52,7 +47,6 @@ struct Bench {
 
 /// Measures the steps whose names hold all of `words`, and prints what came of them.
 pub async fn run(words: &[String]) -> Outcome<()> {
-    enough_files()?;
     let seconds = match std::env::var("BENCH_SECONDS") {
         Ok(text) => text
             .parse()
@@ -99,7 +93,8 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
     };
 
     let wanted = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
-    let idle_name = format!("{IDLE_CONNECTIONS} idle connections");
+    let sessions = sessions::wanted()?;
+    let sessions_name = summary::sessions_step(sessions);
     let names = CLIENTS.into_iter().flat_map(|clients| {
         Who::ALL
             .into_iter()
@@ -114,34 +109,19 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
     } else {
         bench.steps(&steps).await?
     };
-    let idle = if wanted(&idle_name) {
-        eprintln!("bench: {idle_name}");
-        Some(bench.idle().await?)
+    let sessions = if wanted(&sessions_name) {
+        eprintln!("bench: {sessions_name}");
+        Some(bench.sessions(sessions).await?)
     } else {
         None
     };
     let webhooks = bench.webhooks(wanted).await?;
-    if results.is_empty() && idle.is_none() && webhooks.is_empty() {
+    if results.is_empty() && sessions.is_none() && webhooks.is_empty() {
         return Err("no step has such a name".into());
     }
     bench.postgres.stop().await;
     provider.end().await?;
-    summary::print(&results, idle.as_ref(), &webhooks);
-    Ok(())
-}
-
-/// Children raise their limit as far as it goes.
-fn enough_files() -> Outcome<()> {
-    let limits = std::fs::read_to_string("/proc/self/limits")?;
-    let hard = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max open files"))
-        .and_then(|line| line.split_whitespace().nth(1))
-        .ok_or("/proc/self/limits names no open files")?;
-    let wanted = IDLE_CONNECTIONS + OTHER_FILES;
-    if hard != "unlimited" && hard.parse::<usize>()? < wanted {
-        return Err(format!("{wanted} open files are needed, and the limit is {hard}").into());
-    }
+    summary::print(&results, sessions.as_ref(), &webhooks);
     Ok(())
 }
 
@@ -253,34 +233,20 @@ impl Bench {
         })
     }
 
-    /// In a fresh gateway: in another one freed memory would be used again, and not be seen to grow.
-    async fn idle(&self) -> Outcome<Idle> {
-        let gateway = self.gateway("idle").await?;
-        let warm = Job::Send {
-            door: Door::OneEach(gateway.smtp.clone()),
-            clients: 16,
-            warm_up: 0,
-            measured: 1_000,
-        };
-        let mut load = Mode::start(LOAD, &warm, &[])?;
-        expect(&mut load, MEASURING).await?;
-        expect(&mut load, MEASURED).await?;
-        load.line().await?;
-        load.end().await?;
-        let before = usage::memory(gateway.pid)?;
-        let job = Job::Idle {
-            server: gateway.smtp.clone(),
-            connections: IDLE_CONNECTIONS,
-        };
-        let mut load = Mode::start(LOAD, &job, &[])?;
-        expect(&mut load, MEASURING).await?;
-        let after = usage::memory(gateway.pid)?;
-        load.end().await?;
+    async fn sessions(&self, sessions: usize) -> Outcome<Sessions> {
+        let folder = self.own_folder("sessions")?;
+        let mut environment = self.environment.clone();
+        environment.extend(sessions::settings(sessions));
+        let gateway = Gateway::start(&folder, &environment, &self.app, &self.files.ca).await?;
+        let arrived = self.arrived().await?.submission;
+        let measured = sessions::measure(&gateway, sessions).await?;
+        let arrived = self.arrived().await?.submission - arrived;
         gateway.stop().await?;
-        Ok(Idle {
-            connections: IDLE_CONNECTIONS,
-            grown: after.saturating_sub(before),
-        })
+        if arrived < measured.messages {
+            let sent = measured.messages;
+            return Err(format!("{sent} messages were accepted, and {arrived} arrived").into());
+        }
+        Ok(measured)
     }
 
     async fn webhooks(&self, wanted: impl Fn(&str) -> bool) -> Outcome<WebhookResults> {

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Formatter};
 
+use super::sessions::Sessions;
+
 /// Whom a step measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
@@ -72,13 +74,6 @@ pub struct Measured {
     pub peak: Option<u64>,
 }
 
-/// What idle connections cost.
-pub struct Idle {
-    pub connections: usize,
-    /// Memory in KiB.
-    pub grown: u64,
-}
-
 /// Times as fast as Postfix, and CPU milliseconds of the gateway for a message.
 const KEPT: (f64, f64) = (8.0, 0.2);
 const ONE_EACH: (f64, f64) = (5.0, 0.6);
@@ -95,8 +90,9 @@ const FIRST_BYTE: f64 = 10.0;
 /// Milliseconds: what a delayed acknowledgement takes of a message that waits for one.
 const DELAYED: f64 = 35.0;
 
-/// MiB that 5,000 idle connections may take.
-const IDLE: f64 = 200.0;
+/// KiB that an idle session may take, and CPU milliseconds of the gateway for a connection that it refuses.
+const IDLE: f64 = 24.0;
+const REFUSAL: f64 = 0.1;
 
 /// The result of a step.
 pub struct Delivered {
@@ -145,20 +141,17 @@ pub fn float(count: u64) -> f64 {
     count as f64
 }
 
-pub fn print(results: &[Measured], idle: Option<&Idle>, webhooks: &WebhookResults) {
+/// The name of the step with idle sessions.
+pub fn sessions_step(sessions: usize) -> String {
+    format!("{sessions} idle sessions, and connections past them")
+}
+
+pub fn print(results: &[Measured], sessions: Option<&Sessions>, webhooks: &WebhookResults) {
     if !results.is_empty() {
         print_messages(results);
     }
-    if let Some(idle) = idle {
-        let grown = mebibytes(idle.grown);
-        target(
-            &format!(
-                "{} idle authenticated connections: {grown:.0} MiB",
-                idle.connections
-            ),
-            &format!("at most {IDLE:.0} MiB"),
-            grown <= IDLE,
-        );
+    if let Some(sessions) = sessions {
+        print_sessions(sessions);
     }
     print_webhooks(webhooks);
 }
@@ -213,6 +206,49 @@ fn print_messages(results: &[Measured]) {
             it.p50 < DELAYED,
         );
     }
+}
+
+fn print_sessions(it: &Sessions) {
+    let count = float(it.count as u64);
+    let each = |grown: u64| float(grown.saturating_sub(it.before)) / count;
+    println!(
+        "the gateway: {:.0} MiB, with {} idle authenticated TLS sessions {:.0} MiB, after {} messages through them {:.0} MiB, after the refusals {:.0} MiB",
+        mebibytes(it.before),
+        it.count,
+        mebibytes(it.idle),
+        it.messages,
+        mebibytes(it.sent),
+        mebibytes(it.refused),
+    );
+    for (when, grown) in [
+        ("an idle session", it.idle),
+        ("once some have sent", it.sent),
+    ] {
+        target(
+            &format!("{when}: {:.1} KiB", each(grown)),
+            &format!("at most {IDLE:.0} KiB"),
+            each(grown) <= IDLE,
+        );
+    }
+    let refusals = &it.refusals;
+    let all = refusals.refused + refusals.failed;
+    target(
+        &format!(
+            "{} of {all} connections past the limit refused with 421 in {:.1} s, p99 {:.1} ms",
+            refusals.refused, refusals.seconds, refusals.p99
+        ),
+        "all",
+        refusals.failed == 0,
+    );
+    if let Some(failure) = &refusals.failure {
+        println!("the first that was not: {failure}");
+    }
+    let cpu = it.refusing.as_secs_f64() * 1_000.0 / float(all.max(1));
+    target(
+        &format!("a refused connection: {cpu:.3} ms of CPU"),
+        &format!("at most {REFUSAL}"),
+        cpu <= REFUSAL,
+    );
 }
 
 fn print_webhooks(webhooks: &WebhookResults) {

@@ -6,13 +6,16 @@ use tokio::net::TcpListener;
 
 use super::DaemonError;
 use super::systemd::Inherited;
-use crate::config::Settings;
+use crate::config::{AcmeChallenge, CertificateSource, Settings};
 use crate::portal::Submission;
 use mailgate_server::{ListenError, bind};
 
 /// The bound sockets of all addresses in the settings.
 pub(super) struct Listeners {
     pub(super) http: TcpListener,
+    pub(super) https: Option<TcpListener>,
+    /// Answers HTTP-01.
+    pub(super) acme: Option<TcpListener>,
     pub(super) starttls: Option<TcpListener>,
     pub(super) implicit_tls: Option<TcpListener>,
     pub(super) metrics: Option<TcpListener>,
@@ -38,6 +41,8 @@ impl Listeners {
         let starttls = bind_some("smtp.starttls_listen", smtp.starttls_listen).await;
         let implicit_tls = bind_some("smtp.tls_listen", smtp.tls_listen).await;
         let metrics = bind_some("metrics.listen", settings.metrics_listen).await;
+        let https = bind_some("http.tls_listen", settings.http_tls_listen).await;
+        let acme = bind_some("acme.http_listen", http_01(settings)).await;
         let http = bind_some("http.listen", Some(settings.http_listen)).await;
         match http {
             Some(http) if taken.is_empty() => Ok(Self {
@@ -47,6 +52,8 @@ impl Listeners {
                     tls_port: port(implicit_tls.as_ref()),
                 },
                 http,
+                https,
+                acme,
                 starttls,
                 implicit_tls,
                 metrics,
@@ -62,6 +69,16 @@ impl Listeners {
             address,
             source,
         })?)
+    }
+}
+
+/// Where HTTP-01 is answered, if that is how names are proven.
+fn http_01(settings: &Settings) -> Option<SocketAddr> {
+    match &settings.certificates {
+        CertificateSource::Acme(acme) if acme.challenge == AcmeChallenge::Http01 => {
+            Some(acme.http_listen)
+        }
+        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::DaemonError;
 use crate::accounts::{Accounts, SignInMail};
 use crate::billing::Billing;
 use crate::billing::notices::Notices;
+use crate::certificates::Certificates;
 use crate::config::{Settings, WebhookSettings};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::MailProviders;
@@ -166,10 +167,15 @@ pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
 }
 
 /// Reports certificates and client secrets that expire soon, now and each day.
-pub(super) async fn watch_expiries(settings: &Settings, clock: &SharedClock, shutdown: &Shutdown) {
-    let mut certificates = workers::Certificates::new(settings);
+pub(super) async fn watch_expiries(
+    mut certificates: workers::Expiring,
+    mut secrets: workers::ClientSecrets,
+    issued: Option<&Certificates>,
+    clock: &SharedClock,
+    shutdown: &Shutdown,
+) {
+    certificates.add(issued.map(Certificates::served).unwrap_or_default());
     certificates.look(clock.now()).await;
-    let mut secrets = workers::ClientSecrets::new(settings);
     secrets.look(clock.now());
     shutdown.tracker.spawn(workers::watch_expiries(
         certificates,

@@ -11,8 +11,10 @@ use super::DaemonError;
 use mailgate_server::shutdown::Shutdown;
 
 /// Names of sockets (`FileDescriptorName=` of a socket unit), and the settings that they replace.
-const NAMES: [(&str, &str); 4] = [
+const NAMES: [(&str, &str); 6] = [
     ("http", "http.listen"),
+    ("https", "http.tls_listen"),
+    ("acme", "acme.http_listen"),
     ("starttls", "smtp.starttls_listen"),
     ("tls", "smtp.tls_listen"),
     ("metrics", "metrics.listen"),
@@ -43,7 +45,10 @@ impl Inherited {
             };
             let known = NAMES.iter().find(|(known, _)| *known == name);
             let (_, setting) = known.ok_or_else(|| {
-                refused("FileDescriptorName must be http, starttls, tls or metrics".to_owned())
+                refused(
+                    "FileDescriptorName must be http, https, acme, starttls, tls or metrics"
+                        .to_owned(),
+                )
             })?;
             let listener = sockets
                 .take_tcp_listener(number)

@@ -59,7 +59,7 @@ pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError
     let settings = config::load(Settings::new(), file, std::env::vars_os())?;
     let mut checks: Vec<BoxFuture<'_, Vec<Checked>>> = vec![
         Box::pin(local::database(&settings)),
-        Box::pin(async { vec![local::certificate(&settings, Utc::now())] }),
+        Box::pin(local::certificates(&settings, Utc::now())),
     ];
     checks.extend(remote::all(&settings));
     let mut all = vec![

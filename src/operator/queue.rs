@@ -54,6 +54,13 @@ pub enum QueueAction {
         /// `log_…`
         log_id: LogId,
     },
+    /// After the database was restored to an earlier moment, before gateways start on it: have each waiting message
+    /// that may have left since then looked up in its mailbox's sent mail before it is sent.
+    Verify {
+        /// Every waiting message, not only those due by now: somebody may have had one tried before its time.
+        #[arg(long)]
+        all: bool,
+    },
     /// Cancel a waiting message, or with --app all of an app's.
     Cancel {
         /// `log_…`
@@ -119,6 +126,14 @@ pub async fn run(
                 println!("{value}");
             } else {
                 println!("{log_id} is due; a gateway tries it when its mailbox may send.");
+            }
+        }
+        QueueAction::Verify { all } => {
+            let marked = queue.verify(*all).await?;
+            if as_json {
+                println!("{}", json!({ "marked": marked }));
+            } else {
+                println!("{marked} marked: each is looked up before it is sent.");
             }
         }
         QueueAction::Cancel {

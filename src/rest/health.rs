@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 
 use super::AppState;
 use super::problem::Problem;
+use crate::certificates::Certificates;
 use crate::storage::readiness::Ready;
 
 /// The process answers.
@@ -19,7 +20,9 @@ pub(super) async fn healthz() -> &'static str {
 }
 
 /// Ready when the database answers, its tables are up to date, and the process isn't shutting down. The database is
-/// checked once a second; the answer is the latest result, and never waits for the database.
+/// checked once a second; the answer is the latest result, and never waits for the database. While a name has no
+/// certificate from the ACME server yet, a line says so: the process is ready all the same, since the server's
+/// challenges may come by the same balancer.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -29,7 +32,7 @@ pub(super) async fn healthz() -> &'static str {
         (status = 503, description = "`unavailable`, `not_migrated` or `stopping`"),
     )
 )]
-pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str, Problem> {
+pub(super) async fn readyz(State(state): State<AppState>) -> Result<String, Problem> {
     if state.stopping.is_cancelled() {
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -38,7 +41,11 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<&'static str
         ));
     }
     match state.readiness.last() {
-        Ready::Yes => Ok("ready\n"),
+        Ready::Yes => {
+            let missing = state.certificates.iter().flat_map(Certificates::missing);
+            let lines = missing.map(|name| format!("no certificate yet for {name}\n"));
+            Ok(std::iter::once("ready\n".to_owned()).chain(lines).collect())
+        }
         Ready::NotMigrated => Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "not_migrated",

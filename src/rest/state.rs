@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::visits::Visits;
 use crate::accounts::Accounts;
 use crate::billing::Billing;
+use crate::certificates::Certificates;
 use crate::config::{Limits, PortalSettings};
 use crate::mailboxes::Mailboxes;
 use crate::reports::{Refusals, Reports};
@@ -53,6 +54,8 @@ impl FromRef<AppState> for Arc<PortalSettings> {
 pub struct Shared {
     /// Whether the database is there.
     pub readiness: Readiness,
+    /// Certificates from an ACME server; `None`: they come from files.
+    pub certificates: Option<Certificates>,
     /// Subscribers, apps and their keys.
     pub accounts: Accounts,
     /// Subscriptions and the payment provider.

@@ -3,6 +3,7 @@
 
 mod cancel;
 mod retry;
+mod verify;
 
 use std::sync::Arc;
 

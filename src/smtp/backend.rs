@@ -54,8 +54,7 @@ pub struct SubmissionBackend {
     pub clock: SharedClock,
 }
 
-/// An authenticated app. Its key is checked again for each message, so that renewing or deleting it cuts off its
-/// sessions, and its end does too.
+/// An authenticated app. Its key is checked again for each message: if it ends, so do its sessions.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
     id: AppId,

@@ -39,6 +39,8 @@ pub const COLUMNS: &[SealedColumn] = &[
     column("webhook_queue", "secret_sealed", &["message_id", "endpoint_id"], OF_ENDPOINT, None),
     column("deleted_webhook_endpoints", "secret_sealed", &["endpoint_id"], OF_ENDPOINT, None),
     column("deleted_webhook_endpoints", "previous_secret_sealed", &["endpoint_id"], OF_ENDPOINT, None),
+    column("acme_accounts", "credentials_sealed", &["id"], "'acme_accounts.credentials ' || id", None),
+    column("certificates", "pair_sealed", &["id"], "'certificates.pair ' || id", None),
 ];
 
 /// Columns of rows that are found by a keyed digest of a value that isn't stored: they can't be moved to another key,

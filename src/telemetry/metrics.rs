@@ -48,9 +48,12 @@ const CERTIFICATES: Label = (
     "setting",
     &[
         "tls.certificate",
+        "smtp.host",
+        "http.base_url",
         "plugins.plugin_a.ca_file",
         "plugins.plugin_b.ca_file",
         "relay.ca_file",
+        "acme.ca_file",
     ],
 );
 const LISTENER: Label = ("listener", &["starttls", "tls"]);
@@ -133,7 +136,9 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_database_connections", Kind::Gauge, "Connections of the pool, those in use and idle ones", &[("state", &["used", "idle"])]),
     ("mailgate_database_acquire_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "How long a probe every 15 seconds waited for a connection of the pool", &[]),
     ("mailgate_database_up", Kind::Gauge, "1 if the last probe was answered", &[]),
-    ("mailgate_certificate_expiry_timestamp_seconds", Kind::Gauge, "When the first certificate of a setting's file expires, in seconds since 1970; NaN where there is none", &[CERTIFICATES]),
+    ("mailgate_certificate_expiry_timestamp_seconds", Kind::Gauge, "When the first certificate of a setting's file, or the one from the ACME server for a setting's name, expires, in seconds since 1970; NaN where there is none", &[CERTIFICATES]),
+    ("mailgate_acme_orders_total", Kind::Counter, "Orders of certificates at the ACME server, by outcome", &[("outcome", &["issued", "failed", "rate_limited", "superseded"])]),
+    ("mailgate_acme_failed_attempts", Kind::Gauge, "Orders in a row that brought no certificate, by the setting that the name is from", &[("setting", &["smtp.host", "http.base_url"])]),
     ("mailgate_build_info", Kind::Gauge, "1; the version is the label", &[("version", &[env!("CARGO_PKG_VERSION")])]),
 ];
 

@@ -2,7 +2,9 @@
 for every message: what was accepted is at the provider or in the spool, and nothing is there twice."""
 
 import json
+import os
 import re
+import shutil
 import smtplib
 import ssl
 import subprocess
@@ -13,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 from load import ANSWER_SECONDS, Load
-from stack import COMMAND_SECONDS, Stack, eventually, run, say
+from stack import COMMAND_SECONDS, FILES, PROJECT, Stack, eventually, run, say
 
 REST = "http://127.0.0.1:8080"
 # What the image adds to its base, the binary included where it is a release; and without the binary.
@@ -33,7 +35,7 @@ def request(method, url, body=None, **headers):
 
 def check_image(binary, profile):
     image = json.loads(run("podman", "image", "inspect", "localhost/mailgate:latest"))[0]
-    base = json.loads(run("podman", "image", "inspect", "localhost/debian:bookworm-slim"))[0]
+    base = json.loads(run("podman", "image", "inspect", "localhost/debian:trixie-slim"))[0]
     added = (image["Size"] - base["Size"]) / 1e6
     other = added - binary.stat().st_size / 1e6
     config = image["Config"]
@@ -125,11 +127,195 @@ def make_app(stack):
     page = press_connect_button(f"{REST}/connect/{pushable_key}?plugin=plugin_a&login_hint=ada@sandbox.example")
     detail = json.loads(request("GET", f"{REST}/apps/{pushable_key}", **secret))
     assert [user["email"] for user in detail["users"]] == ["ada@sandbox.example"], page
-    return {"app_id": app["app_id"], "pushable_key": pushable_key, "send_key": key["send_key"]}
+    return {
+        "app_id": app["app_id"], "pushable_key": pushable_key, "send_key": key["send_key"],
+        "api_secret": created["api_secret"],
+    }
+
+
+def check_pinning(repository, home):
+    """`deploy/pin-images`, with an engine that makes its digests up: each name has one, and later another one."""
+    folder = home / "pinned"
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "deploy").mkdir(parents=True)
+    for name in ("Dockerfile", "docker-compose.yml", "deploy/pin-images"):
+        shutil.copy(repository / name, folder / name)
+    engine = folder / "engine"
+    for digit in "ab":
+        engine.write_text(f"#!/bin/sh\n[ $1 = pull ] || echo example/it@sha256:{digit * 64}\n")
+        engine.chmod(0o755)
+        run(folder / "deploy/pin-images", environment=dict(os.environ, ENGINE=str(engine)))
+        text = "".join((folder / name).read_text() for name in ("Dockerfile", "docker-compose.yml"))
+        named = re.findall(r"^(?:FROM| +image:) +((?!mailgate)\S+:\S+)", text, re.M)
+        assert len(named) == 5 and all(it.endswith(f"@sha256:{digit * 64}") for it in named), named
+
+
+def try_demo(stack):
+    """What a newcomer types, from nothing: no `deploy/prepare`, no database. Ends with a mail in the sandbox."""
+    began = time.monotonic()
+    assert not stack.private.exists()
+    stack.compose("up", "--detach", "--no-build", profiles="demo")
+    assert run("podman", "ps", "--format", "{{.Names}}").split() == [stack.container("demo")]
+    # What lists the ways in is printed once all of it is there.
+    screen = eventually("screen of the demo", lambda: re.search(r"Mailgate is ready.*Ctrl-C", stack.logs("demo"), re.S))[0]
+    assert stack.is_healthy("demo"), "ready, and not healthy"
+    portal = re.search(r"Portal +(http://127\.0\.0\.1:8080/portal/\S+)", screen)[1]
+    inbox = re.search(r"Sandbox +(http://127\.0\.0\.1:8025)\b", screen)[1]
+    assert all("<html" in request("GET", page) for page in (portal, inbox))
+    done = run("bash", "-euc", re.search(r"curl -w .*/send .*", screen)[0])
+    assert json.loads(done)["status"] == "sent", done
+    key = re.search(r"send_key +(\S+)", screen)[1]
+    app = re.search(r"app_id +(\S+)", screen)[1]
+    with smtplib.SMTP("127.0.0.1", 2587, timeout=ANSWER_SECONDS) as client:
+        # Its authority is its own.
+        client.starttls(context=ssl._create_unverified_context())
+        client.login(app, key)
+        client.sendmail("ada@sandbox.example", ["bob@example.com"], "From: ada@sandbox.example\nSubject: By SMTP\n\nHi\n")
+    assert arrived(inbox.removeprefix("http://")) == {"Hello": 1, "By SMTP": 1}
+    took = time.monotonic() - began
+    stack.compose("down", profiles="demo")
+    assert not run("podman", "ps", "--all", "--quiet"), "something of the demo is left"
+    say(f"the demo: a mail by REST and one by SMTP in the sandbox, {took:.0f} s after the first command")
+
+
+def check_proxy(stack, app):
+    """Caddy has REST's TLS, and what it says of its clients' addresses counts."""
+    caddyfile = stack.private / "proxy/Caddyfile"
+    text = caddyfile.read_text()
+    # For a name without an authority outside, Caddy has its own.
+    assert REST in text, text
+    caddyfile.write_text(text.replace(REST, "https://localhost"))
+    run("podman", "run", "--rm", "--volume", f"{caddyfile.parent}:/etc/caddy:ro", "localhost/caddy:2",
+        "caddy", "validate", "--config", "/etc/caddy/Caddyfile")
+    stack.compose("up", "--detach", "--no-build", "--no-deps", "proxy", profiles="gateway,proxy")
+    root = "/data/caddy/pki/authorities/local/root.crt"
+    read = ("podman", "exec", stack.container("proxy"), "cat", root)
+    eventually("authority of Caddy", lambda: run(*read, check=False).returncode == 0)
+    tls = ssl.create_default_context(cadata=run(*read))
+
+    def ready():
+        try:
+            with urllib.request.urlopen("https://localhost/readyz", timeout=ANSWER_SECONDS, context=tls) as answer:
+                return answer.status == 200
+        except OSError:
+            return False
+
+    eventually("answer by way of Caddy", ready)
+    (stack.private / "proxy/challenge/.well-known/acme-challenge").mkdir(parents=True)
+    (stack.private / "proxy/challenge/.well-known/acme-challenge/token").write_text("proof")
+    assert request("GET", "http://localhost/.well-known/acme-challenge/token") == "proof"
+    # What is no file is the gateway's to answer, which has no ACME here, so that nothing listens.
+    try:
+        request("GET", "http://localhost/.well-known/acme-challenge/another")
+        raise AssertionError("a challenge of the gateway's was answered by Caddy")
+    except urllib.error.HTTPError as error:
+        assert error.code == 502, error
+    forged = {"X-Api-Secret": app["api_secret"], "Content-Type": "application/json", "X-Forwarded-For": "203.0.113.9"}
+    path = f"/apps/{app['pushable_key']}"
+
+    def rename(base, name, **options):
+        body = json.dumps({"name": name}).encode()
+        urllib.request.urlopen(urllib.request.Request(base + path, body, forged, method="PUT"), timeout=60, **options).read()
+        [[address]] = stack.sql("SELECT address FROM audit_entries ORDER BY id DESC LIMIT 1")
+        return address
+
+    # From the network that the settings trust, and by Caddy, which says where its own client is.
+    assert rename(REST, "Renamed") == "203.0.113.9"
+    assert rename("https://localhost", "Again", context=tls) != "203.0.113.9"
+    stack.compose("stop", "proxy", profiles="gateway,proxy")
+    run("podman", "rm", stack.container("proxy"))
+    say("Caddy passes REST on, and the clients' addresses")
+
+
+def check_sbom(repository, folder):
+    """All that the program is made of, as cargo has it, and the checksums of the files."""
+    run("sh", "-ec", f"cd {folder} && sha256sum --quiet --check SHA256SUMS")
+    [bom] = folder.glob("*.cdx.json")
+    bom = json.loads(bom.read_text())
+    assert (bom["bomFormat"], bom["specVersion"]) == ("CycloneDX", "1.5")
+    components = {(it["name"], it["version"]): it for it in bom["components"]}
+    tree = run("cargo", "tree", "--offline", "--locked", "--package=mailgate", "--no-default-features",
+               "--edges=normal,build", "--prefix=none", "--format={p}", "--manifest-path", repository / "Cargo.toml")
+    crates = set(re.findall(r"^(\S+) v(\S+)", tree, re.M)) - {("mailgate", bom["metadata"]["component"]["version"])}
+    listed = {it for it, entry in components.items() if entry["purl"].startswith("pkg:cargo/")}
+    assert len(crates) > 100 and crates == listed, crates ^ listed
+    references = {it["bom-ref"] for it in bom["components"]} | {bom["metadata"]["component"]["bom-ref"]}
+    assert {it["ref"] for it in bom["dependencies"]} | {
+        needed for it in bom["dependencies"] for needed in it["dependsOn"]
+    } == references
+    ours = [it["name"] for it in bom["components"] if not it.get("hashes")]
+    assert all(name.startswith("mailgate") for name in ours), ours
+
+
+def check_package(stack):
+    """Debian's package on a Debian of its own: nothing is started without settings; with them it serves."""
+    image = "localhost/mailgate-package"
+    inside = ("podman", "run", "--rm", "--network", "none", image)
+    assert "Usage: mailgate serve" in run(*inside, "mailgate", "serve", "--help")
+    found = run(*inside, "sh", "-ec", """
+        stat --format '%a %U %n' /etc/mailgate/mailgate.toml
+        dpkg-query --show --showformat '${Conffiles}\\n' mailgate
+        getent passwd mailgate
+        dpkg --verify mailgate
+        ls /usr/lib/systemd/system
+        grep -E '^(ExecStart|User)=' /usr/lib/systemd/system/mailgate.service""")
+    for line in ("600 root /etc/mailgate/mailgate.toml", " /etc/mailgate/mailgate.toml ", ":/nonexistent:/usr/sbin/nologin",
+                 "ExecStart=/usr/bin/mailgate serve --config %d/mailgate.toml", "User=mailgate",
+                 *(path.name for path in stack.units.iterdir())):
+        assert line in found, (line, found)
+    bare = run(*inside, "mailgate", "serve", "--config", "/etc/mailgate/mailgate.toml", check=False)
+    assert bare.returncode == 2, bare
+    assert all(name in bare.stderr for name in ("database.url", "seal.keys", "tls.certificate")), bare.stderr
+    run(*inside, "sh", "-ec", "dpkg --purge mailgate && ! test -e /etc/mailgate && ! test -e /usr/bin/mailgate")
+
+    # As an operator fills them in, on the same Postgres in a database of its own.
+    run("podman", "exec", stack.container("database"), "createdb", "--username=mailgate", "packaged")
+    settings = stack.folder / "packaged.toml"
+    settings.write_text(run(*inside, "cat", "/etc/mailgate/mailgate.toml"))
+    url = (stack.private / "secrets/database_url").read_text().strip().removesuffix("/mailgate") + "/packaged"
+    keys = (stack.private / "secrets/seal_keys").read_text().strip()
+    text = settings.read_text()
+    for line, value in (
+        ('# url = "postgres://mailgate:…@localhost/mailgate"', f'url = "{url}"'),
+        ('# keys = ["k1:…"]', f'keys = ["{keys}"]'),
+        ('# certificate = ', "certificate = "),
+        ('# key = ', "key = "),
+        ('# base_url = ', "base_url = "),
+        ('# host = "smtp.gateway.example"', 'host = "localhost"'),
+    ):
+        assert text.count(line) == 1, (line, text)
+        text = text.replace(line, value)
+    settings.write_text(text)
+    settings.chmod(0o644)
+    run("podman", "run", "--detach", "--name", "packaged", "--network", f"{PROJECT}_default", "--user", "mailgate",
+        "--sysctl", "net.ipv4.ip_unprivileged_port_start=0", "--env", "MAILGATE_CONFIG=/settings.toml",
+        "--volume", f"{settings}:/settings.toml:ro", "--volume", f"{stack.private}/etc/tls:/etc/mailgate/tls:ro",
+        image, "mailgate", "serve")
+    asked = ("podman", "exec", "packaged", "mailgate")
+    eventually("packaged gateway", lambda: run(*asked, "healthcheck", check=False).returncode == 0)
+    checked = json.loads(run(*asked, "check", "--json", check=False).stdout)
+    wrong = [it for it in checked["checks"] if not it["ok"]]
+    assert not wrong, wrong
+    run("podman", "stop", "--time", "40", "packaged")
+    assert json.loads(run("podman", "inspect", "packaged"))[0]["State"]["ExitCode"] == 0, run("podman", "logs", "packaged")
+    run("podman", "rm", "packaged")
+    say(f"the package serves, and passes its {len(checked['checks'])} checks")
+
+
+def check_limits(stack):
+    """What the compose file allows a container is what the kernel holds it to."""
+    for service, memory, processes in (("gateway", 1536 << 20, 256), ("database", 2 << 30, 512)):
+        limits = stack.inspect(service)["HostConfig"]
+        assert limits["Memory"] == memory and limits["PidsLimit"] == processes, limits
+        assert limits["NanoCpus"] == 10**9, limits
+        assert limits["LogConfig"]["Size"] == "10MB", limits["LogConfig"]
+        process = Path(f"/proc/{stack.inspect(service)['State']['Pid']}")
+        assert re.search(rf"^Max open files +{FILES} +{FILES} ", (process / "limits").read_text(), re.M)
 
 
 def check_confinement(stack):
     """The container can't write, isn't root, and shows no secret in its environment or log."""
+    check_limits(stack)
     details = stack.inspect("gateway")
     assert details["HostConfig"]["ReadonlyRootfs"] is True, details["HostConfig"]
     process = Path(f"/proc/{details['State']['Pid']}")
@@ -268,6 +454,9 @@ def check_backup(stack):
              "--exit-on-error"],
             stdin=backup, check=True, timeout=COMMAND_SECONDS,
         )
+    # Nothing has left since the dump, but what is due by now might have.
+    marked = stack.compose("run", "--rm", "--no-deps", "gateway", "queue", "verify", "--json")
+    assert '"marked":' in marked, marked
     stack.up()
     assert spooled(stack).keys() == spool.keys(), "the spool came back otherwise"
     say("dumped and restored")
@@ -285,6 +474,8 @@ def main():
     stack.remove()
     passed = 0
     try:
+        check_pinning(repository, home)
+        try_demo(stack)
         prepare(stack)
         stack.compose("up", "--detach", "--no-build", "--no-deps", "database")
         stack.await_healthy("database")
@@ -300,6 +491,9 @@ def main():
         say("the gateway is healthy, and all doors are open")
         app = make_app(stack)
         check_confinement(stack)
+        check_proxy(stack, app)
+        check_sbom(repository, home / "dist")
+        check_package(stack)
         check_bare(stack)
         load = stop_under_load(stack, address, app)
         check_upgrade(stack, address, load)

@@ -12,6 +12,8 @@ PROJECT = "mailgate"
 # Long enough for a machine that does something else besides.
 START = 300
 COMMAND_SECONDS = 600
+# As many files as this machine lets a container have (environment.sh), which may be fewer than `.env` says.
+FILES = 16384
 
 
 def say(words):
@@ -19,9 +21,9 @@ def say(words):
     print(f"container: [{seconds:3.0f} s] {words}", flush=True)
 
 
-def run(*command, timeout=COMMAND_SECONDS, check=True, input=None):
+def run(*command, timeout=COMMAND_SECONDS, check=True, input=None, environment=None):
     """Runs a program; answers its standard output, and shows all of it when it fails."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, input=input)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, input=input, env=environment)
     if check and done.returncode != 0:
         raise AssertionError(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout if check else done
@@ -55,14 +57,22 @@ class Stack:
             shutil.rmtree(folder, ignore_errors=True)
         self.folder.mkdir()
         self.provider_folder.mkdir()
-        shutil.copy(repository / "docker-compose.yml", self.folder)
+        for name in ("docker-compose.yml", ".env"):
+            shutil.copy(repository / name, self.folder)
         (self.folder / "deploy").mkdir()
-        for name in ("prepare", "mailgate.toml"):
+        for name in ("prepare", "mailgate.toml", "Caddyfile"):
             shutil.copy(repository / "deploy" / name, self.folder / "deploy")
         self.private = self.folder / "deploy/private"
+        self.units = repository / "config/systemd"
 
-    def compose(self, *arguments, check=True, input=None):
-        return run(self._compose, "--file", self.folder / "docker-compose.yml", *arguments, check=check, input=input)
+    def compose(self, *arguments, check=True, input=None, profiles=None):
+        """`docker compose`; with profiles as `docker compose --profile` has it, which podman-compose adds to those of
+        `.env` instead of taking its own alone."""
+        environment = dict(os.environ, MAILGATE_FILES=str(FILES))
+        if profiles:
+            environment["COMPOSE_PROFILES"] = profiles
+        command = (self._compose, "--file", self.folder / "docker-compose.yml", *arguments)
+        return run(*command, check=check, input=input, environment=environment)
 
     def container(self, service):
         return f"{PROJECT}_{service}_1"
@@ -131,7 +141,7 @@ class Stack:
             "--env", "MAILGATE__SMTP__HOST=provider",
             "--env", "MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025",
             "--env", "MAILGATE__SANDBOX__SMTP_LISTEN=0.0.0.0:2525",
-            "localhost/postgres:17", "dev", "--dir", "/provider",
+            "localhost/postgres:17-trixie", "dev", "--dir", "/provider",
         )
         eventually("provider", lambda: (self.provider_folder / "dev.json").exists())
         return run("podman", "port", "provider", "8025/tcp").strip()

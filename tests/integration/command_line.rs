@@ -4,6 +4,7 @@ pub mod dev;
 mod dev_again;
 mod healthcheck;
 mod memory;
+mod open_files;
 pub mod process;
 pub mod serve;
 mod start_failures;

@@ -31,6 +31,8 @@ pub enum Use {
     Dev,
     /// Commands for an operator's shell.
     Operator,
+    /// Commands for the account that Postgres runs as, and what follows a restore; tests/integration/restore.rs runs them.
+    Backup,
     /// Commands of the runbook; tests/integration/operating/runbook.rs runs these and the next two.
     Asking,
     /// Queries of the runbook.
@@ -53,7 +55,7 @@ const LANGUAGES: [(&str, Use); 5] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 23] = [
+const STARTS: [(&str, Use); 30] = [
     (
         "make ",
         Use::Elsewhere(
@@ -90,6 +92,16 @@ const STARTS: [(&str, Use); 23] = [
     ("cargo build ", Use::Operator),
     ("mkdir tls ", Use::Operator),
     ("mkdir -p /etc/mailgate/tls", Use::Operator),
+    ("mkdir -p -m 700 /var/backups/", Use::Backup),
+    ("pg_basebackup ", Use::Backup),
+    ("pg_dump ", Use::Backup),
+    ("cp -a /var/backups/", Use::Backup),
+    ("createdb ", Use::Backup),
+    ("mailgate queue verify", Use::Backup),
+    (
+        "apt-get install ",
+        Use::Elsewhere("wants a machine of its own: tests/container installs the package"),
+    ),
     ("curl -s http://127.0.0.1:", Use::Asking),
     (
         "journalctl ",
@@ -126,7 +138,7 @@ pub fn used(wanted: Use) -> Vec<Block> {
 }
 
 /// The one block that is for this and begins so.
-fn the_block(wanted: Use, start: &str) -> String {
+pub fn the_block(wanted: Use, start: &str) -> String {
     let mut found = used(wanted);
     found.retain(|block| block.text.starts_with(start));
     assert_eq!(found.len(), 1, "{wanted:?}, {start}");

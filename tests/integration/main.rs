@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod acme;
 mod aliases;
 mod apps;
 mod audit;
@@ -13,6 +14,7 @@ mod billing;
 mod bounces;
 mod bounces_end_to_end;
 mod certificate_reload;
+mod chaos;
 mod command_line;
 mod connecting;
 mod crash;
@@ -39,6 +41,7 @@ mod replicas;
 mod replies;
 mod reports;
 mod rest_send;
+mod restore;
 mod sandbox_inbox;
 mod sandbox_interfaces;
 mod smtp_door;

@@ -13,6 +13,7 @@ mod dovecot;
 pub mod emulate;
 mod inbox;
 mod oidc_provider;
+pub mod pebble;
 mod postfix;
 pub mod process;
 mod tests;

@@ -1,12 +1,13 @@
 //! Several gateways on one Postgres, behind one `HAProxy` with the configuration that is shipped: they are
-//! restarted one after the other, and killed, under load.
+//! restarted one after the other, upgraded, and killed, under load.
 
-mod balancer;
+pub mod balancer;
 mod clients;
-mod fleet;
+pub mod fleet;
 mod killed;
 mod rolling;
 mod stopped;
+mod upgrade;
 mod withdrawn;
 mod work;
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
+mod migrations;
 mod sources;
 
 use std::fs;
@@ -19,20 +20,21 @@ const ROWS: &[&[&str]] = &[
     &["webhooks"],
     &["billing"],
     &["mailboxes"],
-    &["sending", "reports"],
+    &["sending", "reports", "certificates"],
     &["rest", "portal", "smtp", "workers", "operator"],
     &["daemon"],
     &["dev"],
 ];
 
 /// The rooms where transactions begin: the domain.
-const DOMAIN: [&str; 6] = [
+const DOMAIN: [&str; 7] = [
     "accounts",
     "webhooks",
     "billing",
     "mailboxes",
     "sending",
     "reports",
+    "certificates",
 ];
 
 const CRATES: [&str; 6] = [

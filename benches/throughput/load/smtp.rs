@@ -1,5 +1,6 @@
 //! Submission with STARTTLS and AUTH PLAIN. The envelope is pipelined (RFC 2920).
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use base64::Engine;
@@ -11,7 +12,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -25,6 +26,7 @@ pub(super) struct Login {
     authentication: String,
     envelope: String,
     content: String,
+    source: Option<IpAddr>,
 }
 
 impl Login {
@@ -43,12 +45,24 @@ impl Login {
             authentication: format!("AUTH PLAIN {plain}\r\n"),
             envelope: format!("MAIL FROM:<{SENDER}>\r\nRCPT TO:<{RECIPIENT}>\r\nDATA\r\n"),
             content: format!("{}.\r\n", message::raw()),
+            source: None,
         })
+    }
+
+    /// With connections from this address.
+    pub(super) fn from(mut self, source: IpAddr) -> Self {
+        self.source = Some(source);
+        self
     }
 
     /// An authenticated connection.
     pub(super) async fn connect(&self) -> Outcome<Connection<TlsStream<TcpStream>>> {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
+        let socket = TcpSocket::new_v4()?;
+        if let Some(source) = self.source {
+            socket.bind(SocketAddr::from((source, 0)))?;
+        }
+        let server = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let stream = socket.connect(server).await?;
         stream.set_nodelay(true)?;
         let mut clear = Connection::over(stream);
         clear.reply("220").await?;
@@ -61,7 +75,7 @@ impl Login {
         Ok(connection)
     }
 
-    async fn send<S: AsyncRead + AsyncWrite + Unpin>(
+    pub(super) async fn send<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         connection: &mut Connection<S>,
     ) -> Outcome<()> {

@@ -2,6 +2,7 @@
 //! hold without asking for anything. What is asked and answered is the router's.
 
 mod answer;
+mod handshake;
 mod in_hand;
 mod metered;
 
@@ -20,6 +21,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -27,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::answer::TrackedBody;
+pub use self::handshake::{ChallengeCertificates, Https};
 use self::in_hand::InHand;
 use self::metered::Metered;
 use crate::shutdown::Shutdown;
@@ -121,6 +124,27 @@ pub fn connectable(address: SocketAddr) -> SocketAddr {
 ///
 /// Handlers find the client's address as [`ConnectInfo<SocketAddr>`].
 pub fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown: &Shutdown) {
+    start(listener, router, limits, None, shutdown);
+}
+
+/// The same under TLS.
+pub fn serve_tls(
+    listener: TcpListener,
+    router: Router,
+    limits: HttpLimits,
+    https: Https,
+    shutdown: &Shutdown,
+) {
+    start(listener, router, limits, Some(https), shutdown);
+}
+
+fn start(
+    listener: TcpListener,
+    router: Router,
+    limits: HttpLimits,
+    https: Option<Https>,
+    shutdown: &Shutdown,
+) {
     let executor = TrackerExecutor {
         tracker: shutdown.tracker.clone(),
         end: shutdown.hard.clone(),
@@ -131,6 +155,7 @@ pub fn serve(listener: TcpListener, router: Router, limits: HttpLimits, shutdown
         builder: builder(executor, limits.header_read),
         places,
         limits,
+        https,
         stop: shutdown.soft.clone(),
         end: shutdown.hard.clone(),
     };
@@ -194,6 +219,7 @@ struct Connection {
     builder: Builder<TrackerExecutor>,
     places: ConnectionLimits,
     limits: HttpLimits,
+    https: Option<Https>,
     stop: CancellationToken,
     end: CancellationToken,
 }
@@ -216,10 +242,25 @@ impl Connection {
             return;
         }
         let end = self.end.clone();
-        end.run_until_cancelled(self.exchange(socket, peer)).await;
+        let served = async {
+            match self.https.clone() {
+                None => self.exchange(socket, peer).await,
+                Some(https) => {
+                    // Nothing is asked yet, so nothing is lost at the end.
+                    let shaken = self.stop.run_until_cancelled(https.accept(socket)).await;
+                    if let Some(stream) = shaken.flatten() {
+                        self.exchange(stream, peer).await;
+                    }
+                }
+            }
+        };
+        end.run_until_cancelled(served).await;
     }
 
-    async fn exchange(self, socket: TcpStream, peer: SocketAddr) {
+    async fn exchange<S>(self, socket: S, peer: SocketAddr)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let in_hand = Arc::new(InHand::default());
         let requested = Arc::new(Notify::new());
         let is_proxy = self.limits.trusted_proxies.contain(peer.ip());

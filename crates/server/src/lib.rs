@@ -6,6 +6,7 @@ pub mod cookie;
 pub mod failure;
 pub mod html;
 pub mod http;
+pub mod issued;
 mod listen;
 pub mod page;
 pub mod same_site;

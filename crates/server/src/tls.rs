@@ -167,7 +167,19 @@ impl ResolvesServerCert for ServerCertificate {
 }
 
 /// Accepts TLS 1.2 and 1.3 with the certificate as it is at the time of each handshake.
-pub fn acceptor(certificate: Arc<ServerCertificate>) -> Result<TlsAcceptor, ServerTlsError> {
+pub fn acceptor(
+    certificate: Arc<impl ResolvesServerCert + 'static>,
+) -> Result<TlsAcceptor, ServerTlsError> {
+    let mut config = server_config(certificate)?;
+    // Submission clients come back one after the other, if they resume at all.
+    config.send_tls13_tickets = 1;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// TLS 1.2 and 1.3 with the certificate as it is at the time of each handshake.
+pub fn server_config(
+    certificate: Arc<impl ResolvesServerCert + 'static>,
+) -> Result<ServerConfig, ServerTlsError> {
     let mut provider = rustls::crypto::ring::default_provider();
     // SHA-256 is done by the processor, SHA-384 is not: the key schedule of each handshake is hashes.
     // The sort is stable, so the others keep the order of rustls.
@@ -179,9 +191,7 @@ pub fn acceptor(certificate: Arc<ServerCertificate>) -> Result<TlsAcceptor, Serv
         .with_no_client_auth()
         .with_cert_resolver(certificate);
     config.ignore_client_order = true;
-    // Submission clients come back one after the other, if they resume at all.
-    config.send_tls13_tickets = 1;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(config)
 }
 
 impl Files {

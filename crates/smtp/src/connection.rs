@@ -4,16 +4,21 @@
 pub mod fuzzing;
 mod pace;
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::mem::MaybeUninit;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::ready;
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use self::pace::Pace;
@@ -22,6 +27,7 @@ use super::protocol::reply::Reply;
 use super::protocol::session::{Encryption, Envelope, Event, Session, SessionSettings};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::trusted_peers::TrustedPeers;
+use zeroize::Zeroize;
 
 /// Maximum size of one read while receiving commands, and while receiving a message.
 const COMMAND_READ: usize = 4 * 1024;
@@ -72,7 +78,7 @@ pub trait Backend: Clone + Send + Sync + 'static {
         &self,
         incoming: &mut Self::Incoming,
         piece: Bytes,
-    ) -> impl Future<Output = std::io::Result<()>> + Send;
+    ) -> impl Future<Output = io::Result<()>> + Send;
 
     /// Takes a message: the pieces so far and the rest, which for most messages is everything.
     fn deliver(
@@ -120,11 +126,11 @@ pub struct ConnectionSettings {
 enum End {
     Closed,
     StartTls,
-    Failed(std::io::Error),
+    Failed(io::Error),
 }
 
-impl From<std::io::Error> for End {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }
 }
@@ -133,48 +139,28 @@ impl From<std::io::Error> for End {
 pub async fn serve<B: Backend>(
     socket: TcpStream,
     peer: IpAddr,
-    settings: ConnectionSettings,
-    backend: B,
-    stop: CancellationToken,
+    settings: &ConnectionSettings,
+    backend: &B,
+    stop: &CancellationToken,
 ) {
-    let end = run(socket, peer, &settings, &backend, &stop).await;
+    let end = run(socket, peer, settings, backend, stop).await;
     if let End::Failed(error) = end {
         tracing::debug!(%error, "an SMTP connection broke");
     }
 }
 
 async fn run<B: Backend>(
-    mut socket: TcpStream,
+    socket: TcpStream,
     peer: IpAddr,
     settings: &ConnectionSettings,
     backend: &B,
     stop: &CancellationToken,
 ) -> End {
-    if let Err(error) = socket.set_nodelay(true) {
-        return End::Failed(error);
-    }
-    let session = if settings.implicit_tls {
-        Session::new(Arc::clone(&settings.session), Encryption::Tls)
-    } else {
-        let clear = Session::new(Arc::clone(&settings.session), Encryption::Clear);
-        let mut driver = Driver::new(&mut socket, clear, peer, settings, backend, stop);
-        driver.greet();
-        match driver.run().await {
-            // Anything sent in clear, and anything sent after STARTTLS, is dropped with the driver.
-            End::StartTls => driver.session.start_tls(),
-            end => return end,
-        }
-    };
-    let handshake = tokio::select! {
-        biased;
-        // No message is in progress yet.
-        () = stop.cancelled() => return End::Closed,
-        handshake = timeout(HANDSHAKE, settings.tls.accept(socket)) => handshake,
-    };
-    let stream = match handshake {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return End::Failed(error),
-        Err(_) => return End::Closed,
+    // Boxed, so that a connection under TLS keeps nothing of what led to it.
+    let encrypted = Box::pin(encrypt(socket, peer, settings, backend, stop)).await;
+    let (stream, session) = match encrypted {
+        Ok(encrypted) => encrypted,
+        Err(end) => return end,
     };
     let mut driver = Driver::new(stream, session, peer, settings, backend, stop);
     if settings.implicit_tls {
@@ -186,6 +172,40 @@ async fn run<B: Backend>(
         drop(timeout(WRITE, driver.stream.shutdown()).await);
     }
     end
+}
+
+/// Gets a connection as far as TLS, which is also the beginning of its session there.
+async fn encrypt<B: Backend>(
+    mut socket: TcpStream,
+    peer: IpAddr,
+    settings: &ConnectionSettings,
+    backend: &B,
+    stop: &CancellationToken,
+) -> Result<(Box<TlsStream<TcpStream>>, Session), End> {
+    socket.set_nodelay(true)?;
+    let session = if settings.implicit_tls {
+        Session::new(Arc::clone(&settings.session), Encryption::Tls)
+    } else {
+        let clear = Session::new(Arc::clone(&settings.session), Encryption::Clear);
+        let mut driver = Driver::new(&mut socket, clear, peer, settings, backend, stop);
+        driver.greet();
+        match driver.run().await {
+            // Anything sent in clear, and anything sent after STARTTLS, is dropped with the driver.
+            End::StartTls => driver.session.start_tls(),
+            end => return Err(end),
+        }
+    };
+    let handshake = tokio::select! {
+        biased;
+        // No message is in progress yet.
+        () = stop.cancelled() => return Err(End::Closed),
+        handshake = timeout(HANDSHAKE, settings.tls.accept(socket)) => handshake,
+    };
+    match handshake {
+        Ok(Ok(stream)) => Ok((Box::new(stream), session)),
+        Ok(Err(error)) => Err(End::Failed(error)),
+        Err(_) => Err(End::Closed),
+    }
 }
 
 struct Driver<'a, S, B: Backend> {
@@ -239,7 +259,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         loop {
             let end = match self.session.advance(&mut self.input, &mut self.output) {
                 None => self.read().await,
-                Some(event) => self.act(event).await,
+                // Boxed, so that an idle connection keeps no room for what a message needs.
+                Some(event) => Box::pin(self.act(event)).await,
             };
             match end {
                 Ok(None) => {}
@@ -350,7 +371,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         // Octets from an unauthenticated client don't count as a message, so they don't keep a connection open.
         let is_stranger = !self.session.is_authenticated();
         let finishes = in_content && !is_stranger;
-        let (limit, size) = if in_content {
+        let limit = if in_content {
             let octets = self.session.content_octets();
             let ConnectionSettings {
                 content_idle,
@@ -360,10 +381,10 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             let pace = self
                 .pace
                 .get_or_insert_with(|| Pace::new(content_idle, minimum_rate, octets));
-            (pace.patience(octets), CONTENT_READ)
+            pace.patience(octets)
         } else {
             self.pace = None;
-            (self.settings.command, COMMAND_READ)
+            self.settings.command
         };
         let limit = if is_stranger {
             limit.min(
@@ -373,18 +394,19 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         } else {
             limit
         };
-        if self.input.is_empty() && !in_content {
-            // An idle connection keeps no more buffer than a command needs.
+        if in_content {
+            self.input.reserve(CONTENT_READ);
+        } else if self.input.is_empty() {
+            // An idle connection keeps no buffer.
             self.input = BytesMut::new();
         }
-        self.input.reserve(size);
         let read = async {
             tokio::select! {
                 biased;
                 // A message that has begun is received to its end.
                 () = self.stop.cancelled(), if !finishes => Err(Reply::new(421, "4.3.2", "Shutting down, try again later")),
                 () = revoked(self.backend, self.identity.as_ref()), if !finishes => Err(Reply::new(421, "4.7.0", "The app was deleted")),
-                read = timeout(limit, self.stream.read_buf(&mut self.input)) => Ok(read),
+                read = timeout(limit, receive(&mut self.stream, &mut self.input, in_content)) => Ok(read),
             }
         };
         let waiting_since = Instant::now();
@@ -415,11 +437,35 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         };
         match timeout(WRITE, write).await {
             Ok(written) => written?,
-            Err(_) => return Err(End::Failed(std::io::ErrorKind::TimedOut.into())),
+            Err(_) => return Err(End::Failed(io::ErrorKind::TimedOut.into())),
         }
-        self.output.clear();
+        // An idle connection keeps no buffer.
+        self.output = Vec::new();
         Ok(())
     }
+}
+
+/// Reads what has arrived, into the space of `input` in the middle of a message. What is read of commands comes into
+/// being with its arrival, so that a connection waits for it without a buffer.
+async fn receive<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    input: &mut BytesMut,
+    in_content: bool,
+) -> io::Result<usize> {
+    if in_content {
+        return stream.read_buf(input).await;
+    }
+    poll_fn(|context| {
+        let mut space = [MaybeUninit::uninit(); COMMAND_READ];
+        let mut read = ReadBuf::uninit(&mut space);
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut read))?;
+        input.extend_from_slice(read.filled());
+        let count = read.filled().len();
+        // It may have been a password.
+        read.filled_mut().zeroize();
+        Ok(count).into()
+    })
+    .await
 }
 
 /// An unauthenticated client has nothing to revoke.
@@ -435,8 +481,8 @@ fn not_authenticated() -> Reply {
     Reply::new(530, "5.7.0", "Authentication required")
 }
 
-fn cut() -> std::io::Error {
-    std::io::Error::other("cut on purpose")
+fn cut() -> io::Error {
+    io::Error::other("cut on purpose")
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! Accepts connections, up to the connection limits.
 
+use std::io::{self, Write as _};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -20,10 +22,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time limit for a load balancer's PROXY header.
 const PROXY_HEADER: Duration = Duration::from_secs(5);
 
-/// Time limit for telling a client that it exceeds the connection limit.
-const REFUSAL: Duration = Duration::from_secs(5);
-
 const TOO_MANY: &[u8] = b"421 4.3.2 Too many connections, try again later\r\n";
+
+/// What a listener's connections have in common, kept once.
+struct Shared<B> {
+    settings: ConnectionSettings,
+    backend: B,
+    stop: CancellationToken,
+    end: CancellationToken,
+}
 
 /// Accepts until `stop`; each connection is a task of `tracker`, and ends with `end` at the latest.
 pub async fn run<B: Backend>(
@@ -35,6 +42,12 @@ pub async fn run<B: Backend>(
     stop: CancellationToken,
     end: CancellationToken,
 ) {
+    let shared = Arc::new(Shared {
+        settings,
+        backend,
+        stop: stop.clone(),
+        end,
+    });
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -42,59 +55,97 @@ pub async fn run<B: Backend>(
         };
         let (socket, peer) = match accepted {
             Ok(accepted) => accepted,
+            Err(error) if is_of_one_connection(&error) => continue,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
-        let peer = peer.ip().to_canonical();
-        let Some(place) = limits.take() else {
-            tracker.spawn(refuse(socket, settings.implicit_tls));
-            continue;
-        };
-        let (settings, backend) = (settings.clone(), backend.clone());
-        let (stop, end) = (stop.clone(), end.clone());
-        tracker.spawn(async move {
-            tokio::select! {
-                () = serve_accepted(socket, peer, place, settings, backend, stop) => {}
-                () = end.cancelled() => {}
+        match limits.take() {
+            Some(place) => {
+                let peer = peer.ip().to_canonical();
+                tracker.spawn(connection(socket, peer, place, Arc::clone(&shared)));
             }
-        });
+            None => refuse(socket, shared.settings.implicit_tls),
+        }
+    }
+}
+
+/// The size of a connection's task, in bytes: what each idle connection takes beside its TLS state.
+#[must_use]
+pub fn task_size<B: Backend>() -> usize {
+    fn returned<S, F>(_: impl Fn(TcpStream, IpAddr, ConnectionPermit, S) -> F) -> usize {
+        size_of::<F>()
+    }
+    returned(connection::<B>)
+}
+
+/// The client has left before its connection was accepted (accept(2)): there may be others.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset)
+}
+
+async fn connection<B: Backend>(
+    socket: TcpStream,
+    peer: IpAddr,
+    place: ConnectionPermit,
+    shared: Arc<Shared<B>>,
+) {
+    tokio::select! {
+        () = serve_accepted(socket, peer, place, &shared) => {}
+        () = shared.end.cancelled() => {}
     }
 }
 
 async fn serve_accepted<B: Backend>(
-    mut socket: TcpStream,
+    socket: TcpStream,
     peer: IpAddr,
     place: ConnectionPermit,
-    settings: ConnectionSettings,
-    backend: B,
-    stop: CancellationToken,
+    shared: &Shared<B>,
 ) {
-    let mut client = peer;
-    if settings.balancers.contain(peer) {
-        let header = timeout(PROXY_HEADER, proxy_header(&mut socket));
-        let header = tokio::select! {
-            header = header => header.unwrap_or(Err(NoProxyHeader::Late)),
-            () = stop.cancelled() => return,
-        };
-        match header {
-            Ok(address) => client = address.unwrap_or(peer),
-            // A load balancer's check that the port is open.
-            Err(NoProxyHeader::Nothing) => return,
-            Err(error) => {
-                metrics::counter!("mailgate_smtp_proxy_header_failures_total").increment(1);
-                tracing::warn!(%peer, %error, "a connection from smtp.proxy_protocol_from was closed: no PROXY protocol header (version 2) came");
-                return;
-            }
+    let Shared {
+        settings,
+        backend,
+        stop,
+        ..
+    } = shared;
+    let (socket, client) = if settings.balancers.contain(peer) {
+        match Box::pin(behind_balancer(socket, peer, stop)).await {
+            Some(arrived) => arrived,
+            None => return,
         }
-    }
+    } else {
+        (socket, peer)
+    };
     let Some(_place) = place.named(client) else {
-        return refuse(socket, settings.implicit_tls).await;
+        return refuse(socket, settings.implicit_tls);
     };
     let _session = CountedSession::begin(settings.listener);
     serve(socket, client, settings, backend, stop).await;
+}
+
+/// A load balancer's connection, and its client; `None` if it is closed.
+async fn behind_balancer(
+    mut socket: TcpStream,
+    peer: IpAddr,
+    stop: &CancellationToken,
+) -> Option<(TcpStream, IpAddr)> {
+    let header = tokio::select! {
+        header = timeout(PROXY_HEADER, proxy_header(&mut socket)) => header.unwrap_or(Err(NoProxyHeader::Late)),
+        () = stop.cancelled() => return None,
+    };
+    match header {
+        Ok(address) => Some((socket, address.unwrap_or(peer))),
+        // A load balancer's check that the port is open.
+        Err(NoProxyHeader::Nothing) => None,
+        Err(error) => {
+            metrics::counter!("mailgate_smtp_proxy_header_failures_total").increment(1);
+            tracing::warn!(%peer, %error, "a connection from smtp.proxy_protocol_from was closed: no PROXY protocol header (version 2) came");
+            None
+        }
+    }
 }
 
 /// A session that the metrics count as open until it is dropped.
@@ -127,7 +178,7 @@ enum NoProxyHeader {
     #[error(transparent)]
     Invalid(#[from] InvalidProxyHeader),
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
 }
 
 /// Reads the header and not a byte more.
@@ -143,17 +194,20 @@ async fn proxy_header(socket: &mut TcpStream) -> Result<Option<IpAddr>, NoProxyH
                     return Err(NoProxyHeader::Nothing);
                 }
                 if read == 0 {
-                    return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                 }
             }
         }
     }
 }
 
-async fn refuse(mut socket: TcpStream, implicit_tls: bool) {
+/// Says so and closes the connection, without waiting: nothing was sent over it yet, so the reply fits the socket's
+/// buffer.
+fn refuse(socket: TcpStream, implicit_tls: bool) {
     metrics::counter!("mailgate_smtp_refused_connections_total").increment(1);
     // A client of implicit TLS would understand nothing sent in clear.
-    if !implicit_tls {
-        drop(timeout(REFUSAL, socket.write_all(TOO_MANY)).await);
+    if !implicit_tls && let Ok(mut socket) = socket.into_std() {
+        // It is nonblocking still.
+        drop(socket.write(TOO_MANY));
     }
 }

@@ -180,6 +180,16 @@ prefixed_id!(
 );
 
 prefixed_id!(
+    /// A certificate from an ACME server.
+    CertificateId,
+    "cert"
+);
+prefixed_id!(
+    /// An account at an ACME server.
+    AcmeAccountId,
+    "acct"
+);
+prefixed_id!(
     /// An entry of the audit trail.
     AuditEntryId,
     "audit"

@@ -1,17 +1,21 @@
 //! What lies on the operator's side: the database, the sealing keys, the certificate, the client secrets, the limit of
 //! open files.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use rustls::pki_types::CertificateDer;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
 use super::{Checked, LIMIT};
-use crate::config::Settings;
+use crate::config::{AcmeSettings, CertificateSource, Settings};
 use crate::providers::tls::expiry;
+use crate::storage::certificates::overview::overview;
 use crate::storage::{pool, sealed};
 use crate::telemetry::open_files;
+use mailgate_server::issued::is_for;
 use mailgate_server::tls::ServerCertificate;
 
 /// How far the database's clock may be from this machine's: leases of gateways go by the database's.
@@ -89,19 +93,35 @@ async fn seal_keys(pool: &PgPool, settings: &Settings) -> Result<String, String>
     }
 }
 
-/// The certificate of the SMTP listeners.
-pub(super) fn certificate(settings: &Settings, now: DateTime<Utc>) -> Checked {
-    let (certificate, key) = (&settings.tls_certificate, &settings.tls_key);
+/// The certificates of the listeners: of files, or from the ACME server.
+pub(super) async fn certificates(settings: &Settings, now: DateTime<Utc>) -> Vec<Checked> {
+    match &settings.certificates {
+        CertificateSource::Files { certificate, key } => {
+            vec![files(settings, certificate, key, now)]
+        }
+        CertificateSource::Acme(acme) => issued(settings, acme, now).await,
+    }
+}
+
+fn files(settings: &Settings, certificate: &Path, key: &Path, now: DateTime<Utc>) -> Checked {
     let check = Checked::new("certificate", certificate.display().to_string());
     let outcome = ServerCertificate::load(certificate, key)
         .map_err(|error| error.to_string())
-        .and_then(|_| std::fs::read(certificate).map_err(|error| error.to_string()))
-        .and_then(|pem| match expiry::validity(&pem) {
-            Some((begins, _)) if begins > now => Err(format!("valid from {begins} only")),
-            Some((_, ends)) if ends <= now => Err(format!("expired at {ends}")),
-            Some((_, ends)) if ends <= now + NEAR => Err(format!("expires at {ends}")),
-            Some((_, ends)) => Ok(format!("the key fits; valid until {ends}")),
-            None => Err("its dates can't be read".to_owned()),
+        .and_then(|pair| {
+            let pair = pair.shown();
+            let leaf = pair.end_entity_cert().map_err(|error| error.to_string())?;
+            let ends = in_time(leaf, now)?;
+            named(leaf, &settings.smtp.host, "smtp.host")?;
+            if settings.http_tls_listen.is_some() {
+                let url = url::Url::parse(&settings.http_base_url).ok();
+                if let Some(host) = url.as_ref().and_then(url::Url::host_str) {
+                    named(leaf, host, "http.base_url")?;
+                }
+            }
+            Ok(format!(
+                "the key fits; for {}; valid until {ends}",
+                settings.smtp.host
+            ))
         });
     check.with(outcome)
 }
@@ -138,4 +158,55 @@ pub(super) fn open_files(settings: &Settings) -> Checked {
         )),
     };
     Checked::new("open_files", "").with(outcome)
+}
+
+/// When a certificate that is valid, and not near its end, expires.
+fn in_time(certificate: &CertificateDer<'_>, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
+    match expiry::validity_of(certificate) {
+        Some((begins, _)) if begins > now => Err(format!("valid from {begins} only")),
+        Some((_, ends)) if ends <= now => Err(format!("expired at {ends}")),
+        Some((_, ends)) if ends <= now + NEAR => Err(format!("expires at {ends}")),
+        Some((_, ends)) => Ok(ends),
+        None => Err("its dates can't be read".to_owned()),
+    }
+}
+
+fn named(certificate: &CertificateDer<'_>, name: &str, setting: &str) -> Result<(), String> {
+    if is_for(certificate, name) {
+        return Ok(());
+    }
+    Err(format!(
+        "it is not for {name}, the name in {setting}: clients that check it refuse the connection"
+    ))
+}
+
+/// What the database has from the ACME server for each name.
+async fn issued(settings: &Settings, acme: &AcmeSettings, now: DateTime<Utc>) -> Vec<Checked> {
+    let read = async {
+        let pool = pool::connect(&settings.database)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut connection = pool.acquire().await.map_err(|error| error.to_string())?;
+        let listed = overview(&mut connection).await;
+        listed.map_err(|error| error.to_string())
+    };
+    let late = Err(format!("no answer within {} s", LIMIT.as_secs()));
+    let listed = timeout(LIMIT, read).await.unwrap_or(late);
+    let outcome = |name: &str| -> Result<String, String> {
+        let listed = listed.as_ref().map_err(Clone::clone)?;
+        let mut listed = listed.iter();
+        let found = listed.find(|it| it.name == name && it.directory_url == acme.directory_url);
+        let why = found.and_then(|it| it.last_error.as_deref());
+        let why = why.map_or_else(String::new, |why| format!("; the last order failed: {why}"));
+        match found.and_then(|it| it.not_after) {
+            None => Err(format!("there is none yet{why}")),
+            Some(ends) if ends <= now => Err(format!("expired at {ends}{why}")),
+            Some(ends) if ends <= now + NEAR => Err(format!("expires at {ends}{why}")),
+            Some(ends) => Ok(format!("valid until {ends}{why}")),
+        }
+    };
+    let names = acme.names().into_iter();
+    names
+        .map(|name| Checked::new("certificate", name.clone()).with(outcome(&name)))
+        .collect()
 }

@@ -25,6 +25,12 @@ pub fn validity(pem: &[u8]) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     dates(&CertificateDer::pem_slice_iter(pem).next()?.ok()?)
 }
 
+/// From when until when a certificate is valid; `None` if it can't be read.
+#[must_use]
+pub fn validity_of(certificate: &CertificateDer<'_>) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+    dates(certificate)
+}
+
 /// The end of a certificate's validity.
 fn not_after(certificate: &[u8]) -> Option<DateTime<Utc>> {
     dates(certificate).map(|(_, ends)| ends)

@@ -90,6 +90,25 @@ pub async fn lock(connection: &mut PgConnection, id: LogId) -> Result<Option<Loc
     .transpose()
 }
 
+/// Marks messages that wait as ones that may have been sent: those due at `now`, those whose subscription has held them,
+/// and with `all` every one. Returns how many were not marked before.
+pub async fn mark_unconfirmed(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+    all: bool,
+) -> Result<u64, sqlx::Error> {
+    let marked = sqlx::query!(
+        "UPDATE spool SET outcome_unknown = true
+         WHERE state = 'deferred' AND NOT outcome_unknown
+               AND (next_attempt_at <= $1 OR awaits_subscription OR $2)",
+        now,
+        all,
+    )
+    .execute(connection)
+    .await?;
+    Ok(marked.rows_affected())
+}
+
 /// Makes a deferred message due; returns since when it is.
 pub async fn make_due(
     connection: &mut PgConnection,

@@ -43,7 +43,9 @@ const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
     ("mailgate_billing_jobs_total", "outcome", "src/billing/jobs.rs", "let outcome = ", ";\n"),
     ("mailgate_billing_queue_entries", "queue", "src/workers/gauges.rs", " billing(", ";\n"),
     ("mailgate_billing_queue_overdue_seconds", "queue", "src/workers/gauges.rs", " billing(", ";\n"),
-    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "src/workers/expiry.rs", "fn named(", "\n}"),
+    ("mailgate_certificate_expiry_timestamp_seconds", "setting", "src/workers/expiry.rs", "let named = [", "\n    ]"),
+    ("mailgate_acme_orders_total", "outcome", "src/certificates/order.rs", "let outcome = ", ";\n"),
+    ("mailgate_acme_failed_attempts", "setting", "src/certificates.rs", "= serve(", ")?"),
     ("mailgate_notices_total", "outcome", "src/storage/billing_notices/due.rs", "fn as_str(", "\n    }"),
 ];
 

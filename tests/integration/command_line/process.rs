@@ -29,6 +29,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Invocation {
     /// A program that runs this one, with its first arguments.
     wrapper: Vec<OsString>,
+    program: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
 }
@@ -37,6 +38,7 @@ impl Invocation {
     pub fn new(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         Self {
             wrapper: Vec::new(),
+            program: Self::own_program(),
             arguments: owned(arguments),
             environment: Vec::new(),
         }
@@ -80,6 +82,17 @@ impl Invocation {
         self
     }
 
+    /// The program that is tested.
+    pub fn own_program() -> PathBuf {
+        PathBuf::from(env!("CARGO_BIN_EXE_mailgate"))
+    }
+
+    /// Of another build.
+    pub fn of(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
+        self
+    }
+
     pub fn argument(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
@@ -108,7 +121,7 @@ impl Invocation {
         let child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "--"])
             .args(&self.wrapper)
-            .arg(env!("CARGO_BIN_EXE_mailgate"))
+            .arg(&self.program)
             .args(&self.arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())

@@ -111,6 +111,7 @@ struct Client {
     random: StdRng,
     count: u32,
     most: u32,
+    pause: std::ops::Range<u64>,
     /// Messages that have no answer yet, and when they are asked for again.
     unanswered: VecDeque<(Instant, Message)>,
     ledger: Ledger,
@@ -126,6 +127,17 @@ pub struct Clients {
 impl Clients {
     /// They send for these apps by turns. Each begins `most` messages at most.
     pub fn start(accounts: &[Account], ledger: &Ledger, seed: u64, most: u32) -> Self {
+        Self::paced(accounts, ledger, seed, most, PAUSE)
+    }
+
+    /// The same, with pauses of so many milliseconds.
+    pub fn paced(
+        accounts: &[Account],
+        ledger: &Ledger,
+        seed: u64,
+        most: u32,
+        pause: std::ops::Range<u64>,
+    ) -> Self {
         let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
         let mut running = JoinSet::new();
         for (number, account) in (0..2 * CLIENTS).zip(accounts.iter().cycle()) {
@@ -149,6 +161,7 @@ impl Clients {
                 random: StdRng::seed_from_u64(seed + 2 + number),
                 count: 0,
                 most,
+                pause: pause.clone(),
                 unanswered: VecDeque::new(),
                 ledger: ledger.clone(),
             };
@@ -197,7 +210,9 @@ impl Client {
                 continue;
             };
             let told = loop {
-                match self.door.send(&message).await {
+                let answer = self.door.send(&message).await;
+                self.ledger.heard(answer.as_ref().ok());
+                match answer {
                     Ok(told) => break Some(told),
                     Err(Unreached) if give_up.is_cancelled() => break None,
                     Err(Unreached) => tokio::time::sleep(UNREACHED).await,
@@ -206,7 +221,7 @@ impl Client {
             // Whoever is sent away doesn't come back at once.
             let pause = match told {
                 Some(Told::NotTaken) => REFUSED,
-                _ => Duration::from_millis(self.random.random_range(PAUSE)),
+                _ => Duration::from_millis(self.random.random_range(self.pause.clone())),
             };
             let told = match told {
                 Some(told) => Some(self.cancelled(&message, told, &give_up).await),

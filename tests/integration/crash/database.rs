@@ -81,7 +81,7 @@ impl DurablePostgres {
 }
 
 /// A process that has ended meanwhile is as good.
-async fn signal(name: &str, pids: &[u32]) {
+pub async fn signal(name: &str, pids: &[u32]) {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let script = "name=$1; shift; for pid; do kill -s \"$name\" \"$pid\" || true; done 2>/dev/null";
     let mut arguments = vec!["-c", script, "sh", name];
@@ -89,7 +89,7 @@ async fn signal(name: &str, pids: &[u32]) {
     process::run("sh", &arguments).await;
 }
 
-fn children(parent: u32) -> Vec<u32> {
+pub fn children(parent: u32) -> Vec<u32> {
     let is_child = |pid: &u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // proc_pid_stat(5): state and parent stand behind the name.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use mailgate_types::ids::LogId;
@@ -67,6 +68,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Default)]
 pub struct Ledger {
     entries: Arc<Mutex<Vec<Entry>>>,
+    /// What was answered when, whether it was the end of a message or not.
+    answers: Arc<Mutex<Vec<(Instant, &'static str)>>>,
     lives_on: Arc<AtomicBool>,
 }
 
@@ -82,6 +85,19 @@ impl Ledger {
 
     pub fn lives_on(&self) -> bool {
         self.lives_on.load(Ordering::Relaxed)
+    }
+
+    /// Notes an answer; `None` if the gateway was not reached.
+    pub fn heard(&self, told: Option<&Told>) {
+        let word = told.map_or("not reached", Told::word);
+        self.answers.lock().unwrap().push((Instant::now(), word));
+    }
+
+    /// The answers between these moments.
+    pub fn answers(&self, from: Instant, until: Instant) -> Vec<(Instant, &'static str)> {
+        let answers = self.answers.lock().unwrap();
+        let within = answers.iter().filter(|(at, _)| (from..=until).contains(at));
+        within.copied().collect()
     }
 
     pub fn add(&self, message: Message, told: Told) {

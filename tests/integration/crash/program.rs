@@ -66,6 +66,11 @@ impl Program {
         self.invocation = self.invocation.clone().set(name, value);
     }
 
+    /// Another build of it from its next life on.
+    pub fn becomes(&mut self, program: &Path) {
+        self.invocation = self.invocation.clone().of(program);
+    }
+
     /// SIGKILL.
     pub async fn kill(&mut self) {
         self.signal("KILL").await;

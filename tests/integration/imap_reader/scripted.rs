@@ -39,7 +39,11 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn start(greeting: &'static str, answer: Answer) -> Self {
+    /// What it says to a line is as with [`Answer`].
+    pub async fn start(
+        greeting: &'static str,
+        answer: impl Fn(&str) -> String + Send + 'static,
+    ) -> Self {
         let folder = TempDir::new().unwrap();
         let files = certificates::ensure(folder.path(), &[], Utc::now()).unwrap();
         let certificate = ServerCertificate::load(&files.certificate, &files.key).unwrap();

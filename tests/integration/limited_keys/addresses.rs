@@ -84,7 +84,7 @@ async fn only_listed_addresses_may_use_it() {
         assert!(reply.starts_with("250 2.0.0"), "{client}: {reply}");
     }
     let sent = gateway.sandbox.inbox.count();
-    let wrong = send_from(&gateway, "192.0.2.1", &"sek_".to_owned()).await;
+    let wrong = send_from(&gateway, "192.0.2.1", "sek_").await;
     for client in [
         "192.0.2.128",
         "203.0.113.8",

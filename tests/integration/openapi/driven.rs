@@ -552,6 +552,12 @@ fn template(path: &str) -> String {
     if parts.len() > 4 && parts[3] == "webhooks" {
         parts[4] = "{webhook_id}";
     }
+    if parts.len() > 4 && parts[3] == "send-keys" {
+        parts[4] = "{id}";
+    }
+    if parts.len() > 3 && parts[2] == "api-secrets" {
+        parts[3] = "{id}";
+    }
     if parts.len() > 6 && parts[5] == "deliveries" {
         parts[6] = "{delivery_id}";
     }

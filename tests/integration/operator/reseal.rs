@@ -1,8 +1,9 @@
 //! `mailgate reseal` beside gateways that run.
 
 use mailgate::storage::sealed::{COLUMNS, LAPSING, Replacement};
+use mailgate::storage::{acme_accounts, certificates};
 use mailgate_types::audit::Author;
-use mailgate_types::ids::WebhookConfigId;
+use mailgate_types::ids::{AcmeAccountId, CertificateId, WebhookConfigId};
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 use serde_json::{Value, json};
@@ -98,6 +99,19 @@ async fn configure_webhook(gateway: &Gateway, api_secret: &str) -> WebhookConfig
     id
 }
 
+/// A way to a provider, as the release before this one stores it.
+async fn begin_authorization(gateway: &Gateway, keys: &SealKeys) {
+    sqlx::query(
+        "INSERT INTO oauth_states (digest, app_id, pushable_key, plugin, redirect_uri, code_verifier_sealed, expires_at)
+         VALUES ('x', $1, 'pk_x', 'plugin_a', 'x', $2, now() + interval '10 minutes')",
+    )
+    .bind(gateway.app.id.0)
+    .bind(keys.seal("x", "x").unwrap())
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+}
+
 /// Values of keys that are kept nowhere.
 struct LimitedKeys {
     send_key: String,
@@ -139,6 +153,42 @@ async fn replace_webhook_secrets(gateway: &Gateway, api_secret: &str) {
         .accounts
         .renew_webhook_secret(app, None, author);
     assert!(renewed.await.is_ok());
+}
+
+/// An account at an ACME server, and a certificate.
+async fn store_certificates(gateway: &Gateway, keys: &SealKeys) {
+    let id = uuid::Uuid::nil();
+    for (statement, context) in [
+        (
+            "INSERT INTO acme_accounts (id, directory_url, credentials_sealed) VALUES ($1, 'x', $2)",
+            acme_accounts::context(AcmeAccountId(id)),
+        ),
+        (
+            "INSERT INTO certificates (id, name, directory_url, pair_sealed) VALUES ($1, 'x', 'x', $2)",
+            certificates::context(CertificateId(id)),
+        ),
+    ] {
+        sqlx::query(statement)
+            .bind(id)
+            .bind(keys.seal(&context, "x").unwrap())
+            .execute(&mut gateway.database().await)
+            .await
+            .unwrap();
+    }
+}
+
+async fn every_column_holds_something(gateway: &Gateway) {
+    for column in COLUMNS {
+        let (table, name) = (column.table, column.column);
+        let any = AssertSqlSafe(format!(
+            "SELECT EXISTS (SELECT FROM {table} WHERE {name} IS NOT NULL)"
+        ));
+        let any: bool = sqlx::query_scalar(any)
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+        assert!(any, "{table}.{name} holds something to reseal");
+    }
 }
 
 #[tokio::test]
@@ -189,28 +239,10 @@ async fn keys_are_rotated_while_mail_goes_on() {
     // Nobody sends from this one, so nothing but the command changes its tokens.
     let idle = "idle@sandbox.example";
     gateway.connect(None, Plugin::B, idle).await;
-    // As the release before this one stores it.
     let keys = SealKeys::parse([SEAL_KEY]).unwrap();
-    sqlx::query(
-        "INSERT INTO oauth_states (digest, app_id, pushable_key, plugin, redirect_uri, code_verifier_sealed, expires_at)
-         VALUES ('x', $1, 'pk_x', 'plugin_a', 'x', $2, now() + interval '10 minutes')",
-    )
-    .bind(gateway.app.id.0)
-    .bind(keys.seal("x", "x").unwrap())
-    .execute(&mut gateway.database().await)
-    .await
-    .unwrap();
-    for column in COLUMNS {
-        let (table, name) = (column.table, column.column);
-        let any = AssertSqlSafe(format!(
-            "SELECT EXISTS (SELECT FROM {table} WHERE {name} IS NOT NULL)"
-        ));
-        let any: bool = sqlx::query_scalar(any)
-            .fetch_one(&mut gateway.database().await)
-            .await
-            .unwrap();
-        assert!(any, "{table}.{name} holds something to reseal");
-    }
+    begin_authorization(&gateway, &keys).await;
+    store_certificates(&gateway, &keys).await;
+    every_column_holds_something(&gateway).await;
     gateway.stop_daemon().await;
 
     let mut serve = replica(&gateway).set("SEAL__KEYS", both()).start();

@@ -35,11 +35,11 @@ fn shown(page: &Page, prefix: &str) -> String {
     format!("{prefix}{value}")
 }
 
-/// The last path on the page that is between these.
+/// The first path on the page that is between these.
 fn path(page: &Page, start: &str, end: &str) -> String {
     let (_, rest) = page
         .text
-        .rsplit_once(start)
+        .split_once(start)
         .unwrap_or_else(|| panic!("{}", page.text));
     let (middle, _) = rest.split_once(end).unwrap();
     format!("{start}{middle}{end}")

@@ -32,14 +32,20 @@ pub struct Fleet {
 impl Fleet {
     /// Starts as many as there are `hosts`, behind a balancer on this machine.
     pub async fn start(invocation: &Invocation, hosts: &[Ipv4Addr], name: &str) -> Self {
-        let invocation = (invocation.clone())
-            .set("SMTP__PROXY_PROTOCOL_FROM", "127.0.0.1")
-            .set("HTTP__TRUSTED_PROXIES", "127.0.0.1")
-            .set("SHUTDOWN__ANNOUNCE_SECONDS", ANNOUNCED.to_string())
-            .set("SHUTDOWN__SECONDS", DEADLINE.to_string());
+        let invocations: Vec<_> = hosts.iter().map(|_| invocation.clone()).collect();
+        Self::start_each(invocations, hosts, name).await
+    }
+
+    /// The same, each with settings of its own.
+    pub async fn start_each(invocations: Vec<Invocation>, hosts: &[Ipv4Addr], name: &str) -> Self {
         let ports = ports::reserve();
         let mut replicas = Vec::new();
-        for (number, host) in (1..).zip(hosts) {
+        for ((number, host), invocation) in (1..).zip(hosts).zip(invocations) {
+            let invocation = invocation
+                .set("SMTP__PROXY_PROTOCOL_FROM", "127.0.0.1")
+                .set("HTTP__TRUSTED_PROXIES", "127.0.0.1")
+                .set("SHUTDOWN__ANNOUNCE_SECONDS", ANNOUNCED.to_string())
+                .set("SHUTDOWN__SECONDS", DEADLINE.to_string());
             let name = format!("{name}-{number}");
             replicas.push(Program::start_at(&invocation, *host, ports, &name).await);
         }

@@ -89,7 +89,7 @@ async fn a_rolling_restart_loses_nothing_and_sends_nothing_twice() {
     gateway.stop().await;
 }
 
-fn assert_few(retries: &Retries) {
+pub(super) fn assert_few(retries: &Retries) {
     let of = |kind| -> usize {
         let of_kind = retries.iter().filter(|((of, _), _)| *of == kind);
         of_kind.map(|(_, count)| count).sum()

@@ -1,4 +1,4 @@
-//! A socket that counts what it has read of a request that has not begun: the header that a client has sent in part
+//! A connection that counts what it has read of a request that has not begun: the header that a client has sent in part
 //! is held for somebody who has proven nothing.
 
 use std::io;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::in_hand::InHand;
 use mailgate_types::budget::Share;
@@ -16,9 +15,9 @@ use mailgate_types::budget::Share;
 /// Bytes that every connection may have without being counted: what it costs anyway.
 const FREE: usize = 4 * 1024;
 
-/// A client's socket.
-pub(super) struct Metered {
-    socket: TcpStream,
+/// A client's connection, in clear or under TLS.
+pub(super) struct Metered<S> {
+    socket: S,
     in_hand: Arc<InHand>,
     /// How many requests had begun when the count began.
     begun: u64,
@@ -28,12 +27,8 @@ pub(super) struct Metered {
     share: Option<Share<IpAddr>>,
 }
 
-impl Metered {
-    pub(super) fn new(
-        socket: TcpStream,
-        in_hand: Arc<InHand>,
-        share: Option<Share<IpAddr>>,
-    ) -> Self {
+impl<S> Metered<S> {
+    pub(super) fn new(socket: S, in_hand: Arc<InHand>, share: Option<Share<IpAddr>>) -> Self {
         Self {
             socket,
             in_hand,
@@ -55,7 +50,7 @@ impl Metered {
     }
 }
 
-impl AsyncRead for Metered {
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -80,7 +75,7 @@ impl AsyncRead for Metered {
     }
 }
 
-impl AsyncWrite for Metered {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

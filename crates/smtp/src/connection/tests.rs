@@ -282,3 +282,43 @@ proptest! {
         check(&content(length, seed), &Way { chunks, packets, lock_step });
     }
 }
+
+#[tokio::test]
+async fn an_idle_connection_keeps_no_buffer() {
+    let (client, server) = duplex(64 * 1024);
+    let (settings, keeper) = (settings(), Keeper::default());
+    let stop = CancellationToken::new();
+    let session = Session::new(Arc::clone(&settings.session), Encryption::Tls);
+    let peer = IpAddr::from([127, 0, 0, 1]);
+    let mut driver = Driver::new(server, session, peer, &settings, &keeper, &stop);
+    let (read, mut write_half) = split(client);
+    let mut read = BufReader::new(read);
+    let parts = [
+        "EHLO c\r\n",
+        AUTH,
+        "MAIL FROM:<a@x>\r\n",
+        "RCPT TO:<b@x>\r\n",
+        "DATA\r\n",
+        "Hello\r\n.\r\n",
+        "NOOP\r\n",
+    ];
+    let client = async {
+        for part in parts {
+            write(&mut write_half, part.as_bytes(), &[7]).await;
+            replies(&mut read, 1).await;
+        }
+    };
+    tokio::select! {
+        _ = driver.run() => panic!("the connection ended"),
+        () = client => {}
+    }
+    assert!(driver.session.is_authenticated());
+    assert_eq!((driver.input.capacity(), driver.output.capacity()), (0, 0));
+}
+
+/// The backend of the tests is nearly nothing, so this is the connection's own part.
+#[test]
+fn an_idle_connection_is_a_small_task() {
+    let size = crate::listener::task_size::<Keeper>();
+    assert!(size <= 2_304, "{size} bytes");
+}

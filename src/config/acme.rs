@@ -1,0 +1,213 @@
+//! Where the listeners' certificates come from: files, or an ACME server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use url::{Host, Url};
+
+use super::reader::Reader;
+use mailgate_types::email_address::EmailAddress;
+
+/// Where certificates come from.
+#[derive(Debug, Clone)]
+pub enum CertificateSource {
+    /// PEM files, which whoever renews them replaces.
+    Files {
+        /// The chain.
+        certificate: PathBuf,
+        /// The private key.
+        key: PathBuf,
+    },
+    /// An ACME server.
+    Acme(AcmeSettings),
+}
+
+/// How names are proven to an ACME server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AcmeChallenge {
+    /// By HTTP on port 80 (RFC 8555 §8.3).
+    Http01,
+    /// By TLS on port 443 (RFC 8737).
+    TlsAlpn01,
+}
+
+/// The account at an ACME server, and the names to get certificates for.
+#[derive(Debug, Clone)]
+pub struct AcmeSettings {
+    /// The server's directory.
+    pub directory_url: String,
+    /// Contact address; empty: none.
+    pub email: String,
+    /// How names are proven.
+    pub challenge: AcmeChallenge,
+    /// Where HTTP-01 is answered.
+    pub http_listen: SocketAddr,
+    /// Further root certificates for the server (PEM).
+    pub ca_file: Option<PathBuf>,
+    /// The SMTP listeners' name.
+    pub smtp_name: String,
+    /// The name of HTTP's TLS listener; `None`: there is none.
+    pub http_name: Option<String>,
+}
+
+impl AcmeSettings {
+    /// The names, each once.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let mut names = vec![self.smtp_name.clone()];
+        names.extend(self.http_name.clone());
+        names.dedup();
+        names
+    }
+}
+
+const OR_ACME: &str =
+    "or let the gateway get certificates by itself: acme.challenge and acme.terms_agreed";
+
+/// `None` only where the reader has a problem to tell.
+pub(super) fn read(reader: &mut Reader<'_>) -> Option<CertificateSource> {
+    let challenge = reader.choice(
+        "acme.challenge",
+        &[
+            ("", None),
+            ("http-01", Some(AcmeChallenge::Http01)),
+            ("tls-alpn-01", Some(AcmeChallenge::TlsAlpn01)),
+        ],
+    );
+    let [certificate, key] = ["tls.certificate", "tls.key"].map(|name| reader.path(name));
+    let directory_url = reader.url("acme.directory_url");
+    let email = reader.text("acme.email");
+    let is_agreed = reader.flag("acme.terms_agreed");
+    let http_listen = reader.required_listen_address("acme.http_listen");
+    let ca_file = reader.path("acme.ca_file");
+    let Some(challenge) = challenge? else {
+        for (name, path, what) in [
+            ("tls.certificate", &certificate, "the chain"),
+            ("tls.key", &key, "the private key"),
+        ] {
+            if path.is_none() {
+                reader.problem(
+                    name,
+                    format!("is required: a PEM file with {what}; {OR_ACME}"),
+                );
+            }
+        }
+        return Some(CertificateSource::Files {
+            certificate: certificate.unwrap_or_default(),
+            key: key.unwrap_or_default(),
+        });
+    };
+    if certificate.is_some() || key.is_some() {
+        let text = "must be empty together with tls.certificate and tls.key: certificates come from files or from an ACME server";
+        reader.problem("acme.challenge", text);
+    }
+    if !is_agreed {
+        let text = "must be true: read the terms of the ACME server first (Let's Encrypt's are at https://letsencrypt.org/repository)";
+        reader.problem("acme.terms_agreed", text);
+    }
+    if !directory_url.starts_with("https://") {
+        reader.problem("acme.directory_url", "must be an https:// address");
+    }
+    if !email.is_empty() && EmailAddress::parse(&email).is_err() {
+        reader.problem("acme.email", "must be an email address, or empty");
+    }
+    let smtp_name = reader.text("smtp.host").to_ascii_lowercase();
+    if !is_public_name(&smtp_name) {
+        let text = "must be the public name that clients connect to, such as mx.gateway.example: a certificate is ordered for it";
+        reader.problem("smtp.host", text);
+    }
+    let serves_https = !reader.text("http.tls_listen").is_empty();
+    let http_name = if serves_https {
+        let host = host(&reader.url("http.base_url"));
+        if host.is_none() {
+            let text = "must be an https:// address with a public name: a certificate is ordered for it, for http.tls_listen";
+            reader.problem("http.base_url", text);
+        }
+        host
+    } else {
+        None
+    };
+    if challenge == AcmeChallenge::TlsAlpn01 && !serves_https {
+        let text = "tls-alpn-01 is answered by http.tls_listen, to which port 443 must lead: set it, or take http-01";
+        reader.problem("acme.challenge", text);
+    }
+    Some(CertificateSource::Acme(AcmeSettings {
+        directory_url,
+        email,
+        challenge,
+        http_listen: http_listen?,
+        ca_file,
+        smtp_name,
+        http_name,
+    }))
+}
+
+/// The name in an `https` address.
+fn host(base_url: &str) -> Option<String> {
+    let url = Url::parse(base_url).ok()?;
+    match url.host()? {
+        Host::Domain(name) if url.scheme() == "https" && is_public_name(name) => {
+            Some(name.to_ascii_lowercase())
+        }
+        _ => None,
+    }
+}
+
+/// Whether certificates can be ordered for it: several labels of letters, digits and hyphens (RFC 1035 §2.3.1), and
+/// no address.
+fn is_public_name(name: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-';
+        (1..=63).contains(&label.len())
+            && label.bytes().all(is_letter)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let is_number = |label: &str| label.bytes().all(|letter| letter.is_ascii_digit());
+    name.len() <= 253
+        && name.contains('.')
+        && name.split('.').all(is_label)
+        && !name.rsplit('.').next().is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_certificates_can_be_ordered_for() {
+        for (name, is_so) in [
+            ("mx.gateway.example", true),
+            ("xn--bcher-kva.example", true),
+            ("localhost", false),
+            ("", false),
+            ("mx..example", false),
+            ("mx.example.", false),
+            ("-mx.example", false),
+            ("m_x.example", false),
+            ("192.0.2.1", false),
+            ("bücher.example", false),
+            ("*.example.com", false),
+            ("mx.example/../x", false),
+        ] {
+            assert_eq!(is_public_name(name), is_so, "{name}");
+        }
+        assert!(!is_public_name(&format!("{}.example", "a".repeat(64))));
+    }
+
+    #[test]
+    fn the_name_of_an_address() {
+        assert_eq!(
+            host("https://Gateway.example:8443/x").as_deref(),
+            Some("gateway.example")
+        );
+        for none in [
+            "",
+            "http://gateway.example",
+            "https://192.0.2.1",
+            "https://localhost",
+        ] {
+            assert_eq!(host(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The certificates that the listeners show: of files, or from an ACME server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use sqlx::PgPool;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::DaemonError;
+use super::challenges::challenge_router;
+use crate::certificates::Certificates;
+use crate::config::CertificateSource;
+use crate::storage::pool::PoolError;
+use crate::workers;
+use mailgate_server::http::{self, HttpLimits, Https};
+use mailgate_server::shutdown::Shutdown;
+use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::seal::SealKeys;
+
+/// Connections at once to the listener of HTTP-01, and of these from one address.
+const CHALLENGE_CONNECTIONS: usize = 256;
+const CHALLENGE_CONNECTIONS_PER_ADDRESS: usize = 32;
+
+/// The files of the settings, read before anything else is started; `None` with an ACME server.
+pub(super) struct CertificateFiles(Option<Arc<ServerCertificate>>);
+
+impl CertificateFiles {
+    pub(super) fn load(source: &CertificateSource) -> Result<Self, ServerTlsError> {
+        Ok(Self(match source {
+            CertificateSource::Files { certificate, key } => {
+                Some(Arc::new(ServerCertificate::load(certificate, key)?))
+            }
+            CertificateSource::Acme(_) => None,
+        }))
+    }
+}
+
+/// What the listeners show.
+pub(super) enum Shown {
+    Files(Arc<ServerCertificate>),
+    Issued(Certificates),
+}
+
+impl Shown {
+    /// Follows the files, or begins to order and to show certificates.
+    pub(super) async fn start(
+        files: CertificateFiles,
+        source: &CertificateSource,
+        pool: &PgPool,
+        seal_keys: &Arc<SealKeys>,
+        clock: &SharedClock,
+        shutdown: &Shutdown,
+    ) -> Result<Self, DaemonError> {
+        match (files.0, source) {
+            (None, CertificateSource::Acme(settings)) => {
+                let certificates = Certificates::new(
+                    pool.clone(),
+                    Arc::clone(seal_keys),
+                    Arc::clone(clock),
+                    settings.clone(),
+                )?;
+                certificates.prepare().await.map_err(PoolError::Connect)?;
+                for name in certificates.missing() {
+                    tracing::warn!(
+                        name,
+                        "there is no certificate yet: clients see a self-signed one, which they refuse, until the ACME server has issued one"
+                    );
+                }
+                let stop = &shutdown.soft;
+                shutdown.spawn_vital(
+                    "the look for new certificates",
+                    workers::show_certificates(certificates.clone(), stop.clone()),
+                );
+                shutdown.spawn_vital(
+                    "the orders of certificates",
+                    workers::order_certificates(certificates.clone(), stop.clone()),
+                );
+                Ok(Self::Issued(certificates))
+            }
+            (Some(certificate), _) => Ok(Self::follow(certificate, shutdown)),
+            (None, CertificateSource::Files { certificate, key }) => {
+                let certificate = ServerCertificate::load(certificate, key)?;
+                Ok(Self::follow(Arc::new(certificate), shutdown))
+            }
+        }
+    }
+
+    fn follow(certificate: Arc<ServerCertificate>, shutdown: &Shutdown) -> Self {
+        shutdown.spawn_vital(
+            "the watch of the certificate",
+            workers::keep_certificate(
+                Arc::clone(&certificate),
+                workers::CERTIFICATE_EVERY,
+                shutdown.soft.clone(),
+            ),
+        );
+        Self::Files(certificate)
+    }
+
+    /// Those from an ACME server.
+    pub(super) fn issued(&self) -> Option<&Certificates> {
+        match self {
+            Self::Files(_) => None,
+            Self::Issued(certificates) => Some(certificates),
+        }
+    }
+
+    /// TLS of the SMTP listeners.
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor, ServerTlsError> {
+        match self {
+            Self::Files(certificate) => tls::acceptor(Arc::clone(certificate)),
+            Self::Issued(certificates) => tls::acceptor(certificates.of_smtp()),
+        }
+    }
+
+    /// Serves HTTP by TLS; returns the actual address.
+    pub(super) fn serve_http(
+        &self,
+        listener: Option<TcpListener>,
+        routes: &Router,
+        limits: &HttpLimits,
+        shutdown: &Shutdown,
+    ) -> Result<Option<SocketAddr>, ServerTlsError> {
+        let Some(listener) = listener else {
+            return Ok(None);
+        };
+        let https = match self {
+            Self::Files(certificate) => Https::new(Arc::clone(certificate), None)?,
+            Self::Issued(certificates) => {
+                let challenges = certificates.challenges().certificates();
+                Https::new(certificates.of_http(), Some(challenges))?
+            }
+        };
+        let address = listener.local_addr().ok();
+        http::serve_tls(listener, routes.clone(), limits.clone(), https, shutdown);
+        Ok(address)
+    }
+
+    /// Answers HTTP-01.
+    pub(super) fn serve_challenges(
+        &self,
+        listener: Option<TcpListener>,
+        limits: &HttpLimits,
+        shutdown: &Shutdown,
+    ) {
+        let (Some(listener), Self::Issued(certificates)) = (listener, self) else {
+            return;
+        };
+        let limits = HttpLimits {
+            connections: CHALLENGE_CONNECTIONS,
+            connections_per_address: CHALLENGE_CONNECTIONS_PER_ADDRESS,
+            ..limits.clone()
+        };
+        let router = challenge_router(certificates.challenges().clone());
+        http::serve(listener, router, limits, shutdown);
+    }
+}

@@ -1,0 +1,70 @@
+//! The table `acme_challenges`: what ACME servers may ask for at the moment.
+
+use sqlx::PgConnection;
+
+use super::certificates::Claim;
+use mailgate_types::ids::CertificateId;
+
+/// A challenge that is being answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveChallenge {
+    /// The name that is to be proven.
+    pub name: String,
+    /// Part of the path that is asked for (RFC 8555 §8.3).
+    pub token: String,
+    /// The answer.
+    pub key_authorization: String,
+}
+
+/// Publishes a certificate's challenge for `seconds`, in the place of an earlier one; `false` if the claim is over.
+pub async fn publish(
+    connection: &mut PgConnection,
+    claim: &Claim,
+    token: &str,
+    key_authorization: &str,
+    seconds: f64,
+) -> Result<bool, sqlx::Error> {
+    let published = sqlx::query!(
+        "INSERT INTO acme_challenges (certificate_id, token, key_authorization, expires_at)
+         SELECT id, $3, $4, now() + make_interval(secs => $5) FROM certificates
+         WHERE id = $1 AND claim = $2 AND lease_until > now()
+         ON CONFLICT (certificate_id) DO UPDATE
+         SET token = EXCLUDED.token, key_authorization = EXCLUDED.key_authorization,
+             expires_at = EXCLUDED.expires_at",
+        claim.id.0,
+        claim.number,
+        token,
+        key_authorization,
+        seconds,
+    )
+    .execute(connection)
+    .await?;
+    Ok(published.rows_affected() > 0)
+}
+
+/// All that may be asked for: one for each certificate at most.
+pub async fn live(connection: &mut PgConnection) -> Result<Vec<LiveChallenge>, sqlx::Error> {
+    sqlx::query_as!(
+        LiveChallenge,
+        "SELECT name, token, key_authorization
+         FROM acme_challenges JOIN certificates ON id = certificate_id WHERE expires_at > now()",
+    )
+    .fetch_all(connection)
+    .await
+}
+
+/// Withdraws a challenge that is answered, unless it has been replaced.
+pub async fn withdraw(
+    connection: &mut PgConnection,
+    id: CertificateId,
+    token: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "DELETE FROM acme_challenges WHERE certificate_id = $1 AND token = $2",
+        id.0,
+        token,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! What goes wrong, for how long, and that it ends.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mailgate_types::lease::LEASE;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom as _;
+
+use super::cluster::{Cluster, TTL};
+use super::line::{Line, State, some_delay};
+use crate::replicas::fleet::{Fleet, HOSTS};
+
+/// One kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    GatewayKilled,
+    GatewayStopped,
+    SlowNetwork,
+    LossyNetwork,
+    Partition,
+    AnswersLost,
+    DiskFull,
+    ClockStep,
+    Failover,
+    Switchover,
+    StandbyLost,
+    ProviderRefuses,
+    ProviderSilent,
+}
+
+use Fault::{
+    AnswersLost, ClockStep, DiskFull, Failover, GatewayKilled, GatewayStopped, LossyNetwork,
+    Partition, ProviderRefuses, ProviderSilent, SlowNetwork, StandbyLost, Switchover,
+};
+
+/// How far a clock is off at most, in seconds.
+pub const CLOCK_STEP: i32 = 90;
+
+const ALL: [Fault; 13] = [
+    GatewayKilled,
+    GatewayStopped,
+    SlowNetwork,
+    LossyNetwork,
+    Partition,
+    AnswersLost,
+    DiskFull,
+    ClockStep,
+    Failover,
+    Switchover,
+    StandbyLost,
+    ProviderRefuses,
+    ProviderSilent,
+];
+
+/// What faults are made of.
+pub struct Scene {
+    pub cluster: Cluster,
+    pub fleet: Fleet,
+    /// From each gateway to the database, and from all of them to the provider.
+    pub database_lines: Vec<Line>,
+    pub provider_line: Line,
+    /// The offset of each gateway's clock; empty without libfaketime.
+    pub clocks: Vec<PathBuf>,
+}
+
+impl Scene {
+    /// All kinds that are possible here, in any order.
+    pub fn deck(&self, random: &mut StdRng) -> Vec<Fault> {
+        let mut deck: Vec<Fault> = (ALL.into_iter())
+            .filter(|fault| match fault {
+                DiskFull => self.cluster.has_disks(),
+                ClockStep => !self.clocks.is_empty(),
+                _ => true,
+            })
+            .collect();
+        deck.shuffle(random);
+        deck
+    }
+
+    /// Lets it happen; answers when it ended.
+    pub async fn inflict(&mut self, fault: Fault, random: &mut StdRng) -> Instant {
+        let number = random.random_range(0..HOSTS.len());
+        let mut seconds =
+            |range: std::ops::Range<f64>| Duration::from_secs_f64(random.random_range(range));
+        match fault {
+            GatewayKilled => {
+                let pause = seconds(0.0..3.0);
+                self.fleet.replicas[number].kill().await;
+                tokio::time::sleep(pause).await;
+                self.fleet.replicas[number].restart().await;
+            }
+            GatewayStopped => {
+                let pause = LEASE.mul_f64(seconds(0.5..2.0).as_secs_f64());
+                self.fleet.replicas[number].signal("STOP").await;
+                tokio::time::sleep(pause).await;
+                self.fleet.replicas[number].signal("CONT").await;
+            }
+            SlowNetwork => {
+                let pause = seconds(5.0..10.0);
+                let state = some_delay(random);
+                self.network(state, pause).await;
+            }
+            LossyNetwork => {
+                let pause = seconds(5.0..10.0);
+                self.network(State::Lossy(0.05), pause).await;
+            }
+            Partition => {
+                let line = &self.database_lines[number];
+                line.set(State::Silent);
+                tokio::time::sleep(seconds(5.0..25.0)).await;
+                line.set(State::Cut);
+                line.set(State::Open);
+            }
+            AnswersLost => {
+                let pause = seconds(0.001..0.06);
+                self.set_database(State::Deaf);
+                tokio::time::sleep(pause).await;
+                self.set_database(State::Cut);
+                self.set_database(State::Open);
+            }
+            DiskFull => {
+                let primary = self.cluster.primary().await.expect("there is a primary");
+                self.cluster.fill_disk(primary);
+                tokio::time::sleep(seconds(5.0..10.0)).await;
+                self.cluster.free_disk(primary);
+            }
+            ClockStep => {
+                let step = random.random_range(-CLOCK_STEP..CLOCK_STEP);
+                self.set_clock(number, step);
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                self.set_clock(number, 0);
+            }
+            Failover => {
+                let primary = self.cluster.primary().await.expect("there is a primary");
+                self.cluster.kill(primary).await;
+                // Before, it would become the primary again.
+                tokio::time::sleep(TTL + Duration::from_secs(5)).await;
+                self.cluster.start_node(primary);
+            }
+            Switchover => self.cluster.switch_over().await,
+            StandbyLost => {
+                let primary = self.cluster.primary().await.expect("there is a primary");
+                self.cluster.kill(1 - primary).await;
+                tokio::time::sleep(seconds(1.0..5.0)).await;
+                self.cluster.start_node(1 - primary);
+            }
+            ProviderRefuses => {
+                self.provider_line.set(State::Cut);
+                tokio::time::sleep(seconds(3.0..10.0)).await;
+                self.provider_line.set(State::Open);
+            }
+            ProviderSilent => {
+                self.provider_line.set(State::Silent);
+                tokio::time::sleep(seconds(3.0..10.0)).await;
+                self.provider_line.set(State::Cut);
+                self.provider_line.set(State::Open);
+            }
+        }
+        Instant::now()
+    }
+
+    async fn network(&self, state: State, pause: Duration) {
+        self.set_database(state);
+        self.provider_line.set(state);
+        tokio::time::sleep(pause).await;
+        self.set_database(State::Open);
+        self.provider_line.set(State::Open);
+    }
+
+    fn set_database(&self, state: State) {
+        for line in &self.database_lines {
+            line.set(state);
+        }
+    }
+
+    /// libfaketime reads it each second.
+    fn set_clock(&self, number: usize, seconds: i32) {
+        std::fs::write(&self.clocks[number], format!("{seconds:+}\n")).unwrap();
+    }
+}
+
+impl Fault {
+    pub fn name(self) -> &'static str {
+        match self {
+            GatewayKilled => "a gateway killed",
+            GatewayStopped => "a gateway stopped (half a lease to two)",
+            SlowNetwork => "slow network (20 to 150 ms each way)",
+            LossyNetwork => "lossy network (5 %)",
+            Partition => "a gateway cut off from the database",
+            AnswersLost => "answers of the database lost",
+            DiskFull => "disk of the primary full",
+            ClockStep => "a gateway's clock off by up to 90 s",
+            Failover => "primary killed (failover)",
+            Switchover => "switchover",
+            StandbyLost => "standby killed",
+            ProviderRefuses => "provider refuses connections",
+            ProviderSilent => "provider silent",
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A provider whose sent mail holds what it was given, once the test files it.
+
+use std::sync::{Arc, Mutex};
+
+use mail_parser::MessageParser;
+use tempfile::TempDir;
+use toml::Table;
+
+use crate::imap_reader::scripted::{GREETING, Server, obedient};
+use crate::support::stand_in::StandIn;
+
+pub struct Provider {
+    pub stand_in: StandIn,
+    pub plugins: Table,
+    /// Message-IDs in the sent mail.
+    filed: Arc<Mutex<Vec<String>>>,
+    _sent_mail: Server,
+    _folder: TempDir,
+}
+
+impl Provider {
+    pub async fn start() -> Self {
+        let stand_in = StandIn::start().await;
+        let filed = Arc::<Mutex<Vec<String>>>::default();
+        let searched = Arc::clone(&filed);
+        let sent_mail = Server::start(GREETING, move |line| {
+            if line == "LIST \"\" \"*\"" {
+                return "* LIST (\\Sent) \"/\" Sent\r\n{tag} OK done\r\n".to_owned();
+            }
+            let filed = searched.lock().unwrap();
+            if line.starts_with("UID SEARCH ") && filed.iter().any(|id| line.contains(id.as_str()))
+            {
+                return "* SEARCH 4\r\n{tag} OK done\r\n".to_owned();
+            }
+            obedient(line)
+        })
+        .await;
+        let mut plugins = stand_in.plugins();
+        let plugin = plugins["plugin_b"].as_table_mut().unwrap();
+        let folder = TempDir::new().unwrap();
+        let authorities = folder.path().join("authorities.pem");
+        let mut both = std::fs::read(plugin["ca_file"].as_str().unwrap()).unwrap();
+        both.extend(std::fs::read(sent_mail.ca_file()).unwrap());
+        std::fs::write(&authorities, both).unwrap();
+        for (name, value) in [
+            ("ca_file", authorities.display().to_string()),
+            ("imap_host", "localhost".to_owned()),
+            ("keeps_sent_mail", "yes".to_owned()),
+        ] {
+            plugin.insert(name.to_owned(), value.into());
+        }
+        plugin.insert("imap_port".to_owned(), i64::from(sent_mail.port()).into());
+        Self {
+            stand_in,
+            plugins,
+            filed,
+            _sent_mail: sent_mail,
+            _folder: folder,
+        }
+    }
+
+    /// The subjects of all that came, as often as it came.
+    pub fn has(&self) -> Vec<String> {
+        self.texts(|message| message.subject().map(str::to_owned))
+    }
+
+    /// All that came is in the sent mail now.
+    pub fn file(&self) {
+        *self.filed.lock().unwrap() =
+            self.texts(|message| Some(format!("<{}>", message.message_id()?)));
+    }
+
+    fn texts(&self, of: impl Fn(&mail_parser::Message<'_>) -> Option<String>) -> Vec<String> {
+        let messages = self.stand_in.submission.messages();
+        let parsed = messages.iter().map(|message| {
+            let message = MessageParser::default().parse(&message.content).unwrap();
+            of(&message).expect("every message has it")
+        });
+        parsed.collect()
+    }
+}
