@@ -17,7 +17,7 @@ use crate::providers::retry_after_header;
 use crate::rest::fuzzing::{http_headers, queries, rest_bodies};
 use crate::rest::send_request;
 use crate::sending::raw_message::fuzzing::submitted_message;
-use crate::smtp::backend::fuzzing::provider_refusals;
+use crate::smtp::reply::fuzzing::provider_refusals;
 use mailgate_bounces::fuzzing::bounces;
 use mailgate_smtp::connection::fuzzing::smtp_connection;
 use mailgate_smtp::protocol::fuzzing::{proxy_header, smtp_commands, smtp_content, smtp_lines};
