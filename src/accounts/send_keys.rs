@@ -3,6 +3,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
+use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::{Trail, commit_change};
@@ -141,9 +142,7 @@ impl Accounts {
         };
         let mut transaction = transaction::begin(&self.pool).await?;
         // One at a time, so that concurrent requests can't exceed the limit.
-        if apps::lock(&mut transaction, app).await?.is_none() {
-            return Err(SendKeyError::AppGone);
-        }
+        lock(&mut transaction, app).await?;
         if send_keys::count(&mut transaction, app).await? >= MOST_SEND_KEYS {
             return Err(SendKeyError::TooMany);
         }
@@ -177,6 +176,7 @@ impl Accounts {
             return Err(SendKeyError::Main);
         }
         let mut transaction = transaction::begin(&self.pool).await?;
+        lock(&mut transaction, app).await?;
         let before = send_keys::lock(&mut transaction, app, id).await?;
         let before = before.ok_or(SendKeyError::NotFound)?;
         let after = SendKeyRow {
@@ -220,6 +220,7 @@ impl Accounts {
             return Err(SendKeyError::Main);
         }
         let mut transaction = transaction::begin(&self.pool).await?;
+        lock(&mut transaction, app).await?;
         let name = send_keys::delete(&mut transaction, app, id).await?;
         let name = name.ok_or(SendKeyError::NotFound)?;
         let entry = AuditEntry::of_app(AuditAction::SendKeyDeleted, app)
@@ -227,6 +228,12 @@ impl Accounts {
             .with(json!({ "name": name }));
         Ok(commit_change(transaction, author, self.clock.now(), entry).await?)
     }
+}
+
+/// Locks the app before its keys, as its deletion does.
+async fn lock(transaction: &mut PgConnection, app: AppId) -> Result<(), SendKeyError> {
+    let locked = apps::lock(transaction, app).await?;
+    locked.map(drop).ok_or(SendKeyError::AppGone)
 }
 
 /// The context that the hash of an additional send key is sealed for.

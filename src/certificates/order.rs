@@ -179,7 +179,7 @@ impl Certificates {
 
     async fn withdraw(&self, claim: &Claim, token: &str) -> Result<(), sqlx::Error> {
         let mut connection = self.0.pool.acquire().await?;
-        acme_challenges::withdraw(&mut connection, claim.id, token).await
+        acme_challenges::withdraw(&mut connection, claim, token).await
     }
 
     /// Holds what the server has issued against what was ordered, and seals it.

@@ -20,7 +20,8 @@ macro_rules! access {
 }
 
 access! {
-    // What shows, renews or creates a secret or a send key, or leads to the portal, which does all of that.
+    // What shows, renews or creates a secret or a send key, or leads to the portal, which does all of that. Two scopes
+    // have secrets of their own: an app's keys are shown to who creates it, a webhook's secret to who writes webhooks.
     MainSecret None;
     AppsRead Some(Scope::AppsRead);
     AppsWrite Some(Scope::AppsWrite);

@@ -94,7 +94,9 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
             (Ok(Opened { subscriber, secret }), Some(presented)) => {
                 state.accounts.remember(&presented);
                 stranger::authenticated(parts);
-                count_call(parts, state, subscriber.id.0)?;
+                // Each secret by itself, so that none can use up what the main one deletes it with.
+                let counted = (secret.as_ref()).map_or(subscriber.id.0, |secret| secret.id.0);
+                count_call(parts, state, counted)?;
                 let used = secret.as_ref().map(|secret| secret.id);
                 let caller = Self {
                     subscriber,

@@ -3,7 +3,6 @@
 use sqlx::PgConnection;
 
 use super::certificates::Claim;
-use mailgate_types::ids::CertificateId;
 
 /// A challenge that is being answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,16 +52,19 @@ pub async fn live(connection: &mut PgConnection) -> Result<Vec<LiveChallenge>, s
     .await
 }
 
-/// Withdraws a challenge that is answered, unless it has been replaced.
+/// Withdraws a challenge that is answered, unless it has been replaced, or another attempt answers it: a server may
+/// give that one the same token.
 pub async fn withdraw(
     connection: &mut PgConnection,
-    id: CertificateId,
+    claim: &Claim,
     token: &str,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "DELETE FROM acme_challenges WHERE certificate_id = $1 AND token = $2",
-        id.0,
+        "DELETE FROM acme_challenges WHERE certificate_id = $1 AND token = $2
+             AND EXISTS (SELECT FROM certificates WHERE id = $1 AND claim = $3)",
+        claim.id.0,
         token,
+        claim.number,
     )
     .execute(connection)
     .await?;

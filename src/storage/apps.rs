@@ -427,6 +427,11 @@ pub async fn update(
 
 /// Deletes an app with its users and mailboxes; `false` if it was gone.
 pub async fn delete(connection: &mut PgConnection, app: AppId) -> Result<bool, sqlx::Error> {
+    // Keys before `app_versions`, which a change of a key writes last: the cascade would go the other way round.
+    lock(connection, app).await?;
+    sqlx::query!("DELETE FROM send_keys WHERE app_id = $1", app.0)
+        .execute(&mut *connection)
+        .await?;
     let deleted = sqlx::query!("DELETE FROM apps WHERE id = $1", app.0)
         .execute(connection)
         .await?;

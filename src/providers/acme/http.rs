@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use reqwest::Client;
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{HeaderValue, RETRY_AFTER};
 use rustls::ClientConfig;
 
 use crate::providers::answer::{no_answer, retry_after};
@@ -30,6 +30,9 @@ pub(super) struct Http {
     client: Client,
     clock: SharedClock,
 }
+
+/// Longest that a server may have its answers waited for.
+const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 
 /// What the server's last refusal said of when to come back.
 #[derive(Debug, Default)]
@@ -116,7 +119,15 @@ async fn exchange(
         .and_then(|value| value.to_str().ok())
         .and_then(|value| retry_after(value, Some(http.clock.now())));
     pause.set(wait.filter(|_| is_refusal));
-    let (parts, _) = Response::from(response).into_parts();
+    let (mut parts, _) = Response::from(response).into_parts();
+    // instant-acme adds any number of seconds to the clock, and panics where that overflows.
+    parts.headers.remove(RETRY_AFTER);
+    if let Some(wait) = wait {
+        let seconds = wait.min(LONGEST_PAUSE).as_secs();
+        parts
+            .headers
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
     Ok(BytesResponse {
         parts,
         body: Box::new(Bytes::from(content)),

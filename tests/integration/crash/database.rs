@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mailgate_sandbox::postgres::{self, Durability, PrivatePostgres};
+use mailgate_sandbox::postgres::{self, Durability, PostgresError, PrivatePostgres};
 use tempfile::TempDir;
 
 use crate::command_line::process;
@@ -75,8 +75,20 @@ impl DurablePostgres {
 
     /// Starts it again over what it had on the disk.
     pub async fn restart(&mut self) {
-        let server = postgres::start(self.folder.path(), Durability::Durable).await;
-        self.server = Some(server.unwrap_or_else(|error| panic!("{error}")));
+        let folder = self.folder.path().to_owned();
+        // A process that another test is just starting has the lock too, until it runs its program.
+        patience::until(
+            "the former Postgres gives up its lock",
+            async || match postgres::start(&folder, Durability::Durable).await {
+                Ok(server) => {
+                    self.server = Some(server);
+                    true
+                }
+                Err(PostgresError::AlreadyRunning { .. }) => false,
+                Err(error) => panic!("{error}"),
+            },
+        )
+        .await;
     }
 }
 

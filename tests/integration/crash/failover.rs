@@ -219,7 +219,7 @@ impl Pair {
         let folder = self.household.folder();
         let socket = |folder: &Path| format!("unix@{}/.s.PGSQL.5432", folder.display());
         let configuration = format!(
-            "defaults\n    mode tcp\n    timeout connect 2s\n    timeout client 1h\n    timeout server 1h\n\
+            "defaults\n    mode tcp\n    timeout connect 2s\n    timeout client 1h\n    timeout server 1h\n    timeout check 5s\n\
              listen postgres\n    bind 127.0.0.1:{}\n    option pgsql-check user postgres\n    \
              default-server check inter 200ms fall 2 rise 1 on-marked-down shutdown-sessions\n    \
              server primary {}\n    server standby {} backup\n",

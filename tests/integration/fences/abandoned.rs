@@ -54,8 +54,10 @@ async fn a_transaction_that_nobody_waits_for_any_more_is_rolled_back() {
         snapshots += usize::from(abandon(pool::snapshot(&pool), polls).await);
         assert!(is_alone(&pool).await, "after {polls} polls of snapshot");
     }
-    assert!((1..11).contains(&begun), "{begun} were waited for");
-    assert!((1..11).contains(&snapshots), "{snapshots} were waited for");
+    assert!(
+        begun > 0 && snapshots > 0,
+        "{begun} and {snapshots} were waited for"
+    );
     pool.close().await;
 }
 
