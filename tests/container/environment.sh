@@ -11,6 +11,7 @@ export CONTAINERS_CONF=$home/containers.conf
 export CONTAINERS_STORAGE_CONF=$home/storage.conf
 export CONTAINERS_REGISTRIES_CONF=$home/registries.conf
 export TMPDIR=$home/tmp
+mkdir -p "$TMPDIR"
 export CONTAINER_TEST_BEGAN=${CONTAINER_TEST_BEGAN:-$EPOCHSECONDS}
 
 say() { printf 'container: [%3d s] %s\n' $((EPOCHSECONDS - CONTAINER_TEST_BEGAN)) "$*"; }
