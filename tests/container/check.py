@@ -285,7 +285,8 @@ def check_package(stack):
     ):
         assert text.count(line) == 1, (line, text)
         text = text.replace(line, value)
-    settings.write_text(text)
+    # As many files as this machine lets a container open are enough for so many.
+    settings.write_text(text + f"\n[limits]\nhttp_connections = {FILES // 8}\nsmtp_connections = {FILES // 8}\n")
     settings.chmod(0o644)
     run("podman", "run", "--detach", "--name", "packaged", "--network", f"{PROJECT}_default", "--user", "mailgate",
         "--sysctl", "net.ipv4.ip_unprivileged_port_start=0", "--env", "MAILGATE_CONFIG=/settings.toml",
