@@ -5,9 +5,7 @@ use serde_json::json;
 
 use super::Accounts;
 use super::audit::commit_change;
-use super::authenticate::{hash, hash_digits};
 use crate::storage::api_secrets::{self, ApiSecretRow};
-use crate::storage::send_keys::Lookup;
 use crate::storage::{subscribers, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{ApiSecretId, SubscriberId};
@@ -73,11 +71,7 @@ impl Accounts {
         let now = self.clock.now();
         let id = ApiSecretId::at(now);
         let value = ApiSecret::generate()?;
-        let digits = hash_digits(&hash(value.expose()));
-        let lookup = Lookup {
-            hash_sealed: self.seal_keys.seal(&hash_context(id), &digits)?,
-            digest: self.seal_keys.lookup_digest(&digits),
-        };
+        let lookup = self.additional_lookup(value.expose(), &hash_context(id))?;
         let secret = ApiSecretRow {
             id,
             name: new.name,

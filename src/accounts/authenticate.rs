@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 use super::Accounts;
 use super::key_uses::UsedKey;
 use crate::storage::api_secrets::{self, Opened};
+use crate::storage::send_keys::Lookup;
 use crate::storage::subscribers::{self, Subscriber};
+use mailgate_types::seal::SealError;
 use mailgate_types::secrets::{ApiSecret, SendKey};
 
 /// Why a caller is not authenticated.
@@ -49,7 +51,7 @@ pub(super) fn has_expired(expires_at: Option<DateTime<Utc>>, now: DateTime<Utc>)
 }
 
 /// What additional keys are found by: the digits of their hash. The value itself is kept nowhere.
-pub(super) fn hash_digits(hash: &[u8]) -> String {
+fn hash_digits(hash: &[u8]) -> String {
     let digits = hash.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     digits
         .filter_map(|digit| char::from_digit(u32::from(digit), 16))
@@ -84,6 +86,19 @@ impl Accounts {
             hash,
             address,
         }
+    }
+
+    /// What a new additional key is found by; `context` is what its hash is sealed for.
+    pub(super) fn additional_lookup(
+        &self,
+        secret: &str,
+        context: &str,
+    ) -> Result<Lookup, SealError> {
+        let digits = hash_digits(&hash(secret));
+        Ok(Lookup {
+            hash_sealed: self.seal_keys.seal(context, &digits)?,
+            digest: self.seal_keys.lookup_digest(&digits),
+        })
     }
 
     /// The possible lookup digests of an additional key with this hash.

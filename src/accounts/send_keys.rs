@@ -7,8 +7,7 @@ use sqlx::PgConnection;
 
 use super::Accounts;
 use super::audit::{Trail, commit_change};
-use super::authenticate::{hash, hash_digits};
-use crate::storage::send_keys::{self, Lookup, SendKeyRow};
+use crate::storage::send_keys::{self, SendKeyRow};
 use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::expires_at::Expiry;
@@ -126,11 +125,7 @@ impl Accounts {
         let now = self.clock.now();
         let id = SendKeyId::at(now);
         let value = SendKey::generate()?;
-        let digits = hash_digits(&hash(value.expose()));
-        let lookup = Lookup {
-            hash_sealed: self.seal_keys.seal(&hash_context(id), &digits)?,
-            digest: self.seal_keys.lookup_digest(&digits),
-        };
+        let lookup = self.additional_lookup(value.expose(), &hash_context(id))?;
         let key = SendKeyRow {
             id,
             name: new.name,

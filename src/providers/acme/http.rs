@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use reqwest::Client;
-use reqwest::header::{HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use rustls::ClientConfig;
 
 use crate::providers::answer::{no_answer, retry_after};
@@ -30,9 +30,6 @@ pub(super) struct Http {
     client: Client,
     clock: SharedClock,
 }
-
-/// Longest that a server may have its answers waited for.
-const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 
 /// What the server's last refusal said of when to come back.
 #[derive(Debug, Default)]
@@ -120,16 +117,39 @@ async fn exchange(
         .and_then(|value| retry_after(value, Some(http.clock.now())));
     pause.set(wait.filter(|_| is_refusal));
     let (mut parts, _) = Response::from(response).into_parts();
-    // instant-acme adds any number of seconds to the clock, and panics where that overflows.
-    parts.headers.remove(RETRY_AFTER);
-    if let Some(wait) = wait {
-        let seconds = wait.min(LONGEST_PAUSE).as_secs();
-        parts
-            .headers
-            .insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
+    replace_retry_after(&mut parts.headers, wait);
     Ok(BytesResponse {
         parts,
         body: Box::new(Bytes::from(content)),
     })
+}
+
+/// Leaves of a `Retry-After` what was read of it, which is bounded: instant-acme adds any number of seconds to the clock,
+/// and panics where that overflows.
+fn replace_retry_after(headers: &mut HeaderMap, read: Option<Duration>) {
+    headers.remove(RETRY_AFTER);
+    if let Some(wait) = read {
+        headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_given_no_pause_that_overflows() {
+        for (said, left) in [
+            ("120", Some("120")),
+            ("18446744073709551615", Some("86400")),
+            ("99999999999999999999999", Some("86400")),
+            ("soon", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(said));
+            replace_retry_after(&mut headers, retry_after(said, None));
+            let found = headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok());
+            assert_eq!(found, left, "{said}");
+        }
+    }
 }
