@@ -39,6 +39,8 @@ pub struct Count {
 }
 
 /// Adds counts and the latest refusals, keeping the newest `kept` of each app. Refusals of deleted apps are dropped.
+/// Refusals that are there already are left alone: a commit whose answer was lost has written them, and their counts
+/// are added once more then.
 ///
 /// # Errors
 ///
@@ -81,7 +83,8 @@ pub async fn add(
          SELECT last.*
          FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[])
                   AS last (app_id, id, door, reason, from_address, to_address)
-              JOIN apps ON apps.id = last.app_id",
+              JOIN apps ON apps.id = last.app_id
+         ON CONFLICT DO NOTHING",
         &apps,
         &ids,
         &doors as &[&str],

@@ -1,6 +1,10 @@
 //! What happens in the background: retries, replies and webhooks whose words the database refuses.
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
+use mailgate::storage::refusals::{self, Refused};
+use mailgate_types::door::Door;
+use mailgate_types::ids::RefusalId;
+use mailgate_types::refusal::RefusalReason;
 use serde_json::json;
 
 use super::{alter, cjk, listen, log, told};
@@ -164,5 +168,31 @@ async fn a_receiver_whose_words_are_refused_is_called_once() {
             .await
             .unwrap();
     assert_eq!(recorded, vec![(String::new(), true); 3]);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_whose_commit_was_not_answered_are_written_again() {
+    let gateway = Gateway::start().await;
+    let refused = |second: i64| Refused {
+        app: gateway.app.id,
+        id: RefusalId::at(DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()),
+        door: Door::Rest,
+        reason: RefusalReason::NoMailbox,
+        from: None,
+        to: None,
+    };
+    let mut connection = gateway.database().await;
+    let [first, second] = [refused(1), refused(2)];
+    for last in [vec![first.clone()], vec![first, second]] {
+        refusals::add(&mut connection, &[], &last, 10)
+            .await
+            .unwrap();
+    }
+    let written: i64 = sqlx::query_scalar("SELECT count(*) FROM refusals")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(written, 2);
     gateway.stop().await;
 }
