@@ -5,10 +5,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A source of the current time.
+use super::suspend_aware_instant::SuspendAwareInstant;
+
+/// A source of the current time. A clock of one source has one time, and nothing to be compared with.
 pub trait Clock: Send + Sync + Debug {
-    /// The current time, UTC.
+    /// The current time, UTC: the database's, where there is one, so it can be given to SQL in place of `now()`.
     fn now(&self) -> DateTime<Utc>;
+
+    /// The earlier of the database's time and the machine's: what must not happen early is due by it, since it takes
+    /// two wrong clocks to be early.
+    fn agreed(&self) -> DateTime<Utc> {
+        self.now()
+    }
+
+    /// A time that has certainly passed: what is kept for a time is deleted by it. It is the earliest of the database's
+    /// time, the machine's, and the last trusted time plus an hour, so one wrong clock deletes nothing early.
+    fn certainly_past(&self) -> DateTime<Utc> {
+        self.now()
+    }
+
+    /// How far the machine's clock is ahead of the database's; `None` until that was read.
+    fn ahead(&self) -> Option<TimeDelta> {
+        None
+    }
+
+    /// Takes over the database's time: its clock, `reading`, was read on a request sent at `asked`.
+    fn synchronize(&self, reading: DateTime<Utc>, asked: SuspendAwareInstant) {
+        let _ = (reading, asked);
+    }
+
+    /// Sets the trusted time: see [`Clock::certainly_past`].
+    fn trust(&self, time: DateTime<Utc>) {
+        let _ = time;
+    }
 }
 
 /// A shared clock.

@@ -5,6 +5,7 @@ pub mod bounce_type;
 pub mod budget;
 pub mod clock;
 pub mod connection_limits;
+pub mod database_clock;
 pub mod date;
 pub mod display_name;
 pub mod door;

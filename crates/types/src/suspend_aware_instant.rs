@@ -20,7 +20,13 @@ impl SuspendAwareInstant {
     /// The time elapsed since then.
     #[must_use]
     pub fn elapsed(self) -> Duration {
-        Self::now().0.saturating_sub(self.0)
+        Self::now().since(self)
+    }
+
+    /// The time from `earlier` to this one; none if that is the later one.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        self.0.saturating_sub(earlier.0)
     }
 
     /// An earlier time, no earlier than boot.
