@@ -300,9 +300,11 @@ async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, Daemon
     Ok(lease)
 }
 
-/// Connects, migrates the database, and creates the missing partitions of the log.
+/// Connects, takes over the database's time, migrates it, and creates the missing partitions of the log.
 async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
     let pool = pool::connect(&settings.database).await?;
+    let synchronized = pool::synchronize(&pool, clock).await;
+    synchronized.map_err(PoolError::Connect)?;
     pool::migrate(&pool).await?;
     workers::ensure_partitions(&pool, clock).await?;
     Ok(pool)

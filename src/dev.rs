@@ -24,6 +24,7 @@ use mailgate_server::http::connectable;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
 use mailgate_types::clock::{SharedClock, SystemClock};
+use mailgate_types::database_clock::DatabaseClock;
 
 const DATABASE: &str = "mailgate";
 
@@ -172,7 +173,8 @@ async fn serve(
         .payprov
         .as_ref()
         .is_some_and(|payprov| payprov.base_url == provider.payments.url());
-    let daemon = daemon::start(settings, Arc::clone(clock), shutdown).await?;
+    let clock = Arc::new(DatabaseClock::new(Arc::clone(clock)));
+    let daemon = daemon::start(settings, clock, shutdown).await?;
     if billed_here {
         provider.payments.tell(&format!(
             "http://{}/payprov/webhook",

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -20,7 +19,7 @@ use mailgate::rest::openapi_json;
 use mailgate::storage::pool::{self, PoolError};
 use mailgate::telemetry;
 use mailgate_server::shutdown::Shutdown;
-use mailgate_types::clock::{SharedClock, SystemClock};
+use mailgate_types::database_clock::DatabaseClock;
 use toml::Table;
 
 /// How long the end waits for what can't be called off.
@@ -256,7 +255,7 @@ async fn serve(file: Option<PathBuf>) -> Result<(), Failure> {
     }
     let warnings = daemon::warnings(&settings);
     let shutdown = Shutdown::new(settings.shutdown);
-    let clock: SharedClock = Arc::new(SystemClock);
+    let clock = DatabaseClock::shared();
     let started = match Inherited::take() {
         Ok(inherited) => daemon::start_on(inherited, settings, clock, &shutdown).await,
         Err(error) => Err(error),

@@ -24,7 +24,7 @@ use crate::sending::queue::QueueError;
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use mailgate_types::audit::Author;
-use mailgate_types::clock::{SharedClock, SystemClock};
+use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::subscription::SubscriptionStatus;
@@ -111,7 +111,8 @@ pub async fn run(
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
-    let clock: SharedClock = Arc::new(SystemClock);
+    let clock = DatabaseClock::shared();
+    pool::synchronize(&pool, &clock).await?;
     let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
         pool.clone(),

@@ -152,8 +152,8 @@ impl Sending {
     /// The task that keeps this process's lease; it must run for as long as any clone exists.
     #[must_use]
     pub fn lease_keeper(&self) -> LeaseKeeper {
-        let (lease, nobody_sends) = (self.lease.clone(), self.nobody_sends.clone());
-        LeaseKeeper::new(self.pool.clone(), lease, nobody_sends)
+        let (lease, clock) = (self.lease.clone(), Arc::clone(&self.clock));
+        LeaseKeeper::new(self.pool.clone(), lease, clock, self.nobody_sends.clone())
     }
 
     /// The budget for bytes of messages in memory.

@@ -4,6 +4,7 @@ mod acme;
 mod billing;
 mod certificate;
 mod client_secrets;
+mod clock;
 mod database;
 mod expiry;
 mod gauges;

@@ -1,14 +1,13 @@
 //! Reseals everything in the database under the first key, while gateways run. A value is replaced only if it is
 //! still the one that was read, so nothing that a gateway writes meanwhile is lost.
 
-use chrono::Utc;
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 use sqlx::PgPool;
 
 use super::audit::commit_change;
 use crate::storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
-use crate::storage::transaction;
+use crate::storage::{pool, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::seal::{SealError, SealKeys, UnsealError};
 
@@ -81,13 +80,14 @@ pub async fn reseal(
         }
     }
     let mut connection = pool.acquire().await?;
-    let lapsing = sealed::lapsing(&mut connection, keys.first_prefix(), Utc::now()).await?;
+    let now = pool::clock(&mut *connection).await?;
+    let lapsing = sealed::lapsing(&mut connection, keys.first_prefix(), now).await?;
     all.lapsing = u64::try_from(lapsing).unwrap_or_default();
     drop(connection);
     if all.resealed > 0 {
         let details = json!({ "key": keys.first_id(), "values": all.resealed });
         let entry = AuditEntry::of_gateway(AuditAction::SecretsResealed).with(details);
-        let (transaction, now) = (transaction::begin(pool).await?, Utc::now());
+        let transaction = transaction::begin(pool).await?;
         commit_change(transaction, Author::operator(None), now, entry).await?;
     }
     Ok(all)

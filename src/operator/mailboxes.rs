@@ -52,7 +52,8 @@ pub async fn run(
     let pool = pool::connect(&settings.database).await?;
     pool::require_tables(&pool).await?;
     let mut connection = pool.acquire().await?;
-    let listed = overview(&mut connection, *failing, Utc::now(), *limit, *offset).await?;
+    let now = pool::clock(&mut *connection).await?;
+    let listed = overview(&mut connection, *failing, now, *limit, *offset).await?;
     drop(connection);
     if as_json {
         let mailboxes: Vec<Value> = listed.iter().map(shown).collect();

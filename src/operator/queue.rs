@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use clap::Subcommand;
@@ -15,7 +14,7 @@ use crate::sending::queue::{Queue, QueueError, QueuedMessage, Scope};
 use crate::storage::{apps, pool};
 use crate::telemetry;
 use mailgate_types::audit::Author;
-use mailgate_types::clock::SystemClock;
+use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::ids::{AppId, CredentialId, LogId};
 use mailgate_types::moment::iso8601;
 use mailgate_types::waiting_reason::WaitingReason;
@@ -89,7 +88,9 @@ pub async fn run(
     telemetry::start_logging_by(&settings.log, &settings.seal_keys);
     let pool = pool::connect(&settings.database).await?;
     pool::require_tables(&pool).await?;
-    let queue = Queue::new(pool.clone(), Arc::new(SystemClock));
+    let clock = DatabaseClock::shared();
+    pool::synchronize(&pool, &clock).await?;
+    let queue = Queue::new(pool.clone(), clock);
     let find = async |app: &str| -> Result<AppId, OperatorError> {
         let mut connection = pool.acquire().await?;
         let found = apps::find_anybodys(&mut connection, app).await?;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::storage::gateways;
 use crate::storage::pool::DedicatedConnection;
+use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::{LEASE, Lease};
 use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
@@ -39,6 +40,7 @@ pub async fn begin(pool: &PgPool, id: GatewayId) -> Result<Lease, sqlx::Error> {
 pub struct LeaseKeeper {
     connection: DedicatedConnection,
     lease: Lease,
+    clock: SharedClock,
     nobody_sends: CancellationToken,
     /// Since when all renewals have succeeded.
     steady_since: Option<Instant>,
@@ -49,10 +51,16 @@ pub struct LeaseKeeper {
 }
 
 impl LeaseKeeper {
-    pub(super) fn new(pool: PgPool, lease: Lease, nobody_sends: CancellationToken) -> Self {
+    pub(super) fn new(
+        pool: PgPool,
+        lease: Lease,
+        clock: SharedClock,
+        nobody_sends: CancellationToken,
+    ) -> Self {
         Self {
             connection: DedicatedConnection::beside(pool),
             lease,
+            clock,
             nobody_sends,
             steady_since: None,
             others: HashMap::new(),
@@ -66,13 +74,20 @@ impl LeaseKeeper {
         &self.lease
     }
 
+    /// The clock that it synchronizes.
+    #[must_use]
+    pub fn clock(&self) -> &SharedClock {
+        &self.clock
+    }
+
     /// Cancelled when the last [`Sending`](super::Sending) is dropped: no message is in hand from then on.
     #[must_use]
     pub fn nobody_sends(&self) -> &CancellationToken {
         &self.nobody_sends
     }
 
-    /// Renews the lease, or finds out that it has ended; then ends the leases of others that have lapsed.
+    /// Renews the lease, or finds out that it has ended, and takes over the database's time; then ends the leases of
+    /// others that have lapsed.
     pub async fn confirm(&mut self) -> Result<(), sqlx::Error> {
         let id = self.lease.id();
         let (asked, steady_since) = (SuspendAwareInstant::now(), Instant::now());
@@ -82,8 +97,10 @@ impl LeaseKeeper {
             self.steady_since = None;
             self.others.clear();
         }
+        let clock = &self.clock;
         let asking = self.connection.run(async |connection| {
-            let living = gateways::confirm(connection, id).await?;
+            let (living, reading) = gateways::confirm(connection, id).await?;
+            clock.synchronize(reading, asked);
             Ok((living, gateways::others(connection, id).await?))
         });
         let answer = timeout(CONFIRMED, asking).await;

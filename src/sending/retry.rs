@@ -87,7 +87,7 @@ impl Sending {
         if places.is_empty() {
             return Ok(0);
         }
-        let now = self.clock.now();
+        let due_by = (self.clock.now(), self.clock.agreed());
         let room = Room {
             messages: i64::try_from(places.len()).unwrap_or(i64::MAX),
             per_mailbox: PER_MAILBOX.into(),
@@ -97,7 +97,7 @@ impl Sending {
         let held = self.held.ids();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            spool::claim_due(&mut connection, self.lease.id(), now, &held, &room).await?
+            spool::claim_due(&mut connection, self.lease.id(), due_by, &held, &room).await?
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {

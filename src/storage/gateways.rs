@@ -22,27 +22,29 @@ pub async fn begin(connection: &mut PgConnection, id: GatewayId) -> Result<(), s
     Ok(())
 }
 
-/// Renews a lease; returns how many processes are alive, or `None` if this one was ended.
+/// Renews a lease; returns how many processes are alive, or `None` if this one was ended, and the database's clock.
 pub async fn confirm(
     connection: &mut PgConnection,
     id: GatewayId,
-) -> Result<Option<usize>, sqlx::Error> {
-    let living = sqlx::query_scalar!(
+) -> Result<(Option<usize>, DateTime<Utc>), sqlx::Error> {
+    let row = sqlx::query!(
         r#"WITH confirmed AS (
                UPDATE gateways SET lease_until = now() + make_interval(secs => $2)
                WHERE id = $1 AND ended_at IS NULL
                RETURNING id
            )
-           SELECT (SELECT count(*) FROM gateways
-                   WHERE ended_at IS NULL AND (lease_until > now() OR gateways.id = confirmed.id))
-                  AS "living!"
-           FROM confirmed"#,
+           SELECT (SELECT (SELECT count(*) FROM gateways
+                           WHERE ended_at IS NULL
+                                 AND (lease_until > now() OR gateways.id = confirmed.id))
+                   FROM confirmed) AS living, clock_timestamp() AS "clock!""#,
         id.0,
         LEASE.as_secs_f64(),
     )
-    .fetch_optional(connection)
+    .fetch_one(connection)
     .await?;
-    Ok(living.map(|living| usize::try_from(living).unwrap_or(usize::MAX)))
+    let living = row.living;
+    let living = living.map(|living| usize::try_from(living).unwrap_or(usize::MAX));
+    Ok((living, row.clock))
 }
 
 /// Ends a process's own row, so that others may take over immediately what it has left.

@@ -9,13 +9,15 @@ use secrecy::ExposeSecret;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, Postgres,
-    SqlSafeStr as _, Transaction,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgExecutor,
+    Postgres, SqlSafeStr as _, Transaction,
 };
 
 use super::error_class::is_refusal;
 use super::transaction;
 use crate::config::DatabaseSettings;
+use mailgate_types::clock::SharedClock;
+use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
@@ -275,10 +277,19 @@ fn is_undefined_table(error: &sqlx::Error) -> bool {
         .is_some_and(|error| error.code().as_deref() == Some("42P01"))
 }
 
+/// Takes over the database's time.
+pub async fn synchronize(pool: &PgPool, clock: &SharedClock) -> Result<(), sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let asked = SuspendAwareInstant::now();
+    let reading = self::clock(&mut *connection).await?;
+    clock.synchronize(reading, asked);
+    Ok(())
+}
+
 /// The database's clock.
-pub async fn clock(pool: &PgPool) -> Result<DateTime<Utc>, sqlx::Error> {
+pub async fn clock(executor: impl PgExecutor<'_>) -> Result<DateTime<Utc>, sqlx::Error> {
     sqlx::query_scalar("SELECT clock_timestamp()")
-        .fetch_one(pool)
+        .fetch_one(executor)
         .await
 }
 

@@ -136,6 +136,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_database_connections", Kind::Gauge, "Connections of the pool, those in use and idle ones", &[("state", &["used", "idle"])]),
     ("mailgate_database_acquire_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "How long a probe every 15 seconds waited for a connection of the pool", &[]),
     ("mailgate_database_up", Kind::Gauge, "1 if the last probe was answered", &[]),
+    ("mailgate_clock_offset_seconds", Kind::Gauge, "How far this machine's clock is ahead of the database's; negative if behind", &[]),
     ("mailgate_certificate_expiry_timestamp_seconds", Kind::Gauge, "When the first certificate of a setting's file, or the one from the ACME server for a setting's name, expires, in seconds since 1970; NaN where there is none", &[CERTIFICATES]),
     ("mailgate_acme_orders_total", Kind::Counter, "Orders of certificates at the ACME server, by outcome", &[("outcome", &["issued", "failed", "rate_limited", "superseded"])]),
     ("mailgate_acme_failed_attempts", Kind::Gauge, "Orders in a row that brought no certificate, by the setting that the name is from", &[("setting", &["smtp.host", "http.base_url"])]),

@@ -38,6 +38,9 @@ pub async fn run(
     let mut round = 0;
     loop {
         connections(&pool);
+        if let Some(ahead) = clock.ahead() {
+            gauge!("mailgate_clock_offset_seconds").set(ahead.as_seconds_f64());
+        }
         let answers = bounded(probe(&pool)).await;
         gauge!("mailgate_database_up").set(if answers.is_ok() { 1.0 } else { 0.0 });
         let measured = match answers {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::clock::ClockWatch;
 use crate::sending::LeaseKeeper;
 use crate::storage::outage::trouble;
 use mailgate_server::shutdown::Shutdown;
@@ -13,6 +14,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// number of live gateways when it changes.
 pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdown: Shutdown) {
     let mut known = 1;
+    let mut clock = ClockWatch::default();
     let nobody_sends = keeper.nobody_sends().clone();
     while !keeper.lease().has_ended() {
         if let Err(error) = keeper.confirm().await {
@@ -21,6 +23,9 @@ pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdow
                 error,
                 "this process's lease can't be renewed; nothing is sent until it is"
             );
+        }
+        if let Some(ahead) = keeper.clock().ahead() {
+            clock.look(ahead);
         }
         if keeper.lease().living() != known {
             known = keeper.lease().living();

@@ -9,6 +9,7 @@ mod panics;
 mod stopped;
 mod upgraded;
 mod verified;
+mod wrong_clock;
 
 use serde_json::{Value, json};
 

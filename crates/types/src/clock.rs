@@ -7,6 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use super::suspend_aware_instant::SuspendAwareInstant;
 
+/// How far two clocks may differ that are kept by NTP, with what the way to the other takes.
+pub const TOLERANCE: TimeDelta = TimeDelta::seconds(5);
+
 /// A source of the current time. A clock of one source has one time, and nothing to be compared with.
 pub trait Clock: Send + Sync + Debug {
     /// The current time, UTC: the database's, where there is one, so it can be given to SQL in place of `now()`.

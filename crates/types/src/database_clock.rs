@@ -1,11 +1,11 @@
 //! The database's clock, carried forward between two readings of it by the time since boot: all processes on one
 //! database have the same time, however the clocks of their machines are set.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::clock::{Clock, SharedClock};
+use super::clock::{Clock, SharedClock, SystemClock};
 use super::suspend_aware_instant::SuspendAwareInstant;
 
 /// How long after the last trusted time things are deleted by it, in case it isn't renewed.
@@ -45,6 +45,12 @@ impl DatabaseClock {
             machine,
             state: Mutex::default(),
         }
+    }
+
+    /// The same, beside the clock of this machine.
+    #[must_use]
+    pub fn shared() -> SharedClock {
+        Arc::new(Self::new(Arc::new(SystemClock)))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,7 +120,6 @@ fn delta(duration: std::time::Duration) -> TimeDelta {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::Duration;
 
     use super::*;

@@ -17,9 +17,7 @@ use crate::storage::{pool, sealed};
 use crate::telemetry::open_files;
 use mailgate_server::issued::is_for;
 use mailgate_server::tls::ServerCertificate;
-
-/// How far the database's clock may be from this machine's: leases of gateways go by the database's.
-const SKEW: TimeDelta = TimeDelta::seconds(5);
+use mailgate_types::clock::TOLERANCE;
 
 /// How long a certificate should still be valid.
 const NEAR: TimeDelta = TimeDelta::days(3);
@@ -68,9 +66,20 @@ async fn clock(pool: &PgPool) -> Result<String, String> {
         .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
         .map_err(|error| error.to_string())?;
     // Whatever the way there and back took is in doubt.
-    let ahead = (theirs - after).max(before - theirs).max(TimeDelta::zero());
-    let text = format!("{} ms apart at least", ahead.num_milliseconds());
-    if ahead > SKEW { Err(text) } else { Ok(text) }
+    let apart = (theirs - after).max(before - theirs).max(TimeDelta::zero());
+    let text = format!("{} ms apart at least", apart.num_milliseconds());
+    if apart <= TOLERANCE {
+        return Ok(text);
+    }
+    let which = if theirs > before {
+        "behind"
+    } else {
+        "ahead of"
+    };
+    Err(format!(
+        "{text}: this machine's is {which} the database's; gateways go by the database's, and scheduled messages \
+         leave when both say so"
+    ))
 }
 
 /// Whether the database's values are sealed under keys that are given, by their ids.

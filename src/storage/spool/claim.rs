@@ -118,11 +118,12 @@ pub struct Room {
 const CONSIDERED: i64 = 256;
 
 /// Claims deferred messages that are due, as far as there is room, those due first first, for a running process, except
-/// those that it is already working on. A claimed row is `open`: its owner's death is noticed as for any other.
+/// those that it is already working on, and scheduled ones before `agreed`. A claimed row is `open`: its owner's death is
+/// noticed as for any other.
 pub async fn claim_due(
     connection: &mut PgConnection,
     gateway: GatewayId,
-    now: DateTime<Utc>,
+    (now, agreed): (DateTime<Utc>, DateTime<Utc>),
     held: &[LogId],
     room: &Room,
 ) -> Result<Vec<Claimed>, sqlx::Error> {
@@ -139,6 +140,7 @@ pub async fn claim_due(
          ), due AS MATERIALIZED (
              SELECT id, credential_id, next_attempt_at FROM spool
              WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
+                   AND (send_at IS NULL OR send_at <= $9)
                    AND credential_id <> ALL(ARRAY(SELECT credential_id FROM taken WHERE count >= $6))
              ORDER BY next_attempt_at
              LIMIT $7
@@ -166,6 +168,7 @@ pub async fn claim_due(
         room.per_mailbox,
         CONSIDERED,
         &taken,
+        agreed,
     )
     .fetch_all(connection)
     .await?;
