@@ -183,7 +183,8 @@ async fn what_a_stopped_process_has_claimed_is_not_cancelled_before_it_is_ended(
     // Only the process sees that it is due.
     run(
         &gateway,
-        "UPDATE spool SET send_at = now(), opened_at = now(), next_attempt_at = now()",
+        "UPDATE spool SET send_at = now() - interval '1 hour', opened_at = now() - interval '1 hour',
+                          next_attempt_at = now()",
     )
     .await;
     gateway.clock.advance(-HOUR);
