@@ -199,6 +199,7 @@ pub async fn start_on(
     );
     let quota = Quota::new(&limits);
     let lease = begin_lease(&pool, &clock).await?;
+    let readiness = watch_database(&pool, &clock, &lease, shutdown);
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
@@ -218,7 +219,7 @@ pub async fn start_on(
     let refusals = keep_refusals(&pool, &clock, shutdown);
     let has_portal = settings.portal.enabled;
     let state = AppState::new(Shared {
-        readiness: watch_database(&pool, shutdown),
+        readiness: readiness.clone(),
         certificates: shown.issued().cloned(),
         accounts: accounts.clone(),
         billing: billing.clone(),
@@ -263,7 +264,7 @@ pub async fn start_on(
     let starttls_address = door.serve(listeners.starttls, false, shutdown);
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
-    keep_sending(sending, providers, &accounts, shutdown);
+    keep_sending(sending, providers, readiness, &accounts, shutdown);
     let days = settings.log_retention_days;
     look_after(&accounts, &mailboxes, &pool, clock, days, shutdown);
 

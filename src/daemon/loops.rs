@@ -134,6 +134,7 @@ pub(super) fn start_journal(
 pub(super) fn keep_sending(
     sending: Sending,
     providers: Arc<MailProviders>,
+    readiness: Readiness,
     accounts: &Accounts,
     shutdown: &Shutdown,
 ) {
@@ -142,7 +143,8 @@ pub(super) fn keep_sending(
         shared.share_among(living);
         accounts.share_among(living);
     };
-    let keeping = workers::keep_lease(sending.lease_keeper(), living, shutdown.clone());
+    let keeper = sending.lease_keeper();
+    let keeping = workers::keep_lease(keeper, readiness, living, shutdown.clone());
     shutdown.spawn_vital("the keeper of the lease", keeping);
     let moving = workers::keep_spool_moving(sending, providers, shutdown.soft.clone());
     shutdown.spawn_vital("the queue", moving);
@@ -159,9 +161,15 @@ pub(super) fn keep_refusals(pool: &PgPool, clock: &SharedClock, shutdown: &Shutd
 }
 
 /// Starts watching whether the database is available.
-pub(super) fn watch_database(pool: &PgPool, shutdown: &Shutdown) -> Readiness {
-    let readiness = Readiness::new(pool.clone());
-    let watch = workers::watch_database(readiness.clone(), shutdown.soft.clone());
+pub(super) fn watch_database(
+    pool: &PgPool,
+    clock: &SharedClock,
+    lease: &Lease,
+    shutdown: &Shutdown,
+) -> Readiness {
+    let readiness = Readiness::new(pool.clone(), Arc::clone(clock), lease.clone());
+    let (pool, clock) = (pool.clone(), Arc::clone(clock));
+    let watch = workers::watch_database(readiness.clone(), pool, clock, shutdown.soft.clone());
     shutdown.tracker.spawn(watch);
     readiness
 }

@@ -19,7 +19,8 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Ready when the database answers, its tables are up to date, and the process isn't shutting down. The database is
+/// Ready when the database answers and takes writes, its tables are up to date, with the log's partitions of today and
+/// tomorrow, it has confirmed this process's lease within seconds, and the process isn't shutting down. The database is
 /// checked once a second; the answer is the latest result, and never waits for the database. While a name has no
 /// certificate from the ACME server yet, a line says so: the process is ready all the same, since the server's
 /// challenges may come by the same balancer.
@@ -51,6 +52,6 @@ pub(super) async fn readyz(State(state): State<AppState>) -> Result<String, Prob
             "not_migrated",
             "The database's tables are older than this version of the gateway; migrate them first.",
         )),
-        Ready::Unreachable => Err(Problem::unavailable()),
+        Ready::Unable(_) => Err(Problem::unavailable()),
     }
 }

@@ -12,7 +12,7 @@ impl Outage for sqlx::Error {
         match self {
             Self::Io(_) | Self::PoolTimedOut | Self::PoolClosed | Self::WorkerCrashed => true,
             // Connection exceptions (class 08), a server that is shutting down, has crashed or is starting up, and a
-            // standby, which is read-only.
+            // standby or another read-only database.
             Self::Database(error) => error.code().is_some_and(|code| {
                 code.starts_with("08")
                     || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25006")

@@ -173,6 +173,19 @@ pub async fn missing(
         .collect())
 }
 
+/// Which of today and tomorrow lack a partition in any of the tables.
+pub async fn missing_soon(
+    connection: &mut PgConnection,
+    today: NaiveDate,
+) -> Result<Vec<NaiveDate>, sqlx::Error> {
+    let days: Vec<NaiveDate> = today.iter_days().take(2).collect();
+    let mut all = Vec::new();
+    for tables in Tables::ALL {
+        all.extend(missing(connection, tables, &days).await?);
+    }
+    Ok(all)
+}
+
 /// The right to change the partitions, held by one database session at a time. Dropping waits for every reader of an
 /// old partition, so creating has a right of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

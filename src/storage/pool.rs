@@ -236,23 +236,78 @@ pub async fn force_index_scans(connection: &mut PgConnection) -> Result<(), sqlx
     Ok(())
 }
 
-/// Whether the database answers and has at least this program's tables.
-pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
+/// What can be done with a database that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Able {
+    /// It has at least this program's tables, and can be written.
+    Write,
+    /// It has them, and takes no writes, in this connection or in the next ones: its
+    /// `default_transaction_read_only` is on, as managed databases set it when their disk is full.
+    Read,
+    /// Its tables are older than this program.
+    Neither,
+}
+
+/// Asks the database what can be done with it.
+pub async fn able(pool: &PgPool) -> Result<Able, sqlx::Error> {
+    // A connection keeps the default of its start. Those from before it was taken back are replaced.
+    for _ in 0..=pool.options().get_max_connections() {
+        let mut connection = pool.acquire().await?;
+        let (able, is_outdated) = ask(&mut connection).await?;
+        if !is_outdated {
+            return Ok(able);
+        }
+        connection.close().await?;
+    }
+    Ok(Able::Read)
+}
+
+/// What can be done, and whether only because of the default that this connection began with.
+async fn ask(connection: &mut PgConnection) -> Result<(Able, bool), sqlx::Error> {
     let newest = MIGRATIONS
         .iter()
         .map(|migration| migration.version)
         .max()
         .unwrap_or(0);
-    let (applied, is_standby): (Option<i64>, bool) = sqlx::query_as(
-        "SELECT max(version), pg_is_in_recovery() FROM _sqlx_migrations WHERE success",
+    let (applied, is_standby, is_read_only, is_so_by_default, is_from_default): (
+        Option<i64>,
+        bool,
+        bool,
+        bool,
+        bool,
+    ) = sqlx::query_as(
+        "SELECT (SELECT max(version) FROM _sqlx_migrations WHERE success),
+                pg_is_in_recovery(),
+                current_setting('transaction_read_only')::boolean,
+                coalesce((SELECT split_part(setting, '=', 2)::boolean
+                          FROM pg_db_role_setting CROSS JOIN unnest(setconfig) AS setting
+                          WHERE starts_with(setting, 'default_transaction_read_only=')
+                                AND setdatabase IN (0, (SELECT oid FROM pg_database
+                                                        WHERE datname = current_database()))
+                                AND setrole IN (0, (SELECT oid FROM pg_roles
+                                                    WHERE rolname = session_user))
+                          ORDER BY setrole = 0, setdatabase = 0
+                          LIMIT 1), false),
+                CASE WHEN current_setting('transaction_read_only')::boolean
+                     THEN (SELECT source IN ('global', 'database', 'user', 'database user') FROM pg_settings
+                           WHERE name = 'default_transaction_read_only')
+                     ELSE false
+                END",
     )
-    .fetch_one(pool)
+    .fetch_one(connection)
     .await?;
     if is_standby {
         let why = "it is a standby, and takes nothing until it is promoted";
         return Err(sqlx::Error::Io(io::Error::other(why)));
     }
-    Ok(applied.unwrap_or(0) >= newest)
+    let able = if applied.unwrap_or(0) < newest {
+        Able::Neither
+    } else if is_read_only || is_so_by_default {
+        Able::Read
+    } else {
+        Able::Write
+    };
+    Ok((able, is_read_only && is_from_default && !is_so_by_default))
 }
 
 /// Makes sure that the database has at least this program's tables, and changes nothing: for commands that are run
@@ -262,9 +317,9 @@ pub async fn is_ready(pool: &PgPool) -> Result<bool, sqlx::Error> {
 ///
 /// [`PoolError::Older`], or [`PoolError::Connect`]
 pub async fn require_tables(pool: &PgPool) -> Result<(), PoolError> {
-    match is_ready(pool).await {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(PoolError::Older),
+    match able(pool).await {
+        Ok(Able::Write | Able::Read) => Ok(()),
+        Ok(Able::Neither) => Err(PoolError::Older),
         Err(error) if is_undefined_table(&error) => Err(PoolError::Older),
         Err(error) => Err(PoolError::Connect(error)),
     }

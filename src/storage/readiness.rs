@@ -1,14 +1,19 @@
-//! Whether the database can be used: the one place that knows it, and that logs an outage, its cause and its end. The
-//! database is checked once a second, however often the state is read.
+//! Whether the database can be used for what a message needs: it can be written, this process's lease is confirmed, and
+//! the log has its partitions. The one place that knows it, and that logs an outage, its cause and its end. The database
+//! is checked once a second, however often the state is read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use chrono::NaiveDate;
 use sqlx::PgPool;
 use tokio::time::timeout;
 
 use super::outage::Outage as _;
-use super::pool;
+use super::partitions;
+use super::pool::{self, Able};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::lease::Lease;
 
 /// How long the pool may take before the database is probed directly.
 const SOON: Duration = Duration::from_secs(1);
@@ -16,15 +21,47 @@ const SOON: Duration = Duration::from_secs(1);
 /// How long each further step of a check may take.
 const LATE: Duration = Duration::from_secs(5);
 
+/// How long after other trouble a lease that isn't confirmed belongs to it.
+const AFTER_TROUBLE: Duration = Duration::from_secs(10);
+
+/// What to do about a read-only database.
+pub const READ_ONLY: &str = "it is read-only: default_transaction_read_only is on, as managed databases set it when \
+                             their disk is full; make room, then switch it off";
+
 /// The result of the last check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
-    /// The database answers, and its tables are there.
+    /// The database can be used.
     Yes,
     /// Its tables are older than this program.
     NotMigrated,
+    /// It can't be used.
+    Unable(Unable),
+}
+
+/// Why the database can't be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unable {
     /// It doesn't answer.
     Unreachable,
+    /// It takes no writes.
+    ReadOnly,
+    /// It has not confirmed this process's lease.
+    NoLease,
+    /// The log lacks the partition of today or tomorrow.
+    NoPartition,
+}
+
+/// What a check has found out: whether the tables are there, or why the database can't be used.
+pub type Found = Result<bool, Trouble>;
+
+/// That the database can't be used.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// Why.
+    pub why: Unable,
+    /// The same, for the log.
+    pub cause: String,
 }
 
 /// Holds the result of the last check.
@@ -36,48 +73,80 @@ pub struct Readiness {
 #[derive(Debug)]
 struct Inner {
     pool: PgPool,
-    /// The state, and since when it holds.
-    last: Mutex<(Ready, Instant)>,
+    clock: SharedClock,
+    lease: Lease,
+    last: Mutex<Last>,
+    /// Why the lease could not be renewed, the last time.
+    not_renewed: Mutex<Option<String>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    ready: Ready,
+    since: Instant,
+    /// When there was trouble other than with the lease.
+    trouble: Option<Instant>,
+}
+
+impl Trouble {
+    const fn new(why: Unable, cause: String) -> Self {
+        Self { why, cause }
+    }
 }
 
 impl Readiness {
-    /// Starts with a database that was just available, with its tables.
+    /// Starts with a database that was just available, with its tables, and has granted this lease.
     #[must_use]
-    pub fn new(pool: PgPool) -> Self {
-        let last = Mutex::new((Ready::Yes, Instant::now()));
+    pub fn new(pool: PgPool, clock: SharedClock, lease: Lease) -> Self {
+        let last = Last {
+            ready: Ready::Yes,
+            since: Instant::now(),
+            trouble: None,
+        };
         Self {
-            inner: Arc::new(Inner { pool, last }),
+            inner: Arc::new(Inner {
+                pool,
+                clock,
+                lease,
+                last: Mutex::new(last),
+                not_renewed: Mutex::default(),
+            }),
         }
     }
 
     /// The result of the last check, without waiting.
     #[must_use]
     pub fn last(&self) -> Ready {
-        self.state().0
+        self.state().ready
     }
 
-    fn state(&self) -> MutexGuard<'_, (Ready, Instant)> {
+    /// The lease could not be renewed, and why; `None`: it was.
+    pub fn lease_renewed(&self, failure: Option<&sqlx::Error>) {
+        let mut not_renewed =
+            (self.inner.not_renewed.lock()).unwrap_or_else(PoisonError::into_inner);
+        *not_renewed = failure.map(ToString::to_string);
+    }
+
+    fn state(&self) -> MutexGuard<'_, Last> {
         self.inner
             .last
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks the database, and logs a change.
-    pub async fn look(&self) {
-        let (ready, cause) = match self.probe().await {
+    /// Notes what a check has found out, and logs a change.
+    pub fn note(&self, found: Found) {
+        let (ready, cause) = match found {
             Ok(true) => (Ready::Yes, None),
             Ok(false) => (Ready::NotMigrated, None),
-            Err(cause) => (Ready::Unreachable, Some(cause)),
+            Err(trouble) => (Ready::Unable(trouble.why), Some(trouble.cause)),
         };
-        let (before, since) = *self.state();
-        if before == ready {
+        let Some(since) = self.change(ready) else {
             if let Some(cause) = cause {
                 tracing::debug!(cause, "the database still can't be used");
             }
             return;
-        }
-        *self.state() = (ready, Instant::now());
+        };
         match ready {
             Ready::Yes => {
                 let seconds = since.elapsed().as_secs();
@@ -88,7 +157,7 @@ impl Readiness {
                     "the database's tables are older than this program: run mailgate migrate"
                 );
             }
-            Ready::Unreachable => {
+            Ready::Unable(_) => {
                 tracing::error!(
                     cause,
                     "the database can't be used; nothing more is logged about it until it is back"
@@ -97,11 +166,64 @@ impl Readiness {
         }
     }
 
-    /// Whether the tables are there; else why the database can't be used. The pool retries silently and hides the
-    /// cause, so if it doesn't answer soon the database is probed directly.
-    async fn probe(&self) -> Result<bool, String> {
+    /// Notes the state; if it is another one, returns since when the one before held.
+    fn change(&self, ready: Ready) -> Option<Instant> {
+        let mut last = self.state();
+        let is_of_trouble = ready == Ready::Unable(Unable::NoLease)
+            && last.trouble.is_some_and(|at| at.elapsed() < AFTER_TROUBLE);
+        if matches!(ready, Ready::Unable(why) if why != Unable::NoLease) {
+            last.trouble = Some(Instant::now());
+        }
+        if last.ready == ready || is_of_trouble && last.ready != Ready::Yes {
+            return None;
+        }
+        last.ready = ready;
+        Some(std::mem::replace(&mut last.since, Instant::now()))
+    }
+
+    /// Checks the database.
+    pub async fn probe(&self) -> Found {
+        let unreachable = |cause| Trouble::new(Unable::Unreachable, cause);
+        match self.able().await.map_err(unreachable)? {
+            Able::Neither => return Ok(false),
+            Able::Read => return Err(Trouble::new(Unable::ReadOnly, READ_ONLY.to_owned())),
+            Able::Write => {}
+        }
+        let lease = &self.inner.lease;
+        if !lease.is_fresh() && !lease.has_ended() {
+            let not_renewed =
+                (self.inner.not_renewed.lock()).unwrap_or_else(PoisonError::into_inner);
+            let why = not_renewed.as_deref().unwrap_or("no answer yet");
+            let cause = format!("it has not confirmed this process's lease for seconds: {why}");
+            return Err(Trouble::new(Unable::NoLease, cause));
+        }
+        let missing = self.missing_partition().await.map_err(unreachable)?;
+        missing.map_or(Ok(true), |day| {
+            let cause = format!("there is no partition of the log and the webhooks for {day}");
+            Err(Trouble::new(Unable::NoPartition, cause))
+        })
+    }
+
+    /// The first day, of today and tomorrow, for which the log has no partition.
+    async fn missing_partition(&self) -> Result<Option<NaiveDate>, String> {
+        let today = self.inner.clock.now().date_naive();
+        let looking = async {
+            let mut connection = self.inner.pool.acquire().await?;
+            partitions::missing_soon(&mut connection, today).await
+        };
+        match timeout(LATE, looking).await {
+            Ok(missing) => missing
+                .map(|missing| missing.first().copied())
+                .map_err(|error| error.to_string()),
+            Err(_) => Err(self.used_up()),
+        }
+    }
+
+    /// What can be done with the database; else why it can't be used. The pool retries silently and hides the cause, so
+    /// if it doesn't answer soon the database is probed directly.
+    async fn able(&self) -> Result<Able, String> {
         let pool = &self.inner.pool;
-        let mut asked = std::pin::pin!(pool::is_ready(pool));
+        let mut asked = std::pin::pin!(pool::able(pool));
         if let Ok(answer) = timeout(SOON, asked.as_mut()).await {
             match answer {
                 // A connection of the pool broke; the next one may be good.
@@ -109,7 +231,7 @@ impl Readiness {
                 answer => return answer.map_err(|error| error.to_string()),
             }
             self.reach().await?;
-            let again = timeout(LATE, pool::is_ready(pool)).await;
+            let again = timeout(LATE, pool::able(pool)).await;
             return again.map_or_else(
                 |_| Err(self.used_up()),
                 |answer| answer.map_err(|error| error.to_string()),

@@ -1,21 +1,42 @@
-//! Checks whether the database is available.
+//! Checks whether the database can be used, and makes the log's partitions of today and tomorrow if they are missing.
 
 use std::time::Duration;
 
+use sqlx::PgPool;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::partitions::ensure;
 use super::pause;
-use crate::storage::readiness::Readiness;
+use crate::storage::readiness::{Readiness, Unable};
+use mailgate_types::clock::SharedClock;
 
 /// How often to check.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// How long making the partitions may take, so that the checks go on.
+const MADE: Duration = Duration::from_secs(5);
+
 /// Runs until `stop`.
-pub async fn run(readiness: Readiness, stop: CancellationToken) {
+pub async fn run(readiness: Readiness, pool: PgPool, clock: SharedClock, stop: CancellationToken) {
     while pause(EVERY, &stop).await {
         tokio::select! {
-            () = readiness.look() => {}
+            () = look(&readiness, &pool, &clock) => {}
             () = stop.cancelled() => return,
         }
     }
+}
+
+async fn look(readiness: &Readiness, pool: &PgPool, clock: &SharedClock) {
+    let mut found = readiness.probe().await;
+    if let Err(trouble) = &mut found
+        && trouble.why == Unable::NoPartition
+    {
+        match timeout(MADE, ensure(pool, clock)).await {
+            Ok(Ok(())) => found = readiness.probe().await,
+            Ok(Err(error)) => trouble.cause = format!("{}: {error}", trouble.cause),
+            Err(_) => trouble.cause.push_str(", and it isn't made yet"),
+        }
+    }
+    readiness.note(found);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::clock::ClockWatch;
 use crate::sending::LeaseKeeper;
 use crate::storage::outage::trouble;
+use crate::storage::readiness::Readiness;
 use mailgate_server::shutdown::Shutdown;
 
 /// How often the lease is renewed: a dozen times within its length.
@@ -12,12 +13,19 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Runs until nothing sends any more, or until another process has ended this one, which then shuts down. Reports the
 /// number of live gateways when it changes.
-pub async fn run(mut keeper: LeaseKeeper, living: impl Fn(usize) + Send, shutdown: Shutdown) {
+pub async fn run(
+    mut keeper: LeaseKeeper,
+    readiness: Readiness,
+    living: impl Fn(usize) + Send,
+    shutdown: Shutdown,
+) {
     let mut known = 1;
     let mut clock = ClockWatch::default();
     let nobody_sends = keeper.nobody_sends().clone();
     while !keeper.lease().has_ended() {
-        if let Err(error) = keeper.confirm().await {
+        let confirmed = keeper.confirm().await;
+        readiness.lease_renewed(confirmed.as_ref().err());
+        if let Err(error) = confirmed {
             trouble!(
                 error,
                 error,

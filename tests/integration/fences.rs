@@ -26,7 +26,7 @@ async fn holder(gateway: &Gateway) -> Option<uuid::Uuid> {
 }
 
 /// `POST /send` at a child, as the app of `gateway`.
-async fn send(gateway: &Gateway, http: std::net::SocketAddr, to: &str) -> (u16, Value) {
+pub async fn send(gateway: &Gateway, http: std::net::SocketAddr, to: &str) -> (u16, Value) {
     let request = http_client()
         .post(format!("http://{http}/send"))
         .header("x-send-key", gateway.app.send_key.expose())

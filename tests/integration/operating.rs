@@ -13,4 +13,5 @@ mod proxy_protocol;
 mod request_log;
 mod runbook;
 mod systemd;
+mod unable;
 mod warnings;

@@ -1,7 +1,7 @@
 //! `mailgate subscriber` and `mailgate openapi`: child processes beside a running gateway.
 
 mod reseal;
-mod troubles;
+pub mod troubles;
 
 use serde_json::{Value, json};
 

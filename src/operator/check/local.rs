@@ -13,7 +13,9 @@ use super::{Checked, LIMIT};
 use crate::config::{AcmeSettings, CertificateSource, Settings};
 use crate::providers::tls::expiry;
 use crate::storage::certificates::overview::overview;
-use crate::storage::{pool, sealed};
+use crate::storage::pool::Able;
+use crate::storage::readiness::READ_ONLY;
+use crate::storage::{partitions, pool, sealed};
 use crate::telemetry::open_files;
 use mailgate_server::issued::is_for;
 use mailgate_server::tls::ServerCertificate;
@@ -37,9 +39,10 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
             return vec![check("database").with(Err(late))];
         }
     };
-    let tables = match timeout(LIMIT, pool::is_ready(&pool)).await {
-        Ok(Ok(true)) => Ok("up to date".to_owned()),
-        Ok(Ok(false)) => {
+    let able = timeout(LIMIT, pool::able(&pool)).await;
+    let tables = match &able {
+        Ok(Ok(Able::Write | Able::Read)) => Ok("up to date".to_owned()),
+        Ok(Ok(Able::Neither)) => {
             Err("older than this program; serve and migrate bring them up to date".to_owned())
         }
         Ok(Err(error)) => Err(format!(
@@ -51,11 +54,37 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
         check("database").with(Ok("reached".to_owned())),
         check("database_clock").with(clock(&pool).await),
     ];
-    if tables.is_ok() {
+    if let Ok(Ok(able @ (Able::Write | Able::Read))) = able {
+        let written = if able == Able::Write {
+            Ok("it takes them".to_owned())
+        } else {
+            Err(READ_ONLY.to_owned())
+        };
+        checked.push(check("database_writes").with(written));
+        checked.push(check("database_partitions").with(partitions(&pool).await));
         checked.push(Checked::new("seal_keys", "seal.keys").with(seal_keys(&pool, settings).await));
     }
     checked.push(check("database_tables").with(tables));
     checked
+}
+
+/// Whether the log and the webhooks have their partitions of today and tomorrow.
+async fn partitions(pool: &PgPool) -> Result<String, String> {
+    let looked = timeout(LIMIT, async {
+        let mut connection = pool.acquire().await?;
+        let now = pool::clock(&mut *connection).await?;
+        partitions::missing_soon(&mut connection, now.date_naive()).await
+    });
+    let missing = looked
+        .await
+        .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    match missing.first() {
+        None => Ok("those of today and tomorrow are there".to_owned()),
+        Some(day) => Err(format!(
+            "there is none for {day}: a running gateway makes them; its log says why it can't"
+        )),
+    }
 }
 
 async fn clock(pool: &PgPool) -> Result<String, String> {

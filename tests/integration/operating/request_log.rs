@@ -11,7 +11,7 @@ use crate::support::gateway::Gateway;
 use crate::support::patience;
 use crate::support::receiver::{Receiver, Reply};
 
-fn lines(serve: &Running) -> Vec<Value> {
+pub(super) fn lines(serve: &Running) -> Vec<Value> {
     let text = serve.stderr();
     let lines = text.lines().filter_map(|it| serde_json::from_str(it).ok());
     lines.collect()

@@ -174,7 +174,7 @@ async fn mailboxes_in_trouble_are_listed() {
 }
 
 /// `mailgate check` with the gateway's own providers.
-fn check(gateway: &Gateway, arguments: &[&str]) -> Invocation {
+pub fn check(gateway: &Gateway, arguments: &[&str]) -> Invocation {
     let all = ["check"].iter().chain(arguments);
     let mut check = Invocation::new(all)
         .set("DATABASE__URL", &gateway.database_url)
@@ -220,6 +220,8 @@ async fn what_a_gateway_needs_is_checked() {
         "open_files",
         "database",
         "database_tables",
+        "database_writes",
+        "database_partitions",
         "database_clock",
         "seal_keys",
         "certificate",
