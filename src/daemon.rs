@@ -300,10 +300,12 @@ async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, Daemon
     Ok(lease)
 }
 
-/// Connects, migrates the database, and creates the missing partitions of the log.
+/// Connects, migrates the database, leaves a sign of life, and creates the missing partitions of the log.
 async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
     let pool = pool::connect(&settings.database).await?;
     pool::migrate(&pool).await?;
+    let left = workers::leave_sign_of_life(&pool, clock).await;
+    left.map_err(PoolError::Connect)?;
     workers::ensure_partitions(&pool, clock).await?;
     Ok(pool)
 }

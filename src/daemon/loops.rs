@@ -236,6 +236,10 @@ pub(super) fn look_after(
         workers::fold_counters(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
     );
     shutdown.spawn_vital(
+        "the signs of life",
+        workers::leave_signs_of_life(pool.clone(), Arc::clone(&clock), stop.clone()),
+    );
+    shutdown.spawn_vital(
         "the log's partitions",
         workers::keep_partitions(pool.clone(), clock, retention_days, stop.clone()),
     );
