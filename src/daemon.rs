@@ -306,7 +306,7 @@ async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPoo
     pool::migrate(&pool).await?;
     let left = workers::leave_sign_of_life(&pool, clock).await;
     left.map_err(PoolError::Connect)?;
-    workers::ensure_partitions(&pool, clock).await?;
+    workers::ensure_partitions(&pool, clock, settings.log_retention_days).await?;
     Ok(pool)
 }
 
