@@ -11,6 +11,7 @@ mod served;
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use sqlx::PgPool;
 
 pub use self::challenges::{ChallengeError, Challenges};
@@ -23,6 +24,7 @@ use crate::storage::certificates;
 use mailgate_server::issued::IssuedCertificate;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::CertificateId;
+use mailgate_types::past::Past;
 use mailgate_types::seal::SealKeys;
 
 /// Why certificates can't be kept.
@@ -35,6 +37,9 @@ pub enum CertificatesError {
     #[error("no certificate can be made to begin with: {0}")]
     Pair(#[from] PairError),
 }
+
+/// How long certificates are kept that nobody orders or uses.
+const UNUSED: TimeDelta = TimeDelta::days(30);
 
 /// The certificates of one gateway.
 #[derive(Debug, Clone)]
@@ -111,7 +116,8 @@ impl Certificates {
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.0.pool.acquire().await?;
         let directory_url = &self.0.settings.directory_url;
-        certificates::forget(&mut connection, &self.0.names, directory_url).await
+        let past = Past::by(&self.0.clock).before(UNUSED);
+        certificates::forget(&mut connection, &self.0.names, directory_url, past).await
     }
 
     /// All names with what is shown for them.

@@ -177,6 +177,7 @@ pub async fn start_on(
     let client_secrets = workers::ClientSecrets::new(&settings);
     let limits = Arc::new(settings.limits);
     let source = settings.certificates;
+    let days = settings.log_retention_days;
     let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
         pool.clone(),
@@ -199,7 +200,7 @@ pub async fn start_on(
     );
     let quota = Quota::new(&limits);
     let lease = begin_lease(&pool, &clock).await?;
-    let readiness = watch_database(&pool, &clock, &lease, shutdown);
+    let readiness = watch_database(&pool, &clock, &lease, days, shutdown);
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
@@ -265,7 +266,6 @@ pub async fn start_on(
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     keep_sending(sending, providers, readiness, &accounts, shutdown);
-    let days = settings.log_retention_days;
     look_after(&accounts, &mailboxes, &pool, clock, days, shutdown);
 
     Ok(Daemon {
@@ -301,13 +301,16 @@ async fn begin_lease(pool: &PgPool, clock: &SharedClock) -> Result<Lease, Daemon
     Ok(lease)
 }
 
-/// Connects, takes over the database's time, migrates it, and creates the missing partitions of the log.
+/// Connects, takes over the database's time, migrates it, leaves a sign of life, and creates the missing partitions of
+/// the log.
 async fn open_database(settings: &Settings, clock: &SharedClock) -> Result<PgPool, DaemonError> {
     let pool = pool::connect(&settings.database).await?;
     let synchronized = pool::synchronize(&pool, clock).await;
     synchronized.map_err(PoolError::Connect)?;
     pool::migrate(&pool).await?;
-    workers::ensure_partitions(&pool, clock).await?;
+    let left = workers::leave_sign_of_life(&pool, clock).await;
+    left.map_err(PoolError::Connect)?;
+    workers::ensure_partitions(&pool, clock, settings.log_retention_days).await?;
     Ok(pool)
 }
 

@@ -111,6 +111,16 @@ enum Command {
         #[arg(long, env = "MAILGATE_CONFIG", global = true)]
         config: Option<PathBuf>,
     },
+    /// Trust the database's clock although it has moved on by more than a week since a gateway last ran, so that gateways
+    /// delete by age again. Needs database.url and seal.keys.
+    TrustClock {
+        /// Answer with JSON.
+        #[arg(long)]
+        json: bool,
+        /// A TOML file of settings over the defaults.
+        #[arg(long, env = "MAILGATE_CONFIG")]
+        config: Option<PathBuf>,
+    },
     /// Check the settings, the database, the certificate, the clock, and whether the providers can be reached: exit
     /// code 0 if all is well, 1 if anything isn't, 2 if the settings are wrong. Needs all that serve needs.
     Check {
@@ -233,6 +243,9 @@ fn run(command: Command) -> Result<(), Failure> {
                 json,
                 config,
             } => Ok(operator::certificates::run(&action, json, config.as_deref()).await?),
+            Command::TrustClock { json, config } => {
+                Ok(operator::trust_clock::run(json, config.as_deref()).await?)
+            }
             Command::Check { json, config } => {
                 Ok(operator::check::run(json, config.as_deref()).await?)
             }

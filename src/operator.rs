@@ -1,5 +1,5 @@
 //! The operator's commands: `mailgate subscriber` for accounts, [`mailboxes`], [`queue`], [`certificates`],
-//! [`check`], and [`reseal`].
+//! [`check`], [`reseal`], and [`trust_clock`].
 
 pub mod certificates;
 pub mod check;
@@ -7,6 +7,7 @@ pub mod mailboxes;
 pub mod queue;
 pub mod reseal;
 mod table;
+pub mod trust_clock;
 
 use std::path::Path;
 use std::sync::Arc;

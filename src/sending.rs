@@ -15,6 +15,7 @@ pub mod journal;
 mod lease_keeper;
 mod leaving;
 mod minimal;
+mod missing_day;
 mod outcome;
 mod pace;
 mod persist;

@@ -39,6 +39,7 @@ pub mod refusals;
 pub mod replies;
 pub mod sealed;
 pub mod send_keys;
+pub mod sign_of_life;
 pub mod signing_secrets;
 pub mod spool;
 pub mod subscribers;

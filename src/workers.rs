@@ -17,6 +17,7 @@ mod notices;
 mod partitions;
 mod places;
 mod refusals;
+mod sign_of_life;
 mod spool;
 
 pub use acme::{order as order_certificates, show as show_certificates};
@@ -37,6 +38,7 @@ pub use mailboxes::{refresh_idle, replies};
 pub use notices::run as send_notices;
 pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
 pub use refusals::run as write_refusals;
+pub use sign_of_life::{leave_first as leave_sign_of_life, run as leave_signs_of_life};
 pub use spool::run as keep_spool_moving;
 
 use std::time::Duration;

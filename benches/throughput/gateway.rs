@@ -155,7 +155,7 @@ pub async fn listening_apps(
         None,
     );
     // Their first event comes before any gateway has started.
-    workers::ensure_partitions(&pool, &clock).await?;
+    workers::ensure_partitions(&pool, &clock, 90).await?;
     let mut transaction = pool.begin().await?;
     let subscriber = accounts
         .create_subscriber(&mut transaction, "Bench", "owner@example.com")

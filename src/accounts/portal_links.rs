@@ -10,6 +10,7 @@ use crate::storage::portal_links::{self, NewLink};
 use crate::storage::{portal_sessions, transaction};
 use mailgate_types::audit::Author;
 use mailgate_types::ids::SubscriberId;
+use mailgate_types::past::Past;
 use mailgate_types::secrets::{LinkToken, NoRandomness, SessionToken};
 use mailgate_types::sign_in::SignedInBy;
 
@@ -103,11 +104,11 @@ impl Accounts {
         &self,
         stop: &CancellationToken,
     ) -> Result<(), sqlx::Error> {
-        let now = self.clock.now();
+        let past = Past::by(&self.clock);
         while !stop.is_cancelled() {
             let mut connection = self.pool.acquire().await?;
-            let links = portal_links::remove_lapsed(&mut connection, now, BATCH).await?;
-            let sessions = portal_sessions::remove_lapsed(&mut connection, now, BATCH).await?;
+            let links = portal_links::remove_lapsed(&mut connection, past, BATCH).await?;
+            let sessions = portal_sessions::remove_lapsed(&mut connection, past, BATCH).await?;
             if links.max(sessions) < BATCH.unsigned_abs() {
                 return Ok(());
             }

@@ -11,6 +11,7 @@ use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::AppId;
+use mailgate_types::past::Past;
 
 /// How long a bounce counts.
 pub const KEPT: TimeDelta = TimeDelta::days(30);
@@ -91,9 +92,9 @@ impl Accounts {
 
     /// Removes the suppressions that count no longer, and those that an app has too many of.
     pub async fn forget_suppressions(&self) -> Result<(), sqlx::Error> {
-        let before = self.bounced_since();
+        let past = Past::by(&self.clock).before(KEPT);
         let mut connection = self.pool.acquire().await?;
-        while suppressions::forget(&mut connection, before, BATCH).await? > 0 {}
+        while suppressions::forget(&mut connection, past, BATCH).await? > 0 {}
         while suppressions::forget_surplus(&mut connection, MOST, BATCH).await? > 0 {}
         Ok(())
     }

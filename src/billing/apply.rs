@@ -18,6 +18,7 @@ use crate::storage::subscribers::billing::{self, BillingAccount};
 use crate::storage::{billing_notices, transaction};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::{AmountDue, Notice};
+use mailgate_types::past::Past;
 use mailgate_types::subscription::SubscriptionStatus;
 
 /// Attempts before an event is given up: a week of attempts five minutes apart.
@@ -175,9 +176,10 @@ impl Billing {
 
     /// Deletes events that are older than the log retention.
     pub async fn forget_events(&self) -> Result<(), sqlx::Error> {
-        let before = self.clock.now() - TimeDelta::days(self.retention_days.into());
+        let kept = TimeDelta::days(self.retention_days.into());
+        let past = Past::by(&self.clock).before(kept);
         let mut connection = self.pool.acquire().await?;
-        while payprov_events::forget(&mut connection, before, BATCH).await? > 0 {}
+        while payprov_events::forget(&mut connection, past, BATCH).await? > 0 {}
         Ok(())
     }
 }

@@ -24,6 +24,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::named_address::NamedAddress;
 use mailgate_types::notice::Notice;
+use mailgate_types::past::Past;
 
 /// Notices that are sent at once.
 const BATCH: i64 = 4;
@@ -88,10 +89,10 @@ impl Notices {
 
     /// Forgets what was settled long ago.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
-        let before = self.clock.now() - KEPT;
+        let past = Past::by(&self.clock).before(KEPT);
         loop {
             let mut connection = self.pool.acquire().await?;
-            let removed = billing_notices::forget(&mut connection, before, FORGET_BATCH).await?;
+            let removed = billing_notices::forget(&mut connection, past, FORGET_BATCH).await?;
             if removed < FORGET_BATCH.unsigned_abs() {
                 return Ok(());
             }

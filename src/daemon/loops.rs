@@ -165,11 +165,17 @@ pub(super) fn watch_database(
     pool: &PgPool,
     clock: &SharedClock,
     lease: &Lease,
+    retention_days: u32,
     shutdown: &Shutdown,
 ) -> Readiness {
     let readiness = Readiness::new(pool.clone(), Arc::clone(clock), lease.clone());
-    let (pool, clock) = (pool.clone(), Arc::clone(clock));
-    let watch = workers::watch_database(readiness.clone(), pool, clock, shutdown.soft.clone());
+    let watch = workers::watch_database(
+        readiness.clone(),
+        pool.clone(),
+        Arc::clone(clock),
+        retention_days,
+        shutdown.soft.clone(),
+    );
     shutdown.tracker.spawn(watch);
     readiness
 }
@@ -242,6 +248,10 @@ pub(super) fn look_after(
     shutdown.spawn_vital(
         "the counters",
         workers::fold_counters(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
+    );
+    shutdown.spawn_vital(
+        "the signs of life",
+        workers::leave_signs_of_life(pool.clone(), Arc::clone(&clock), stop.clone()),
     );
     shutdown.spawn_vital(
         "the log's partitions",

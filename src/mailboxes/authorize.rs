@@ -16,6 +16,7 @@ use crate::providers::mail::oauth::AuthorizationRequest;
 use crate::storage::apps::connecting::{self, PublicApp};
 use crate::storage::used_links;
 use mailgate_types::language::Language;
+use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealError;
 use mailgate_types::sealed_text;
@@ -26,6 +27,9 @@ const LIFE: TimeDelta = TimeDelta::minutes(10);
 
 /// Number of expired links removed in one batch.
 const BATCH: i64 = 1_000;
+
+/// How long past its end a used link is remembered: a clock that is set back as far makes none valid again.
+const REMEMBERED: TimeDelta = TimeDelta::days(30);
 
 /// The sealing context of states.
 pub(super) const CONTEXT: &str = "connect state";
@@ -178,12 +182,12 @@ impl Mailboxes {
         state.link.language
     }
 
-    /// Deletes used links that have expired, in batches, until none are left or `stop` is cancelled.
+    /// Deletes used links that have long expired, in batches, until none are left or `stop` is cancelled.
     pub async fn forget_lapsed_links(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        let now = self.clock.now();
+        let past = Past::by(&self.clock).before(REMEMBERED);
         while !stop.is_cancelled() {
-            if used_links::remove_lapsed(&mut connection, now, BATCH).await? == 0 {
+            if used_links::remove_lapsed(&mut connection, past, BATCH).await? == 0 {
                 break;
             }
         }

@@ -16,6 +16,7 @@ use crate::storage::{
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
 use mailgate_types::ids::{AppId, Owner};
+use mailgate_types::past::Past;
 
 /// Rows deleted in one batch.
 const BATCH: i64 = 1_000;
@@ -76,8 +77,8 @@ impl Mailboxes {
                         email_counters::remove(&mut connection, Owner::App(app)).await?;
                         deleted_apps::remove_counters(&mut connection, app).await?;
                         signing_secrets::remove_of_app(&mut connection, app).await?;
-                        let before = self.clock.now() - LATE;
-                        deleted_apps::forget(&mut connection, app, before).await?;
+                        let past = Past::by(&self.clock).before(LATE);
+                        deleted_apps::forget(&mut connection, app, past).await?;
                         break;
                     }
                 }

@@ -14,6 +14,7 @@ use crate::storage::replies::{self, Answered, NewReply};
 use crate::storage::webhook_messages;
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::AppId;
+use mailgate_types::past::Past;
 
 /// Replies deleted in one batch.
 const FORGOTTEN: i64 = 1_000;
@@ -104,9 +105,10 @@ fn logged<'a>(key: &'a str, emission: &'a Emission) -> Option<NewReply<'a>> {
 impl Mailboxes {
     /// Deletes replies that no check can find again.
     pub async fn forget_replies(&self) -> Result<(), sqlx::Error> {
-        let before = self.clock.now() - self.settings.replies_window * 2 - TimeDelta::days(2);
+        let found = self.settings.replies_window * 2 + TimeDelta::days(2);
+        let past = Past::by(&self.clock).before(found);
         let mut connection = self.pool.acquire().await?;
-        while replies::forget(&mut connection, before, FORGOTTEN).await? > 0 {}
+        while replies::forget(&mut connection, past, FORGOTTEN).await? > 0 {}
         Ok(())
     }
 }

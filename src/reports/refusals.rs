@@ -14,6 +14,7 @@ use mailgate_types::clock::SharedClock;
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, RefusalId};
 use mailgate_types::one_line::one_line;
+use mailgate_types::past::Past;
 use mailgate_types::refusal::RefusalReason;
 
 /// The number of refusals that are listed for each app.
@@ -165,10 +166,10 @@ impl Refusals {
 
     /// Removes expired refusals.
     pub async fn forget(&self) -> Result<(), sqlx::Error> {
-        let before = self.clock.now() - KEPT;
+        let past = Past::by(&self.clock).before(KEPT);
         loop {
             let mut connection = self.pool.acquire().await?;
-            let removed = refusals::forget(&mut connection, before, BATCH).await?;
+            let removed = refusals::forget(&mut connection, past, BATCH).await?;
             if removed < BATCH.unsigned_abs() {
                 return Ok(());
             }

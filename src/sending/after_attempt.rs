@@ -8,6 +8,7 @@ use super::Sending;
 use super::attempt::Attempted;
 use crate::config::Unverifiable;
 use crate::providers::mail::verdict::{Failure, Verdict};
+use mailgate_types::past::Past;
 
 /// The error text of a message whose outcome stays unknown.
 pub(super) const UNVERIFIABLE: &str = "Delivery is unconfirmed: sending was interrupted, and the Sent folder gives \
@@ -57,7 +58,7 @@ impl Sending {
         let scheduled = usize::try_from(attempts)
             .ok()
             .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?))
-            .filter(|_| self.clock.now() < self.longest(opened_at));
+            .filter(|_| !self.is_too_old(opened_at));
         match scheduled {
             None if outcome_unknown => Settled::Failed(unverifiable(&failure)),
             None => Settled::Failed(failure),
@@ -75,6 +76,11 @@ impl Sending {
 }
 
 impl Sending {
+    /// Whether a message accepted at `opened_at` has certainly waited as long as it may.
+    pub(super) fn is_too_old(&self, opened_at: DateTime<Utc>) -> bool {
+        Past::by(&self.clock).moment() >= self.longest(opened_at)
+    }
+
     /// The latest time until which a message accepted at `opened_at` may wait.
     pub(super) fn longest(&self, opened_at: DateTime<Utc>) -> DateTime<Utc> {
         let age = TimeDelta::from_std(self.settings.maximum_age).unwrap_or(TimeDelta::MAX);

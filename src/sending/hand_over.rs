@@ -22,6 +22,7 @@ use crate::storage::{email_logs, gateways, journal, transaction};
 use mailgate_types::ids::GatewayId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
+use mailgate_types::past::kept_from;
 
 /// A message that was never sent.
 pub(super) struct LeftOver<'a> {
@@ -144,7 +145,7 @@ impl Sending {
         // After the statements above, so that a process that ends the message meanwhile has freed its key before.
         if let Some(key) = &left.key {
             // The key is free again where the process that took the message over found that it was not sent.
-            idempotency_keys::claim(&mut transaction, &[key], now).await?;
+            idempotency_keys::claim(&mut transaction, &[key], kept_from(&self.clock)).await?;
             let known = idempotency_keys::find(&mut transaction, key.app, &key.key).await?;
             if known.is_none_or(|known| known.log != key.log) {
                 return Err(HandOverError::KeyOfAnother);

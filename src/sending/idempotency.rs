@@ -14,6 +14,7 @@ use crate::storage::outage::trouble;
 use crate::storage::{email_logs, gateways, transaction};
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 
 /// Longest key in characters.
@@ -213,9 +214,9 @@ impl Sending {
 
     /// Deletes keys that are older than a day.
     pub async fn forget_keys(&self) -> Result<(), sqlx::Error> {
-        let before = self.clock.now() - KEPT;
+        let past = Past::by(&self.clock).before(KEPT);
         let mut connection = self.pool.acquire().await?;
-        while idempotency_keys::forget(&mut connection, before, FORGOTTEN).await? > 0 {}
+        while idempotency_keys::forget(&mut connection, past, FORGOTTEN).await? > 0 {}
         Ok(())
     }
 }

@@ -17,7 +17,8 @@ use tokio::time::timeout;
 
 use super::ending::Ending;
 use super::minimal;
-use crate::storage::error_class::{is_passing, is_refusal};
+use super::missing_day;
+use crate::storage::error_class::{is_of_missing_day, is_passing, is_refusal};
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
 use crate::storage::outage::{Outage, trouble};
@@ -28,6 +29,7 @@ use listened::Listened;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, GatewayId, LogId};
 use mailgate_types::lease::Lease;
+use mailgate_types::past::kept_from;
 
 /// Entries that may wait; beyond that, callers wait for a place.
 const WAITING: usize = 4_096;
@@ -109,6 +111,7 @@ pub struct Journal {
 /// The journal's task.
 #[derive(Debug)]
 pub struct JournalTask {
+    pool: PgPool,
     connection: DedicatedConnection,
     clock: SharedClock,
     lease: Lease,
@@ -123,6 +126,7 @@ pub fn journal(pool: PgPool, clock: SharedClock, lease: Lease) -> (Journal, Jour
     (
         Journal { entries: sender },
         JournalTask {
+            pool: pool.clone(),
             connection: DedicatedConnection::new(pool),
             clock,
             lease,
@@ -304,7 +308,14 @@ impl JournalTask {
     /// doesn't fail the others. Returns the entries left for the next batch.
     async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Vec<Waiting> {
         let count = waiting.len();
-        let error = match self.try_commit(&waiting).await {
+        let mut written = self.try_commit(&waiting, false).await;
+        if let Err(error) = &written
+            && is_of_missing_day(error)
+            && self.make_days(&waiting).await
+        {
+            written = self.try_commit(&waiting, true).await;
+        }
+        let error = match written {
             Ok(Ok(written)) => return written.tell(waiting),
             Ok(Err(HasEnded)) => return self.has_ended(waiting),
             Err(error) => error,
@@ -332,7 +343,7 @@ impl JournalTask {
 
     async fn commit_minimal(&mut self, waiting: Vec<Waiting>) -> Vec<Waiting> {
         let minimal: Vec<Waiting> = waiting.into_iter().map(Waiting::minimal).collect();
-        match self.try_commit(&minimal).await {
+        match self.try_commit(&minimal, false).await {
             Ok(Ok(written)) => {
                 metrics::counter!("mailgate_journal_refused_total").increment(1);
                 written.tell(minimal)
@@ -351,16 +362,28 @@ impl JournalTask {
         Vec::new()
     }
 
-    /// Writes a batch, with a timeout: a vanished database host never answers, and all sending waits here.
-    async fn try_commit(&mut self, waiting: &[Waiting]) -> Fenced<Written> {
+    /// Creates the partitions of the days of a batch.
+    async fn make_days(&self, waiting: &[Waiting]) -> bool {
+        let logs = waiting.iter().filter_map(|waiting| match &waiting.entry {
+            Entry::Open(..) => None,
+            Entry::Close(ending) => Some(ending.closing.id),
+        });
+        missing_day::make(&self.pool, logs, self.clock.now()).await
+    }
+
+    /// Writes a batch, with a timeout: a vanished database host never answers, and all sending waits here. With
+    /// `in_full`, messages that were simply sent take the statement of the others, which alone leaves out log rows of
+    /// days that are no longer kept.
+    async fn try_commit(&mut self, waiting: &[Waiting], in_full: bool) -> Fenced<Written> {
         let started = Instant::now();
         let batch = Batch::of(waiting);
-        let (gateway, now) = (self.lease.id(), self.clock.now());
-        let only_sent = self.listened.is_only_sent(&batch);
+        let gateway = self.lease.id();
+        let times = (self.clock.now(), kept_from(&self.clock));
+        let only_sent = !in_full && self.listened.is_only_sent(&batch);
         let written = timeout(
             COMMIT,
             self.connection
-                .run(async |connection| write(connection, gateway, &batch, only_sent, now).await),
+                .run(async |connection| write(connection, gateway, &batch, only_sent, times).await),
         )
         .await
         .unwrap_or(Err(sqlx::Error::PoolTimedOut));
@@ -392,7 +415,7 @@ async fn write(
     gateway: GatewayId,
     batch: &Batch<'_>,
     only_sent: bool,
-    now: DateTime<Utc>,
+    (now, kept_from): (DateTime<Utc>, DateTime<Utc>),
 ) -> Fenced<Written> {
     // A single statement needs no explicit transaction.
     if batch.is_plain() {
@@ -402,7 +425,7 @@ async fn write(
     let mut transaction = connection.begin().await?;
     let mut twins: HashSet<LogId> = batch.keys.iter().map(|key| key.log).collect();
     if !batch.keys.is_empty() {
-        for log in idempotency_keys::claim(&mut transaction, &batch.keys, now).await? {
+        for log in idempotency_keys::claim(&mut transaction, &batch.keys, kept_from).await? {
             twins.remove(&log);
         }
     }

@@ -14,8 +14,9 @@ use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
 use super::journal::NotWritten;
 use super::minimal;
+use super::missing_day;
 use crate::storage::email_logs;
-use crate::storage::error_class::is_refusal;
+use crate::storage::error_class::{is_of_missing_day, is_refusal};
 use crate::storage::gateways;
 use crate::storage::idempotency_keys;
 use crate::storage::outage::{Outage, trouble};
@@ -189,13 +190,20 @@ impl Sending {
         answer: Option<(String, Value)>,
     ) -> Result<(), StoreError> {
         let gateway = self.lease.id();
-        let stored = async {
+        let store = async |answer| {
             let mut transaction = transaction::begin(&self.pool).await?;
             self.store_in(&mut transaction, gateway, facts, deferral, message, answer)
                 .await?;
             Ok(transaction.commit().await?)
         };
-        match stored.await {
+        let mut stored = store(answer.clone()).await;
+        if let Err(StoreError::Database(error)) = &stored
+            && is_of_missing_day(error)
+            && missing_day::make(&self.pool, [deferral.id], self.clock.now()).await
+        {
+            stored = store(answer).await;
+        }
+        match stored {
             Err(StoreError::Database(error)) if is_refusal(&error) => {
                 tracing::warn!(log_id = %deferral.id, %error, "a message was rejected by the database; it is stored without the sender's texts");
                 let mut transaction = transaction::begin(&self.pool).await?;

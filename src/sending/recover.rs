@@ -16,6 +16,7 @@ use crate::storage::outage::trouble;
 use crate::storage::spool::Claimed;
 use crate::storage::{gateways, spool};
 use mailgate_types::ids::LogId;
+use mailgate_types::past::Past;
 
 /// Abandoned messages claimed together.
 const ROUND: i64 = 64;
@@ -132,7 +133,9 @@ impl Sending {
                 freed_key: claimed.key,
                 ..facts.failed(NOT_SENT.to_owned(), None)
             },
-            Presence::NotNow if claimed.opened_at + LOOKED_UP > self.clock.now() => {
+            Presence::NotNow
+                if Past::by(&self.clock).before(LOOKED_UP).moment() < claimed.opened_at =>
+            {
                 self.look_again(claimed.id).await;
                 return;
             }

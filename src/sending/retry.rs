@@ -200,7 +200,7 @@ impl Sending {
         let done = |tried| Ok(TakenUp::Done(tried));
         let told = |verdict| done(Tried::Attempted(Attempted::Known(verdict)));
         let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
-        let is_too_old = self.clock.now() >= self.longest(claimed.opened_at);
+        let is_too_old = self.is_too_old(claimed.opened_at);
         let status = {
             let mut connection = self.pool.acquire().await?;
             apps::subscription_status(&mut connection, claimed.app).await?

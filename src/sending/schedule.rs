@@ -14,6 +14,7 @@ use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Opening};
 use crate::storage::{idempotency_keys, transaction};
 use mailgate_types::message::Message;
+use mailgate_types::past::kept_from;
 
 /// A message to be stored.
 struct Scheduled<'a> {
@@ -101,7 +102,6 @@ impl Sending {
         outcome: &Outcome,
     ) -> Result<Stored, StoreError> {
         let mut transaction = transaction::begin(&self.pool).await?;
-        let now = self.clock.now();
         let Scheduled { opening, key, .. } = scheduled;
         spool::lock_id(&mut transaction, opening.id).await?;
         if let Some(key) = key {
@@ -124,7 +124,8 @@ impl Sending {
         // Last: the journal, which writes for all, waits for whoever holds a key.
         if let Some(key) = key {
             let new = key.of_message(opening.app, opening.id);
-            let claimed = idempotency_keys::claim(&mut transaction, &[&new], now).await?;
+            let claimed =
+                idempotency_keys::claim(&mut transaction, &[&new], kept_from(&self.clock)).await?;
             if claimed.is_empty() {
                 return Ok(Stored::Twin);
             }

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId, lowest_uuid_at};
+use mailgate_types::past::Past;
 
 /// Inserts an entry; returns its subscriber. An app must still exist.
 pub async fn insert(
@@ -162,16 +162,16 @@ pub async fn find_deleted_app(
     Ok(found.flatten().map(AppId))
 }
 
-/// Removes up to `limit` entries from before `moment`; returns how many there were.
+/// Removes up to `limit` entries from before `past`; returns how many there were.
 pub async fn remove_before(
     connection: &mut PgConnection,
-    moment: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
         "DELETE FROM audit_entries
          WHERE id IN (SELECT id FROM audit_entries WHERE id < $1 ORDER BY id LIMIT $2)",
-        lowest_uuid_at(moment),
+        lowest_uuid_at(past.moment()),
         limit,
     )
     .execute(connection)

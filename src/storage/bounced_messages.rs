@@ -1,12 +1,12 @@
 //! The table `bounced_messages`: sent messages that have bounced for good, by which the log is filtered and counted.
 
-use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use super::email_logs::{Kind, Window, columns};
 use mailgate_types::ids::{AppId, LogId, Owner, lowest_uuid_at};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::past::Past;
 
 /// Marks those of these messages that the log shows as sent, and counts them; each once, however often it bounces.
 /// Their bounces wait no longer.
@@ -265,16 +265,16 @@ pub async fn remove_of(
     Ok(removed.rows_affected())
 }
 
-/// Removes up to `limit` messages from before `before`; returns how many.
+/// Removes up to `limit` messages from before `past`; returns how many.
 pub async fn remove_before(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
         "DELETE FROM bounced_messages WHERE ctid = ANY(ARRAY(
              SELECT ctid FROM bounced_messages WHERE log_id < $1 ORDER BY log_id LIMIT $2))",
-        lowest_uuid_at(before),
+        lowest_uuid_at(past.moment()),
         limit,
     )
     .execute(connection)

@@ -7,6 +7,7 @@ use sqlx::types::Uuid;
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::ids::{AppId, CredentialId, LogId, lowest_uuid_at};
 use mailgate_types::metadata::Metadata;
+use mailgate_types::past::Past;
 
 /// Messages with the same Message-ID that are considered: few senders use one twice.
 const SAME_MESSAGE_ID: i64 = 100;
@@ -220,16 +221,16 @@ pub async fn of_log(
     .await
 }
 
-/// Removes up to `limit` bounces of messages from before `before`; returns how many.
+/// Removes up to `limit` bounces of messages from before `past`; returns how many.
 pub async fn remove_before(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
         "DELETE FROM bounces WHERE ctid = ANY(ARRAY(
              SELECT ctid FROM bounces WHERE log_id < $1 ORDER BY log_id LIMIT $2))",
-        lowest_uuid_at(before),
+        lowest_uuid_at(past.moment()),
         limit,
     )
     .execute(connection)

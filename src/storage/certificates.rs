@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::CertificateId;
+use mailgate_types::past::Past;
 
 /// A certificate as it is stored.
 #[derive(Debug)]
@@ -219,18 +220,20 @@ pub async fn failures(
         .collect())
 }
 
-/// Removes certificates that nobody has ordered or used for a month, except of these names.
+/// Removes certificates that nobody has ordered or used since `past`, except of these names.
 pub async fn forget(
     connection: &mut PgConnection,
     names: &[String],
     directory_url: &str,
+    past: Past,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "DELETE FROM certificates
          WHERE NOT (directory_url = $1 AND name = ANY($2))
-               AND greatest(created_at, last_attempt_at, not_after) < now() - interval '30 days'",
+               AND greatest(created_at, last_attempt_at, not_after) < $3",
         directory_url,
         names,
+        past.moment(),
     )
     .execute(connection)
     .await?;

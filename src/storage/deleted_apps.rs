@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::past::Past;
 
 /// Marks the log rows of an app, which still exists, for removal.
 pub async fn insert(
@@ -145,16 +146,16 @@ pub async fn remove_counters(connection: &mut PgConnection, app: AppId) -> Resul
     Ok(())
 }
 
-/// Removes an app from the table if it was deleted before `before`.
+/// Removes an app from the table if it was deleted before `past`.
 pub async fn forget(
     connection: &mut PgConnection,
     app: AppId,
-    before: DateTime<Utc>,
+    past: Past,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "DELETE FROM deleted_apps WHERE app_id = $1 AND deleted_at < $2",
         app.0,
-        before,
+        past.moment(),
     )
     .execute(connection)
     .await?;

@@ -1,5 +1,7 @@
 //! Distinguishes permanent from passing database errors.
 
+use sqlx::error::DatabaseError;
+
 /// Whether the database permanently refuses its input: a value that it can't hold, a constraint, or a limit of its
 /// own such as that of an index row (SQLSTATE classes 22, 23 and 54). The same input would be refused again, from any
 /// caller.
@@ -9,9 +11,18 @@ pub fn is_refusal(error: &sqlx::Error) -> bool {
         return false;
     };
     let code = error.code().unwrap_or_default();
-    // A missing partition, yet to be created, is reported as a CHECK without a name.
-    let lacks_partition = code == "23514" && error.constraint().is_none();
-    !lacks_partition && matches!(code.get(..2), Some("22" | "23" | "54"))
+    !lacks_partition(error.as_ref()) && matches!(code.get(..2), Some("22" | "23" | "54"))
+}
+
+/// Whether a row's day has no partition yet.
+#[must_use]
+pub fn is_of_missing_day(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::Database(error) if lacks_partition(error.as_ref()))
+}
+
+/// A missing partition is reported as a CHECK without a name.
+fn lacks_partition(error: &dyn DatabaseError) -> bool {
+    error.code().as_deref() == Some("23514") && error.constraint().is_none()
 }
 
 /// Whether a statement was ended because it took too long (SQLSTATE `57014`).

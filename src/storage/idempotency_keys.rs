@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, GatewayId, LogId};
+use mailgate_types::past::Past;
 
 /// The key that a message arrived with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +34,11 @@ pub struct Known {
     pub in_spool: bool,
 }
 
-/// Claims keys; returns the messages whose keys were free. If one call holds the same key twice, one message gets it.
+/// Claims keys, whose time runs from `kept_from`; returns the messages whose keys were free. If one call holds the same key twice, one message gets it.
 pub async fn claim(
     connection: &mut PgConnection,
     keys: &[&NewKey],
-    now: DateTime<Utc>,
+    kept_from: DateTime<Utc>,
 ) -> Result<Vec<LogId>, sqlx::Error> {
     let apps: Vec<Uuid> = keys.iter().map(|key| key.app.0).collect();
     let texts: Vec<&str> = keys.iter().map(|key| key.key.as_str()).collect();
@@ -58,7 +59,7 @@ pub async fn claim(
         &texts as &[&str],
         &digests as &[&[u8]],
         &logs,
-        now,
+        kept_from,
     )
     .fetch_all(connection)
     .await?;
@@ -225,10 +226,10 @@ pub async fn find(
     }))
 }
 
-/// Deletes up to `limit` keys that were claimed before `before`; returns how many.
+/// Deletes up to `limit` keys that were claimed before `past`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let forgotten = sqlx::query!(
@@ -237,7 +238,7 @@ pub async fn forget(
              WHERE created_at < $1
              ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -265,7 +265,7 @@ pub async fn write_sent(
 
 /// Writes openings and endings. An ending removes its message from the spool and writes its log row, or completes the
 /// row that a failed attempt wrote; it is counted, and its webhook events are queued. The log row of a day that is no
-/// longer kept is not written. If a message is no longer in the spool, nothing is written of it: it had ended before.
+/// longer kept is not written, which is counted and logged. If a message is no longer in the spool, nothing is written of it: it had ended before.
 /// Returns the openings that were written, as [`open`].
 ///
 /// # Errors
@@ -367,7 +367,9 @@ pub async fn write(
          SELECT EXISTS (SELECT FROM fence)
                 AND (SELECT count(pg_notify('webhooks', '')::text)
                      FROM (SELECT FROM heard LIMIT 1) AS first) >= 0 AS "is_living!",
-                ARRAY(SELECT id FROM opened) AS "opened!""#,
+                ARRAY(SELECT id FROM opened) AS "opened!",
+                (SELECT count(*) FROM taken
+                 WHERE opened_at < (SELECT kept_since FROM log_retention)) AS "unlogged!""#,
         &closing.ids,
         &closing.statuses as &[&str],
         &closing.errors as &[Option<&str>],
@@ -383,5 +385,13 @@ pub async fn write(
     )
     .fetch_one(connection)
     .await?;
+    if written.unlogged > 0 {
+        let messages = written.unlogged;
+        tracing::warn!(
+            messages,
+            "messages have ended that are older than the log: they are counted, and have no row in it"
+        );
+        metrics::counter!("mailgate_unlogged_total").increment(messages.unsigned_abs());
+    }
     Ok(fenced(written.is_living, ids(written.opened)))
 }

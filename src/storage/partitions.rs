@@ -1,13 +1,17 @@
 //! The daily partitions of the tables of the log and the webhooks. Their names and bounds are computed from dates, so
 //! these statements contain no user input.
 
-use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
-use sqlx::{AssertSqlSafe, PgConnection};
+use std::time::Duration;
 
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool};
+
+use super::log_retention;
 use mailgate_types::ids::lowest_uuid_at;
+use mailgate_types::past::Past;
 
 /// Tables with daily partitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tables {
     /// By the `UUIDv7` of a log row.
     Log,
@@ -26,6 +30,9 @@ impl Tables {
         }
     }
 }
+
+/// How often to check whether another session has finished.
+const WAIT: Duration = Duration::from_millis(100);
 
 const DATE: &str = "%Y%m%d";
 
@@ -89,15 +96,12 @@ async fn is_attached(connection: &mut PgConnection, name: &str) -> Result<bool, 
     .await
 }
 
-/// Drops whole partitions of the days before `oldest`; returns how many. Inserts continue meanwhile. Only one process
-/// at a time may call it, and not within a transaction.
-pub async fn drop_before(
-    connection: &mut PgConnection,
-    oldest: NaiveDate,
-) -> Result<usize, sqlx::Error> {
+/// Drops whole partitions of the days before that of `past`; returns how many. Inserts continue meanwhile. Only one
+/// process at a time may call it, and not within a transaction.
+pub async fn drop_before(connection: &mut PgConnection, past: Past) -> Result<usize, sqlx::Error> {
     let mut dropped = 0;
     for &table in Tables::ALL.into_iter().flat_map(Tables::names) {
-        dropped += drop_of(connection, table, oldest).await?;
+        dropped += drop_of(connection, table, past).await?;
     }
     Ok(dropped)
 }
@@ -105,7 +109,7 @@ pub async fn drop_before(
 async fn drop_of(
     connection: &mut PgConnection,
     table: &str,
-    oldest: NaiveDate,
+    past: Past,
 ) -> Result<usize, sqlx::Error> {
     let prefix = format!("{table}_");
     let partitions = sqlx::query!(
@@ -120,11 +124,8 @@ async fn drop_of(
     .await?;
     let mut dropped = 0;
     for partition in partitions {
-        let day = partition
-            .name
-            .strip_prefix(&prefix)
-            .and_then(|day| NaiveDate::parse_from_str(day, DATE).ok());
-        let Some(day) = day.filter(|day| *day < oldest) else {
+        let day = day_of(&partition.name, &prefix);
+        let Some(day) = day.filter(|day| *day < past.day()) else {
             continue;
         };
         let name = name(table, day);
@@ -147,8 +148,83 @@ async fn drop_of(
     Ok(dropped)
 }
 
+fn day_of(partition: &str, prefix: &str) -> Option<NaiveDate> {
+    let day = partition.strip_prefix(prefix)?;
+    NaiveDate::parse_from_str(day, DATE).ok()
+}
+
+/// The first day that the log has a partition for.
+pub async fn first_day(connection: &mut PgConnection) -> Result<Option<NaiveDate>, sqlx::Error> {
+    let names = sqlx::query_scalar!(
+        r#"SELECT relname::text AS "name!" FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+           WHERE inhparent = 'email_logs'::regclass AND NOT inhdetachpending"#
+    )
+    .fetch_all(connection)
+    .await?;
+    let days = names.iter().filter_map(|name| day_of(name, "email_logs_"));
+    Ok(days.min())
+}
+
+/// Creates those of these partitions that are missing; `false` if another session is creating some at the moment.
+pub async fn make(
+    connection: &mut PgConnection,
+    wanted: &[(Tables, NaiveDate)],
+) -> Result<bool, sqlx::Error> {
+    if all_missing(connection, wanted).await?.is_empty() {
+        return Ok(true);
+    }
+    if !try_lock(connection, Right::Make).await? {
+        return Ok(false);
+    }
+    let made = make_missing(connection, wanted).await;
+    unlock(connection, Right::Make).await?;
+    made.map(|()| true)
+}
+
+/// As [`make`], on a connection of its own; waits while another session is creating some. Days that the log no longer
+/// goes back to get no partition in it.
+pub async fn make_now(pool: &PgPool, wanted: &[(Tables, NaiveDate)]) -> Result<(), sqlx::Error> {
+    // A right that is not given back, should the caller be dropped, ends with its connection.
+    let mut connection = pool.acquire().await?.detach();
+    let since = log_retention::kept_since(&mut connection)
+        .await?
+        .date_naive();
+    let wanted = wanted.iter().copied();
+    let wanted: Vec<_> = wanted
+        .filter(|(tables, day)| *tables != Tables::Log || *day >= since)
+        .collect();
+    while !make(&mut connection, &wanted).await? {
+        tokio::time::sleep(WAIT).await;
+    }
+    Ok(())
+}
+
+async fn make_missing(
+    connection: &mut PgConnection,
+    wanted: &[(Tables, NaiveDate)],
+) -> Result<(), sqlx::Error> {
+    for (tables, day) in all_missing(connection, wanted).await? {
+        create_in(connection, tables, day).await?;
+    }
+    Ok(())
+}
+
+async fn all_missing(
+    connection: &mut PgConnection,
+    wanted: &[(Tables, NaiveDate)],
+) -> Result<Vec<(Tables, NaiveDate)>, sqlx::Error> {
+    let mut all = Vec::new();
+    for tables in Tables::ALL {
+        let days = wanted.iter().filter(|(of, _)| *of == tables);
+        let days: Vec<NaiveDate> = days.map(|(_, day)| *day).collect();
+        let missing = missing(connection, tables, &days).await?;
+        all.extend(missing.into_iter().map(|day| (tables, day)));
+    }
+    Ok(all)
+}
+
 /// Which of these days lack a partition in these tables.
-pub async fn missing(
+async fn missing(
     connection: &mut PgConnection,
     tables: Tables,
     days: &[NaiveDate],

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::queue_length::QueueLength;
+use mailgate_types::past::Past;
 
 /// A stored event: only what it refers to, which is fetched again.
 #[derive(Debug, Clone)]
@@ -130,10 +131,10 @@ pub async fn postpone(
     Ok(())
 }
 
-/// Deletes up to `limit` events received before `before`, except waiting ones. Returns how many.
+/// Deletes up to `limit` events received before `past`, except waiting ones. Returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let forgotten = sqlx::query!(
@@ -141,7 +142,7 @@ pub async fn forget(
              SELECT id FROM payprov_events WHERE received_at < $1 AND state <> 'waiting'
              ORDER BY received_at LIMIT $2
          )",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::SubscriberId;
+use mailgate_types::past::Past;
 use mailgate_types::sign_in::SignedInBy;
 
 /// A new row.
@@ -98,10 +99,10 @@ pub async fn delete_of(
     Ok(())
 }
 
-/// Removes links that have expired, `limit` at most, and returns how many. Several replicas may do it at the same time.
+/// Removes links that had expired by `past`, `limit` at most, and returns how many. Several replicas may do it at the same time.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,
-    now: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
@@ -109,7 +110,7 @@ pub async fn remove_lapsed(
              SELECT digest FROM portal_links WHERE expires_at <= $1
              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        now,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 
 use crate::storage::subscribers::Subscriber;
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
+use mailgate_types::past::Past;
 use mailgate_types::sign_in::SignedInBy;
 
 /// A new row.
@@ -246,11 +247,11 @@ pub async fn delete_others(
     Ok(deleted.rows_affected())
 }
 
-/// Removes sessions that have ended by themselves, `limit` at most, and returns how many. Several replicas may do it at
-/// the same time.
+/// Removes sessions that had ended by themselves by `past`, `limit` at most, and returns how many. Several replicas may
+/// do it at the same time.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,
-    now: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
@@ -258,7 +259,7 @@ pub async fn remove_lapsed(
              SELECT id FROM portal_sessions WHERE expires_at <= $1
              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        now,
+        past.moment(),
         limit,
     )
     .execute(connection)

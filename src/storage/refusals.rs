@@ -6,6 +6,7 @@ use sqlx::types::Uuid;
 
 use mailgate_types::door::Door;
 use mailgate_types::ids::{AppId, RefusalId, lowest_uuid_at};
+use mailgate_types::past::Past;
 use mailgate_types::refusal::RefusalReason;
 
 /// A message that was refused.
@@ -171,16 +172,16 @@ fn reason(text: &str) -> Result<RefusalReason, sqlx::Error> {
         .map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// Removes up to `limit` rows of each table that are older than a given time; returns how many.
+/// Removes up to `limit` rows of each table from before `past`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let last = sqlx::query!(
         "DELETE FROM refusals WHERE (app_id, id) IN
              (SELECT app_id, id FROM refusals WHERE id < $1 ORDER BY id LIMIT $2)",
-        lowest_uuid_at(before),
+        lowest_uuid_at(past.moment()),
         limit,
     )
     .execute(&mut *connection)
@@ -189,7 +190,7 @@ pub async fn forget(
         "DELETE FROM refusal_counters WHERE (app_id, hour, reason) IN
              (SELECT app_id, hour, reason FROM refusal_counters
               WHERE hour < $1 ORDER BY hour LIMIT $2)",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -6,6 +6,7 @@ use sqlx::types::Uuid;
 
 use mailgate_types::ids::{CredentialId, LogId, lowest_uuid_at};
 use mailgate_types::metadata::Metadata;
+use mailgate_types::past::Past;
 
 /// A logged message that may have been answered.
 #[derive(Debug)]
@@ -127,16 +128,16 @@ pub async fn of_log(
     .await
 }
 
-/// Removes up to `limit` replies to messages from before `before`; returns how many.
+/// Removes up to `limit` replies to messages from before `past`; returns how many.
 pub async fn remove_before(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
         "DELETE FROM message_replies WHERE ctid = ANY(ARRAY(
              SELECT ctid FROM message_replies WHERE log_id < $1 ORDER BY log_id LIMIT $2))",
-        lowest_uuid_at(before),
+        lowest_uuid_at(past.moment()),
         limit,
     )
     .execute(connection)
@@ -144,10 +145,10 @@ pub async fn remove_before(
     Ok(removed.rows_affected())
 }
 
-/// Deletes up to `limit` replies that were stored before `before`; returns how many.
+/// Deletes up to `limit` replies that were stored before `past`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let forgotten = sqlx::query!(
@@ -155,7 +156,7 @@ pub async fn forget(
              SELECT credential_id, message_id FROM replies
              WHERE seen_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

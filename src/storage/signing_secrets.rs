@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::AppId;
+use mailgate_types::past::Past;
 
 /// The secrets of an endpoint, sealed for the endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,10 +39,10 @@ impl SealedSecrets {
     }
 }
 
-/// Removes previous secrets that have expired by `now`, up to `limit` from each table; returns how many.
+/// Removes previous secrets that had expired by `past`, up to `limit` from each table; returns how many.
 pub async fn remove_expired(
     connection: &mut PgConnection,
-    now: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<i64, sqlx::Error> {
     // Rows that are locked at the moment are left for the next round.
@@ -74,18 +75,18 @@ pub async fn remove_expired(
            )
            SELECT (SELECT count(*) FROM of_configs) + (SELECT count(*) FROM of_apps)
                   + (SELECT count(*) FROM of_deleted) AS "count!""#,
-        now,
+        past.moment(),
         limit,
     )
     .fetch_one(connection)
     .await
 }
 
-/// Removes up to `limit` secrets of endpoints that were deleted before `before` and have nothing in the queue; returns
-/// how many.
+/// Removes up to `limit` secrets of endpoints that were deleted before `past` and have nothing in the queue; returns how
+/// many.
 pub async fn remove_deleted(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
@@ -101,7 +102,7 @@ pub async fn remove_deleted(
                                    WHERE queue.endpoint_id = deleted.endpoint_id AND state = 'leased')
              ORDER BY deleted_at LIMIT $2
          ))",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -5,6 +5,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::past::Past;
 
 /// A recipient that has bounced for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,10 +143,10 @@ pub async fn delete(
     .await
 }
 
-/// Removes up to `limit` suppressions from before `before`; returns how many.
+/// Removes up to `limit` suppressions from before `past`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let forgotten = sqlx::query!(
@@ -153,7 +154,7 @@ pub async fn forget(
              SELECT app_id, address FROM suppressions
              WHERE bounced_at <= $1 ORDER BY bounced_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

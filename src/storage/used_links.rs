@@ -1,8 +1,10 @@
-//! The table `used_links`: connect sessions and OAuth states that were used, until they expire.
+//! The table `used_links`: connect sessions and OAuth states that were used, until long after they have expired.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+use mailgate_types::past::Past;
 
 /// Marks a link as used; `false` if it already was.
 pub async fn insert(
@@ -30,11 +32,11 @@ pub async fn exists(connection: &mut PgConnection, id: Uuid) -> Result<bool, sql
     .await
 }
 
-/// Removes expired links, `limit` at most of each kind, and returns how many. Several replicas may do it at the same
-/// time.
+/// Removes links that had expired by `past`, `limit` at most of each kind, and returns how many. Several replicas may do
+/// it at the same time.
 pub async fn remove_lapsed(
     connection: &mut PgConnection,
-    now: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let used = sqlx::query!(
@@ -42,7 +44,7 @@ pub async fn remove_lapsed(
              SELECT id FROM used_links WHERE expires_at <= $1
              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        now,
+        past.moment(),
         limit,
     )
     .execute(&mut *connection)
@@ -53,7 +55,7 @@ pub async fn remove_lapsed(
              SELECT digest FROM oauth_states WHERE expires_at <= $1
              ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
          )",
-        now,
+        past.moment(),
         limit,
     )
     .execute(connection)

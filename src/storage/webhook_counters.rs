@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::past::Past;
 
 /// An endpoint that doesn't accept what it is sent.
 #[derive(Debug, Clone)]
@@ -56,10 +57,10 @@ pub async fn failing(
     .await
 }
 
-/// Removes up to `limit` counters of hours before `before`; returns how many.
+/// Removes up to `limit` counters of hours before `past`; returns how many.
 pub async fn remove_before(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
@@ -67,7 +68,7 @@ pub async fn remove_before(
          WHERE ctid = ANY (ARRAY(
              SELECT ctid FROM webhook_counters WHERE hour < $1 ORDER BY hour LIMIT $2
          ))",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -11,6 +11,7 @@ use crate::accounts::audit::commit_change;
 use crate::storage::{apps, signing_secrets, transaction, webhook_configs};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, WebhookConfigId};
+use mailgate_types::past::Past;
 use mailgate_types::signing_secret::{OVERLAP, SigningSecret};
 
 /// Secrets removed per statement.
@@ -75,12 +76,12 @@ impl Webhooks {
     /// expired, and those of deleted endpoints.
     pub async fn forget_secrets(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
-        let now = self.clock.now();
+        let past = Past::by(&self.clock);
         while !stop.is_cancelled()
-            && signing_secrets::remove_expired(&mut connection, now, BATCH).await? > 0
+            && signing_secrets::remove_expired(&mut connection, past, BATCH).await? > 0
         {}
         while !stop.is_cancelled()
-            && signing_secrets::remove_deleted(&mut connection, now - KEPT, BATCH).await? > 0
+            && signing_secrets::remove_deleted(&mut connection, past.before(KEPT), BATCH).await? > 0
         {
         }
         Ok(())

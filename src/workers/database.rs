@@ -18,21 +18,27 @@ const EVERY: Duration = Duration::from_secs(1);
 const MADE: Duration = Duration::from_secs(5);
 
 /// Runs until `stop`.
-pub async fn run(readiness: Readiness, pool: PgPool, clock: SharedClock, stop: CancellationToken) {
+pub async fn run(
+    readiness: Readiness,
+    pool: PgPool,
+    clock: SharedClock,
+    retention_days: u32,
+    stop: CancellationToken,
+) {
     while pause(EVERY, &stop).await {
         tokio::select! {
-            () = look(&readiness, &pool, &clock) => {}
+            () = look(&readiness, &pool, &clock, retention_days) => {}
             () = stop.cancelled() => return,
         }
     }
 }
 
-async fn look(readiness: &Readiness, pool: &PgPool, clock: &SharedClock) {
+async fn look(readiness: &Readiness, pool: &PgPool, clock: &SharedClock, retention_days: u32) {
     let mut found = readiness.probe().await;
     if let Err(trouble) = &mut found
         && trouble.why == Unable::NoPartition
     {
-        match timeout(MADE, ensure(pool, clock)).await {
+        match timeout(MADE, ensure(pool, clock, retention_days)).await {
             Ok(Ok(())) => found = readiness.probe().await,
             Ok(Err(error)) => trouble.cause = format!("{}: {error}", trouble.cause),
             Err(_) => trouble.cause.push_str(", and it isn't made yet"),

@@ -1,9 +1,9 @@
 //! Creates the log's daily partitions ahead of time, and drops those that are too old, along with other data kept for
 //! as long as the log.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use chrono::{Days, NaiveDate};
+use chrono::{Days, NaiveDate, TimeDelta};
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +17,7 @@ use crate::storage::{
 };
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::WebhookMessageId;
+use mailgate_types::past::Past;
 
 /// How many days ahead partitions are created: if that fails, there are two weeks to fix it.
 const AHEAD: usize = 14;
@@ -28,8 +29,11 @@ const LOG_AHEAD: usize = 35;
 /// How often to check.
 const EVERY: Duration = Duration::from_mins(15);
 
+/// How often to see whether it is another day.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Days of the past that statistics show, plus one for replicas whose clocks differ.
-const COUNTED: u64 = 31;
+const COUNTED: TimeDelta = TimeDelta::days(31);
 
 /// Counters, audit entries or bounces removed per statement.
 const BATCH: i64 = 1_000;
@@ -43,17 +47,28 @@ const TELL_EVERY: u32 = 50;
 #[error("the log's partitions can't be maintained: {0}")]
 pub struct PartitionError(#[from] sqlx::Error);
 
-/// Ensures, before the first message, that the partitions of today and the next days exist.
-pub async fn ensure(pool: &PgPool, clock: &SharedClock) -> Result<(), PartitionError> {
+/// Ensures, before the first message, that the partitions of today and the next days exist, and that the log doesn't
+/// begin later than it should.
+pub async fn ensure(
+    pool: &PgPool,
+    clock: &SharedClock,
+    retention_days: u32,
+) -> Result<(), PartitionError> {
     let mut connection = maintenance(pool).await?;
-    let today = clock.now().date_naive();
+    let wanted = days_ahead(clock.now().date_naive());
     let mut waits = 0_u32;
-    while !make(&mut connection, today).await? {
+    while !partitions::make(&mut connection, &wanted).await? {
         if waits.is_multiple_of(TELL_EVERY) {
             tracing::info!("waiting for another replica that makes the log's partitions");
         }
         waits += 1;
         tokio::time::sleep(WAIT).await;
+    }
+    // Whoever drops partitions at the moment does this too.
+    if Past::by(clock).is_known() && partitions::try_lock(&mut connection, Right::Drop).await? {
+        let set_back = set_back(&mut connection, oldest(clock, retention_days)).await;
+        partitions::unlock(&mut connection, Right::Drop).await?;
+        set_back?;
     }
     Ok(())
 }
@@ -64,104 +79,96 @@ pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: Ca
         if let Err(error) = round(&pool, &clock, retention_days).await {
             trouble!(error, error, "the log's partitions can't be maintained");
         }
-        if !pause(EVERY, &stop).await {
+        if !is_due(&clock, &stop).await {
             return;
         }
     }
 }
 
+/// Waits for the next round, which is at once where another day has come, as when the clock was set; `false` at the
+/// end.
+async fn is_due(clock: &SharedClock, stop: &CancellationToken) -> bool {
+    let (began, today) = (Instant::now(), clock.now().date_naive());
+    while began.elapsed() < EVERY && clock.now().date_naive() == today {
+        if !pause(LOOK, stop).await {
+            return false;
+        }
+    }
+    true
+}
+
 async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Result<(), sqlx::Error> {
     let mut connection = maintenance(pool).await?;
-    let today = clock.now().date_naive();
-    make(&mut connection, today).await?;
+    partitions::make(&mut connection, &days_ahead(clock.now().date_naive())).await?;
     if !partitions::try_lock(&mut connection, Right::Drop).await? {
         return Ok(());
     }
-    let dropped = drop_old(&mut connection, today, retention_days).await;
+    let dropped = drop_old(&mut connection, clock, retention_days).await;
     partitions::unlock(&mut connection, Right::Drop).await?;
     dropped
 }
 
-/// Creates the missing partitions of today and the next days; `false` if another replica is doing it.
-async fn make(connection: &mut PgConnection, today: NaiveDate) -> Result<bool, sqlx::Error> {
-    if missing(connection, today).await?.is_empty() {
-        return Ok(true);
-    }
-    if !partitions::try_lock(connection, Right::Make).await? {
-        return Ok(false);
-    }
-    let made = make_missing(connection, today).await;
-    partitions::unlock(connection, Right::Make).await?;
-    made.map(|()| true)
+/// What the log begins with.
+fn oldest(clock: &SharedClock, retention_days: u32) -> Past {
+    let kept = TimeDelta::days(retention_days.into());
+    Past::by(clock).before(kept).midnight()
 }
 
-async fn make_missing(connection: &mut PgConnection, today: NaiveDate) -> Result<(), sqlx::Error> {
-    for (tables, day) in missing(connection, today).await? {
-        partitions::create_in(connection, tables, day).await?;
+/// Sets the log's beginning back where it lies ahead of `oldest`: a clock was wrong, and messages would end without a
+/// row in the log. Days before the first partition are gone.
+async fn set_back(connection: &mut PgConnection, oldest: Past) -> Result<(), sqlx::Error> {
+    let Some(first) = partitions::first_day(connection).await? else {
+        return Ok(());
+    };
+    let since = oldest.moment().max(midnight(first));
+    if let Some(before) = log_retention::set_back(connection, since).await? {
+        tracing::warn!(%before, %since, "the log was said to begin later than it should, as after a clock that was wrong: its beginning is set back");
     }
     Ok(())
-}
-
-/// The partitions that are still to be created.
-async fn missing(
-    connection: &mut PgConnection,
-    today: NaiveDate,
-) -> Result<Vec<(Tables, NaiveDate)>, sqlx::Error> {
-    let mut all = Vec::new();
-    for tables in Tables::ALL {
-        let days = days_ahead(tables, today);
-        let missing = partitions::missing(connection, tables, &days).await?;
-        all.extend(missing.into_iter().map(|day| (tables, day)));
-    }
-    Ok(all)
 }
 
 /// Drops partitions that are too old, except those of days whose webhooks are still waiting in the queue, where the
 /// schedule keeps them for a day or two. A message still waiting in the spool is ended without a log row.
 async fn drop_old(
     connection: &mut PgConnection,
-    today: NaiveDate,
+    clock: &SharedClock,
     retention_days: u32,
 ) -> Result<(), sqlx::Error> {
-    let Some(oldest) = today.checked_sub_days(Days::new(retention_days.into())) else {
+    if !Past::by(clock).is_known() {
         return Ok(());
-    };
+    }
+    let oldest = oldest(clock, retention_days);
+    set_back(connection, oldest).await?;
     let queued = webhook_queue::oldest(connection).await?;
     let queued = queued.and_then(WebhookMessageId::moment);
-    let oldest = queued.map_or(oldest, |waiting| oldest.min(waiting.date_naive()));
+    let oldest = queued.map_or(oldest, |waiting| oldest.or_earlier(waiting).midnight());
     // First, so that no report counts what is about to be dropped.
-    log_retention::keep_since(connection, midnight(oldest)).await?;
+    log_retention::keep_since(connection, oldest).await?;
     let dropped = partitions::drop_before(connection, oldest).await?;
     if dropped > 0 {
         tracing::info!(days = dropped, "old log partitions were dropped");
     }
-    while audit_entries::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
-    while bounced_messages::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
-    while bounces::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
-    while replies::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
-    forget_counters(connection, today, oldest).await
-}
-
-/// Removes the counters of hours and days that no report reads.
-async fn forget_counters(
-    connection: &mut PgConnection,
-    today: NaiveDate,
-    oldest: NaiveDate,
-) -> Result<(), sqlx::Error> {
-    let shown = today.checked_sub_days(Days::new(COUNTED)).unwrap_or(oldest);
-    let before = midnight(oldest.min(shown));
-    while email_counters::remove_old(connection, before, BATCH).await? > 0 {}
+    while audit_entries::remove_before(connection, oldest, BATCH).await? > 0 {}
+    while bounced_messages::remove_before(connection, oldest, BATCH).await? > 0 {}
+    while bounces::remove_before(connection, oldest, BATCH).await? > 0 {}
+    while replies::remove_before(connection, oldest, BATCH).await? > 0 {}
     // The webhook counters cover what can be listed, so they are removed with it.
-    while webhook_counters::remove_before(connection, midnight(oldest), BATCH).await? > 0 {}
+    while webhook_counters::remove_before(connection, oldest, BATCH).await? > 0 {}
+    let shown = Past::by(clock).before(COUNTED).midnight();
+    while email_counters::remove_old(connection, oldest.min(shown), BATCH).await? > 0 {}
     Ok(())
 }
 
-/// Includes yesterday: messages opened before midnight close after it.
-fn days_ahead(tables: Tables, today: NaiveDate) -> Vec<NaiveDate> {
-    let ahead = match tables {
-        Tables::Log => LOG_AHEAD,
-        Tables::Webhooks => AHEAD,
-    };
+/// The days that partitions are created for, yesterday among them: messages opened before midnight close after it.
+fn days_ahead(today: NaiveDate) -> Vec<(Tables, NaiveDate)> {
     let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-    first.iter_days().take(ahead + 2).collect()
+    let of = |tables: Tables| {
+        let ahead = match tables {
+            Tables::Log => LOG_AHEAD,
+            Tables::Webhooks => AHEAD,
+        };
+        let days = first.iter_days().take(ahead + 2);
+        days.map(move |day| (tables, day))
+    };
+    Tables::ALL.into_iter().flat_map(of).collect()
 }

@@ -25,6 +25,7 @@ mod graph;
 mod http_listener;
 mod idempotency;
 mod imap_reader;
+mod kept;
 mod limited_keys;
 mod notices;
 mod openapi;

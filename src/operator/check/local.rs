@@ -15,11 +15,12 @@ use crate::providers::tls::expiry;
 use crate::storage::certificates::overview::overview;
 use crate::storage::pool::Able;
 use crate::storage::readiness::READ_ONLY;
-use crate::storage::{partitions, pool, sealed};
+use crate::storage::{partitions, pool, sealed, sign_of_life};
 use crate::telemetry::open_files;
 use mailgate_server::issued::is_for;
 use mailgate_server::tls::ServerCertificate;
 use mailgate_types::clock::TOLERANCE;
+use mailgate_types::moment::iso8601;
 
 /// How long a certificate should still be valid.
 const NEAR: TimeDelta = TimeDelta::days(3);
@@ -62,6 +63,7 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
         };
         checked.push(check("database_writes").with(written));
         checked.push(check("database_partitions").with(partitions(&pool).await));
+        checked.push(check("deletions").with(deletions(&pool).await));
         checked.push(Checked::new("seal_keys", "seal.keys").with(seal_keys(&pool, settings).await));
     }
     checked.push(check("database_tables").with(tables));
@@ -109,6 +111,27 @@ async fn clock(pool: &PgPool) -> Result<String, String> {
         "{text}: this machine's is {which} the database's; gateways go by the database's, and scheduled messages \
          leave when both say so"
     ))
+}
+
+/// Whether gateways delete what is older than it is kept.
+async fn deletions(pool: &PgPool) -> Result<String, String> {
+    let read = async {
+        let mut connection = pool.acquire().await?;
+        sign_of_life::read(&mut connection).await
+    };
+    let (last, _) = timeout(LIMIT, read)
+        .await
+        .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    match last.held_until() {
+        None => Ok("not held back: the database's clock is trusted".to_owned()),
+        Some(until) => Err(format!(
+            "held back until {}, since the database's clock has moved on by more than a week after {}, when a gateway \
+             last ran; if it is right, mailgate trust-clock ends the wait",
+            iso8601(until),
+            iso8601(last.trusted_at)
+        )),
+    }
 }
 
 /// Whether the database's values are sealed under keys that are given, by their ids.

@@ -8,6 +8,7 @@ use sqlx::types::Uuid;
 use crate::storage::queue_length::QueueLength;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::notice::Notice;
+use mailgate_types::past::Past;
 
 /// A claimed notice.
 #[derive(Debug, Clone)]
@@ -156,10 +157,10 @@ pub async fn settle(
     Ok(())
 }
 
-/// Removes up to `limit` settled notices from before `before`; returns how many.
+/// Removes up to `limit` settled notices from before `past`; returns how many.
 pub async fn forget(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
@@ -168,7 +169,7 @@ pub async fn forget(
              WHERE created_at < $1 AND due_at IS NULL
              ORDER BY created_at LIMIT $2
          )",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

@@ -1,9 +1,9 @@
 //! Folds changes into the counters, and removes counters that are no longer read.
 
-use chrono::{DateTime, Utc};
 use sqlx::{Executor as _, PgConnection};
 
 use mailgate_types::ids::{AppId, Owner};
+use mailgate_types::past::Past;
 
 /// Every writer of `email_counters` holds this lock until the end of its transaction.
 const LOCK: &str = "mailgate counters";
@@ -135,10 +135,10 @@ pub async fn remove(connection: &mut PgConnection, owner: Owner) -> Result<(), s
     Ok(())
 }
 
-/// Removes up to `limit` counters of hours and days before `before`; returns how many there were.
+/// Removes up to `limit` counters of hours and days before `past`; returns how many there were.
 pub async fn remove_old(
     connection: &mut PgConnection,
-    before: DateTime<Utc>,
+    past: Past,
     limit: i64,
 ) -> Result<u64, sqlx::Error> {
     let removed = sqlx::query!(
@@ -146,7 +146,7 @@ pub async fn remove_old(
          WHERE ctid = ANY(ARRAY(SELECT ctid FROM email_counters
                                 WHERE unit <> 'month' AND start < $1
                                 LIMIT $2))",
-        before,
+        past.moment(),
         limit,
     )
     .execute(connection)

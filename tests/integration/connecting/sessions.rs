@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 use mailgate_types::clock::Clock as _;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Visit, active, another_app, complete, connect, connect_by_session, execute, grants_of, link,
@@ -53,6 +54,25 @@ async fn a_session_connects_one_mailbox() {
     Visit::to(address.clone())
         .await
         .is_failure(410, "link_used");
+    Visit::press(address).await.is_failure(410, "link_used");
+    gateway.stop().await;
+}
+
+/// As when a database takes over whose clock is behind.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_was_used_stays_used_when_the_clock_is_set_back() {
+    let gateway = Gateway::start().await;
+    let asked = json!({ "plugin": "plugin_a", "login_hint": GRACE, "expires_in": 3_600 });
+    let token = session(&gateway, &gateway.app, asked).await;
+    let parameters = [("plugin", "plugin_a"), ("session", token.as_str())];
+    let page = walk(&gateway, &gateway.app, &parameters).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    gateway.clock.advance(TimeDelta::hours(26));
+    let stop = CancellationToken::new();
+    let forgotten = gateway.daemon.mailboxes.forget_lapsed_links(&stop).await;
+    forgotten.unwrap();
+    gateway.clock.advance(TimeDelta::hours(-26));
+    let address = link(&gateway, &gateway.app, &parameters);
     Visit::press(address).await.is_failure(410, "link_used");
     gateway.stop().await;
 }

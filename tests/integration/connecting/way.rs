@@ -196,7 +196,10 @@ async fn used_links_are_forgotten_when_they_have_lapsed_and_not_before() {
     for _ in 0..3 {
         walk(&gateway, &gateway.app, &declined).await;
     }
-    gateway.clock.advance(TimeDelta::minutes(11));
+    // A month past their end.
+    gateway
+        .clock
+        .advance(TimeDelta::days(30) + TimeDelta::minutes(11));
     walk(&gateway, &gateway.app, &declined).await;
     assert_eq!(used_links(&gateway).await, 4);
     let stop = CancellationToken::new();
@@ -209,7 +212,7 @@ async fn used_links_are_forgotten_when_they_have_lapsed_and_not_before() {
     assert_eq!(used_links(&gateway).await, 1);
     execute(
         &gateway,
-        "UPDATE used_links SET expires_at = now() - interval '1 second'",
+        "UPDATE used_links SET expires_at = now() - interval '31 days'",
     )
     .await;
     // The worker of a process that starts looks at once.

@@ -188,12 +188,13 @@ async fn what_ships_is_well_formed() {
 }
 
 /// What all gateways read in the one database: each has the same value.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 9] = [
     "mailgate_spool_",
     "mailgate_waiting_fullest_ratio",
     "mailgate_webhook_queue_",
     "mailgate_billing_queue_",
     "mailgate_report_changes",
+    "mailgate_deletions_held",
     "mailgate_mailboxes{",
     "mailgate_client_secret_",
     "mailgate_oauth_client_",

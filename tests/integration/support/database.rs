@@ -120,7 +120,7 @@ async fn start() -> PrivatePostgres {
     .expect("the template can be reached");
     pool::migrate(&pool).await.expect("the migrations run");
     let clock: SharedClock = Arc::new(MovedClock::default());
-    let partitions = workers::ensure_partitions(&pool, &clock).await;
+    let partitions = workers::ensure_partitions(&pool, &clock, 90).await;
     partitions.expect("the first partitions can be made");
     pool.close().await;
     server

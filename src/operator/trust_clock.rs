@@ -1,0 +1,56 @@
+//! `mailgate trust-clock`: ends the wait of a clock that has jumped, since the operator says that it is right.
+
+use std::path::Path;
+
+use chrono::{TimeDelta, Utc};
+use serde_json::json;
+
+use super::OperatorError;
+use crate::config;
+use crate::storage::{pool, sign_of_life};
+use crate::telemetry;
+use mailgate_types::moment::iso8601;
+
+/// How far the database's clock may be from this machine's: they can't both be right then.
+const APART: TimeDelta = TimeDelta::hours(1);
+
+/// Trusts the database's clock, and prints what it says.
+///
+/// # Errors
+///
+/// [`OperatorError`]
+pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError> {
+    let settings = config::load_operator(file, std::env::vars_os())?;
+    telemetry::start_logging_by(&settings.log, &settings.seal_keys);
+    let pool = pool::connect(&settings.database).await?;
+    pool::require_tables(&pool).await?;
+    let mut connection = pool.acquire().await?;
+    let (_, theirs) = sign_of_life::read(&mut connection).await?;
+    let ours = Utc::now();
+    if (theirs - ours).abs() > APART {
+        return Err(OperatorError::Argument(format!(
+            "the database's clock says {}, and this machine's {}: set the one right that is wrong, and try again",
+            iso8601(theirs),
+            iso8601(ours)
+        )));
+    }
+    let (last, now) = sign_of_life::trust(&mut connection).await?;
+    let was_held = last.held_since.is_some();
+    if as_json {
+        println!(
+            "{}",
+            json!({ "trusted_at": iso8601(now), "was_held": was_held })
+        );
+    } else if was_held {
+        println!(
+            "The database's clock, {}, is trusted: gateways delete what is older than it is kept, from the next minute on.",
+            iso8601(now)
+        );
+    } else {
+        println!(
+            "Nothing was held back. The database's clock, {}, is trusted.",
+            iso8601(now)
+        );
+    }
+    Ok(())
+}

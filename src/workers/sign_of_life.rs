@@ -1,0 +1,76 @@
+//! Leaves a sign of life in the database each minute, and trusts the database's clock by it: nothing is deleted by its
+//! age before the first one, nor while a clock that has jumped is not trusted.
+
+use std::time::Duration;
+
+use metrics::gauge;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use super::pause;
+use crate::storage::outage::trouble;
+use crate::storage::sign_of_life::{read, replace};
+use mailgate_types::clock::SharedClock;
+use mailgate_types::sign_of_life::SignOfLife;
+
+/// How often.
+const EVERY: Duration = Duration::from_mins(1);
+
+/// Leaves the first one of a process.
+pub async fn leave_first(pool: &PgPool, clock: &SharedClock) -> Result<(), sqlx::Error> {
+    let (_, sign) = leave(pool, clock).await?;
+    if sign.held_since.is_some() {
+        tell_held(sign);
+    }
+    Ok(())
+}
+
+/// Leaves further ones until `stop`.
+pub async fn run(pool: PgPool, clock: SharedClock, stop: CancellationToken) {
+    while pause(EVERY, &stop).await {
+        match leave(&pool, &clock).await {
+            Ok((last, sign)) if sign.held_since.is_some() && sign.held_since != last.held_since => {
+                tell_held(sign);
+            }
+            Ok((last, sign)) if sign.held_since.is_none() && last.held_since.is_some() => {
+                tracing::info!(
+                    "the database's clock is trusted again: what is older than it is kept is deleted as before"
+                );
+            }
+            Ok(_) => {}
+            Err(error) => trouble!(
+                error,
+                error,
+                "no sign of life can be left: nothing is deleted by its age"
+            ),
+        }
+    }
+}
+
+/// Leaves one; returns the last one and it.
+async fn leave(
+    pool: &PgPool,
+    clock: &SharedClock,
+) -> Result<(SignOfLife, SignOfLife), sqlx::Error> {
+    let mut connection = pool.acquire().await?;
+    let (mut last, now) = read(&mut connection).await?;
+    let mut sign = last.next(now);
+    if !replace(&mut connection, last, sign).await? {
+        // Another gateway has left one at the same moment.
+        (last, _) = read(&mut connection).await?;
+        sign = last;
+    }
+    clock.trust(sign.trusted_at);
+    gauge!("mailgate_deletions_held").set(if sign.held_since.is_some() { 1.0 } else { 0.0 });
+    Ok((last, sign))
+}
+
+fn tell_held(sign: SignOfLife) {
+    let until = sign.held_until();
+    tracing::warn!(
+        trusted_at = %sign.trusted_at,
+        now = %sign.observed_at,
+        until = until.map(tracing::field::display),
+        "the database's clock has moved on by more than a week since a gateway last ran: nothing is deleted by its age until it has gone on for a day; if the clock is right, mailgate trust-clock ends the wait"
+    );
+}
