@@ -128,11 +128,11 @@ impl Mailboxes {
         }
     }
 
-    /// Stores which mailboxes have sent.
+    /// Stores which mailboxes have sent. Those whose rows are locked at the moment are stored the next time.
     ///
     /// # Errors
     ///
-    /// If the database fails; they are stored the next time then.
+    /// If the database fails; all are stored the next time then.
     pub async fn store_senders(&self) -> Result<(), sqlx::Error> {
         let now = self.clock.now();
         let waiting: Vec<CredentialId> = {
@@ -147,10 +147,11 @@ impl Mailboxes {
             let mut connection = self.pool.acquire().await?;
             due::note_sent(&mut connection, &waiting, now).await
         };
-        let written = written.await;
-        if written.is_err() {
-            self.senders.noted().waiting.extend(waiting);
-        }
+        let (left, written) = match written.await {
+            Ok(locked) => (locked, Ok(())),
+            Err(error) => (waiting, Err(error)),
+        };
+        self.senders.noted().waiting.extend(left);
         written
     }
 

@@ -5,6 +5,8 @@ use std::time::SystemTime;
 use serde_json::Value;
 use sqlx::Connection;
 
+use mailgate_types::plugin::Plugin;
+
 use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
 use crate::portal::visitor::Visitor;
@@ -223,5 +225,37 @@ async fn a_mailbox_that_may_be_read_says_so() {
         shown,
         [("plugin_a", false), ("plugin_b", true), ("plugin_b", true)]
     );
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn that_a_mailbox_has_sent_is_recorded_though_its_row_was_locked() {
+    let gateway = Gateway::start().await;
+    gateway
+        .connect(Some("grace"), Plugin::B, "grace@sandbox.example")
+        .await;
+    let mut other = gateway.database().await;
+    let mut holder = other.begin().await.unwrap();
+    sqlx::query("SELECT id FROM mailboxes FOR NO KEY UPDATE")
+        .execute(&mut *holder)
+        .await
+        .unwrap();
+    let message = serde_json::json!({
+        "to": "bob@example.com", "subject": "Hello", "body": "It works.", "user_id": "grace",
+    });
+    let (status, answer) = gateway.send(message).await;
+    assert_eq!(status, 200, "{answer}");
+    gateway.daemon.mailboxes.store_senders().await.unwrap();
+    holder.rollback().await.unwrap();
+    gateway
+        .eventually("the time of the message", async |gateway| {
+            sqlx::query_scalar(
+                "SELECT EXISTS (SELECT 1 FROM mailboxes WHERE last_sent_at IS NOT NULL)",
+            )
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap()
+        })
+        .await;
     gateway.stop().await;
 }

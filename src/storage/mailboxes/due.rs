@@ -22,28 +22,31 @@ pub struct ReplyLook {
     pub cursor: Option<String>,
 }
 
-/// Records that messages were sent from these mailboxes, so that they are checked for replies.
+/// Records that messages were sent from these mailboxes, so that they are checked for replies. Returns those whose rows
+/// are locked at the moment, for which nothing is recorded: whoever waits here would hold up all others.
 pub async fn note_sent(
     connection: &mut PgConnection,
     ids: &[CredentialId],
     now: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
+) -> Result<Vec<CredentialId>, sqlx::Error> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-    // The holder of a locked row records the same or ends the mailbox; otherwise a later message records it.
-    sqlx::query!(
-        "WITH noted AS (
+    let locked = sqlx::query_scalar!(
+        "WITH free AS MATERIALIZED (
              SELECT id FROM mailboxes WHERE id = ANY($1) AND status = 'active'
              FOR UPDATE SKIP LOCKED
+         ), noted AS (
+             UPDATE mailboxes
+             SET last_sent_at = $2, replies_due_at = coalesce(replies_due_at, $2)
+             FROM free WHERE mailboxes.id = free.id
          )
-         UPDATE mailboxes
-         SET last_sent_at = $2, replies_due_at = coalesce(replies_due_at, $2)
-         FROM noted WHERE mailboxes.id = noted.id",
+         SELECT id FROM mailboxes
+         WHERE id = ANY($1) AND status = 'active' AND id NOT IN (SELECT id FROM free)",
         &ids,
         now,
     )
-    .execute(connection)
+    .fetch_all(connection)
     .await?;
-    Ok(())
+    Ok(locked.into_iter().map(CredentialId).collect())
 }
 
 /// Claims up to `limit` mailboxes whose check for replies is due, until `lease_until`.
