@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use sqlx::Connection;
 
-use mailgate_types::plugin::Plugin;
+use mailgate::storage::mailboxes::due::note_sent;
 
 use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
@@ -229,33 +229,25 @@ async fn a_mailbox_that_may_be_read_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn that_a_mailbox_has_sent_is_recorded_though_its_row_was_locked() {
+async fn a_mailbox_whose_row_is_locked_is_told_apart_from_those_recorded_as_sending() {
     let gateway = Gateway::start().await;
-    gateway
-        .connect(Some("grace"), Plugin::B, "grace@sandbox.example")
-        .await;
+    let (id, now) = (gateway.mailbox.credential, chrono::Utc::now());
     let mut other = gateway.database().await;
     let mut holder = other.begin().await.unwrap();
     sqlx::query("SELECT id FROM mailboxes FOR NO KEY UPDATE")
         .execute(&mut *holder)
         .await
         .unwrap();
-    let message = serde_json::json!({
-        "to": "bob@example.com", "subject": "Hello", "body": "It works.", "user_id": "grace",
-    });
-    let (status, answer) = gateway.send(message).await;
-    assert_eq!(status, 200, "{answer}");
-    gateway.daemon.mailboxes.store_senders().await.unwrap();
+    let mut database = gateway.database().await;
+    let locked = note_sent(&mut database, &[id], now).await.unwrap();
+    assert_eq!(locked, [id]);
     holder.rollback().await.unwrap();
-    gateway
-        .eventually("the time of the message", async |gateway| {
-            sqlx::query_scalar(
-                "SELECT EXISTS (SELECT 1 FROM mailboxes WHERE last_sent_at IS NOT NULL)",
-            )
-            .fetch_one(&mut gateway.database().await)
-            .await
-            .unwrap()
-        })
-        .await;
+    let locked = note_sent(&mut database, &[id], now).await.unwrap();
+    assert_eq!(locked, []);
+    let noted: bool = sqlx::query_scalar("SELECT last_sent_at IS NOT NULL FROM mailboxes")
+        .fetch_one(&mut database)
+        .await
+        .unwrap();
+    assert!(noted);
     gateway.stop().await;
 }
