@@ -17,7 +17,7 @@ use crate::support::patience::PATIENCE;
 use crate::support::ports;
 
 /// Longest that a child may take to be ready: it may have to make a cluster.
-pub const START: Duration = Duration::from_mins(2);
+pub const START: Duration = Duration::from_mins(5);
 
 /// Longest that a child may take to end when nothing is in hand.
 pub const END: Duration = PATIENCE;
