@@ -167,7 +167,12 @@ async fn a_stored_message_gets_its_turn_between_submissions() {
             stand_in.submission.messages().len() == 2
         })
         .await;
-    assert_eq!(gateway.spooled().await, 1, "the submission waits");
+    gateway
+        .eventually("the submission that waits alone", async |gateway| {
+            gateway.spooled().await == 1
+        })
+        .await;
+    assert_eq!(stand_in.submission.messages().len(), 2);
     gateway.stop().await;
 }
 
