@@ -30,6 +30,7 @@ mod retry_places;
 mod schedule;
 mod spooled;
 mod submit;
+mod take_up;
 mod verify;
 
 use std::collections::HashSet;

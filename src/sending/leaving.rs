@@ -10,6 +10,7 @@ use sqlx::PgPool;
 use crate::providers::mail::transport::Leave;
 use crate::storage::outage::trouble;
 use crate::storage::spool;
+use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::LogId;
 use mailgate_types::lease::Lease;
 
@@ -37,6 +38,7 @@ impl Leave for Lease {
 pub(super) struct StoredLeaves {
     pub(super) pool: PgPool,
     pub(super) lease: Lease,
+    pub(super) clock: SharedClock,
     pub(super) id: LogId,
     pub(super) due_at: Option<DateTime<Utc>>,
     /// Whether the message was withheld for a reason of the gateway's own.
@@ -52,8 +54,8 @@ impl StoredLeaves {
     async fn mark(&self) -> Result<(), String> {
         let marked = async {
             let mut connection = self.pool.acquire().await?;
-            let gateway = self.lease.id();
-            spool::mark_leaving(&mut connection, gateway, self.id, self.due_at).await
+            let (gateway, now) = (self.lease.id(), self.clock.now());
+            spool::mark_leaving(&mut connection, gateway, self.id, self.due_at, now).await
         };
         match marked.await {
             Ok(true) => Leave::ask(&self.lease).await,

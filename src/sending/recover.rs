@@ -4,24 +4,25 @@ use std::collections::HashSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
 use super::after_attempt::UNVERIFIABLE;
 use super::ending::Ending;
 use super::facts::Facts;
-use super::retry::CUT_OFF;
+use super::take_up::CUT_OFF;
 use super::verify::Presence;
 use crate::storage::outage::trouble;
 use crate::storage::spool::Claimed;
-use crate::storage::{gateways, spool};
+use crate::storage::{gateways, mailboxes, spool};
 use mailgate_types::ids::LogId;
 use mailgate_types::past::Past;
 
 /// Abandoned messages claimed together.
 const ROUND: i64 = 64;
 
-/// How long a message rests whose mailbox can't be searched at the moment.
+/// How long a message rests that is looked for again: its mailbox can't be searched at the moment, or it may still
+/// arrive.
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How long to keep searching for a message with an unknown outcome before it counts as failed.
@@ -42,6 +43,10 @@ impl Sending {
             if ended.is_empty() {
                 return Ok(0);
             }
+            let now = self.clock.now();
+            if mailboxes::refresh_again(&mut connection, &ended, now).await? > 0 {
+                self.refresh_again();
+            }
             let claimed = spool::claim_of_ended(&mut connection, gateway, &ended, ROUND).await?;
             if claimed.is_empty() {
                 gateways::forget(&mut connection, &ended).await?;
@@ -49,6 +54,17 @@ impl Sending {
             claimed
         };
         self.take_up_left(claimed).await
+    }
+
+    /// Refreshes the tokens again whose refresh died with its process.
+    fn refresh_again(&self) {
+        let mailboxes = self.mailboxes.clone();
+        self.tracker.spawn(async move {
+            if let Err(error) = mailboxes.refresh_idle().await {
+                // They stay due.
+                trouble!(error, error, "tokens that are due can't be read");
+            }
+        });
     }
 
     /// As [`Sending::take_over`], for messages that no process owns.
@@ -94,8 +110,7 @@ impl Sending {
                 let stored = spool::has_chunks(&mut connection, claimed.id).await?;
                 if stored {
                     let (gateway, now) = (self.lease.id(), self.clock.now());
-                    spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now)
-                        .await?;
+                    spool::release(&mut connection, gateway, &claimed, now, Some(now)).await?;
                 }
                 stored
             };
@@ -113,8 +128,10 @@ impl Sending {
         Ok(count)
     }
 
-    /// Ends a message whose bytes died with their process: its sender got no answer, and it can't be sent again.
+    /// Ends a message whose bytes died with their process: its sender got no answer, and it can't be sent again. Before
+    /// its absence proves anything, it is looked for until its provider must have finished with it.
     async fn end_unanswered(&self, claimed: Claimed) {
+        let left_by = claimed.left_by.unwrap_or_else(|| self.clock.now());
         let presence = match self.mailboxes.active(claimed.credential).await {
             Ok(Some(mailbox)) => {
                 let message_id = claimed.message_id.as_deref();
@@ -129,6 +146,10 @@ impl Sending {
         let facts = Facts::of(&claimed);
         let ending = match presence {
             Presence::Sent => facts.sent(None, None),
+            Presence::ConfirmedMissing if self.may_still_arrive(left_by).is_some() => {
+                self.look_again(claimed.id, left_by).await;
+                return;
+            }
             Presence::ConfirmedMissing => Ending {
                 freed_key: claimed.key,
                 ..facts.failed(NOT_SENT.to_owned(), None)
@@ -136,7 +157,7 @@ impl Sending {
             Presence::NotNow
                 if Past::by(&self.clock).before(LOOKED_UP).moment() < claimed.opened_at =>
             {
-                self.look_again(claimed.id).await;
+                self.look_again(claimed.id, left_by).await;
                 return;
             }
             Presence::NotNow | Presence::NotFound | Presence::Unknowable => {
@@ -147,10 +168,11 @@ impl Sending {
     }
 
     /// Releases a message until its next search.
-    async fn look_again(&self, id: LogId) {
+    async fn look_again(&self, id: LogId, left_by: DateTime<Utc>) {
         let let_go = async {
             let mut connection = self.pool.acquire().await?;
-            spool::look_again(&mut connection, self.lease.id(), id, LOOK_AGAIN).await
+            let gateway = self.lease.id();
+            spool::look_again(&mut connection, gateway, id, left_by, LOOK_AGAIN).await
         };
         if let Err(error) = let_go.await {
             // It will be found as owned by this process but not worked on.

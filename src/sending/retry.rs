@@ -8,21 +8,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use super::Sending;
 use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
-use super::budget::{Holder, Share};
 use super::facts::{Facts, report};
-use super::gate::{Blocked, admit};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
-use super::pace::{Asker, Pace};
 use super::retry_places::PER_MAILBOX;
-use super::verify::Presence;
-use crate::accounts::ShowError;
-use crate::mailboxes::Mailbox;
+use super::take_up::{TakenUp, Tried};
 use crate::providers::mail::transport::Recipients;
-use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::providers::mail::verdict::Verdict;
 use crate::storage::outage::trouble;
+use crate::storage::spool;
 use crate::storage::spool::{Attempt, Claimed, Deferral, Room};
-use crate::storage::{apps, spool};
-use mailgate_types::message::Message;
 
 /// How long a message waits whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -33,28 +27,11 @@ const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 /// How long a message waits that could not be read from the database.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
 
-/// The error text of a message whose submission was interrupted.
-pub(super) const CUT_OFF: &str =
-    "the gateway stopped, or the connection broke, while the message was being submitted";
+/// How long a message waits at least before it is looked for again.
+const LOOK_AGAIN: TimeDelta = TimeDelta::minutes(1);
 
-/// The error text of a scheduled message whose send key was renewed.
-const KEY_ENDED: &str = "The send key that the message was scheduled with has been renewed, deleted or restricted, or has expired";
-
-/// The error text of a message that was never sent because of what it waited for.
-const TOO_OLD: &str = "The message has waited for the maximum time";
-
-/// The outcome of taking up a stored message.
-enum Tried {
-    Attempted(Attempted),
-    /// Nothing was sent: the app may not send at the moment.
-    Blocked(Blocked),
-    /// Nothing was sent: the mailbox has reached its rate limit.
-    Paced(DateTime<Utc>, &'static str),
-    /// Nothing was sent: it can't be ruled out that another process has the message.
-    Withheld,
-    /// Nothing was sent: the process is shutting down.
-    GivenBack,
-}
+/// What is shown of a message that may still arrive.
+const MAY_STILL_ARRIVE: &str = "The previous attempt was interrupted, and the provider may still be sending the message: it is looked for in the mailbox's sent mail before it is sent again";
 
 /// What a message waits for whose attempt did not take place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,14 +42,6 @@ enum Awaits {
     Pace,
     /// Nothing but its next attempt.
     Nothing,
-}
-
-/// How far a message got before its submission.
-enum TakenUp {
-    /// Ready to be sent, with its share of the budget.
-    Ready(Box<Mailbox>, Message, Share),
-    /// Not to be sent for now.
-    Done(Tried),
 }
 
 impl Sending {
@@ -125,17 +94,23 @@ impl Sending {
         let _hold = self.held.hold(claimed.id);
         let (started, at) = (std::time::Instant::now(), self.clock.now());
         match self.try_again(&claimed).await {
-            Ok(Tried::Attempted(attempted)) => {
+            Ok(Tried::Attempted(attempted, may_have_arrived)) => {
                 let attempt = Attempt {
                     number: claimed.attempts + 1,
                     at,
                     milliseconds: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
                 };
-                self.end_attempt(&claimed, attempted, attempt).await;
+                self.end_attempt(&claimed, attempted, may_have_arrived, attempt)
+                    .await;
             }
             Ok(Tried::GivenBack) => self.release(&claimed).await,
             Ok(Tried::Paced(until, why)) => {
                 self.postpone(&claimed, why, until, Awaits::Pace).await;
+            }
+            Ok(Tried::MayStillArrive(until)) => {
+                let until = until.max(self.clock.now() + LOOK_AGAIN);
+                self.postpone(&claimed, MAY_STILL_ARRIVE, until, Awaits::Nothing)
+                    .await;
             }
             Ok(Tried::Withheld) => {
                 let until = self.clock.now() + WITHHELD_WAIT;
@@ -162,8 +137,8 @@ impl Sending {
             taken_up = self.take_up(claimed) => taken_up?,
             () = self.stop.cancelled() => return Ok(Tried::GivenBack),
         };
-        let (mailbox, message, _share) = match taken_up {
-            TakenUp::Ready(mailbox, message, share) => (mailbox, message, share),
+        let ready = match taken_up {
+            TakenUp::Ready(ready) => ready,
             TakenUp::Done(tried) => return Ok(tried),
         };
         let recipients = Recipients {
@@ -173,6 +148,7 @@ impl Sending {
         let leave = StoredLeaves {
             pool: self.pool.clone(),
             lease: self.lease.clone(),
+            clock: self.clock.clone(),
             id: claimed.id,
             due_at: claimed.due_at,
             withheld: AtomicBool::new(false),
@@ -180,9 +156,9 @@ impl Sending {
         let attempted = self
             .attempt(Outgoing {
                 id: claimed.id,
-                mailbox: &mailbox,
+                mailbox: &ready.mailbox,
                 recipients: &recipients,
-                message: &message,
+                message: &ready.message,
                 message_id: claimed.message_id.as_deref(),
                 leave: &leave,
             })
@@ -192,90 +168,7 @@ impl Sending {
         {
             return Ok(Tried::Withheld);
         }
-        Ok(Tried::Attempted(attempted))
-    }
-
-    /// Everything before the submission; it may be cancelled at any moment.
-    async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
-        let done = |tried| Ok(TakenUp::Done(tried));
-        let told = |verdict| done(Tried::Attempted(Attempted::Known(verdict)));
-        let failed = |text: &str| told(Verdict::Permanent(Failure::own(text)));
-        let is_too_old = self.is_too_old(claimed.opened_at);
-        let status = {
-            let mut connection = self.pool.acquire().await?;
-            apps::subscription_status(&mut connection, claimed.app).await?
-        };
-        let Some(status) = status else {
-            return failed("The app was deleted");
-        };
-        match admit(status) {
-            Ok(()) => {}
-            Err(blocked @ Blocked::Suspended(_)) if is_too_old => {
-                return failed(&format!("{TOO_OLD}: {blocked}"));
-            }
-            Err(blocked @ Blocked::Suspended(_)) => return done(Tried::Blocked(blocked)),
-            Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
-        }
-        let Some(mailbox) = self.mailboxes.active(claimed.credential).await? else {
-            return failed("The mailbox is no longer connected");
-        };
-        let message_id = claimed.message_id.as_deref();
-        if claimed.outcome_unknown {
-            match self.look_up(&mailbox, claimed.id, message_id).await {
-                Presence::Sent => return told(Verdict::sent()),
-                Presence::ConfirmedMissing => {}
-                Presence::NotNow => {
-                    let why =
-                        Failure::own("the mailbox's sent mail can't be checked at the moment");
-                    return done(Tried::Attempted(Attempted::Unconfirmed(why)));
-                }
-                Presence::NotFound | Presence::Unknowable => {
-                    return told(Verdict::Unknown(Failure::own(CUT_OFF)));
-                }
-            }
-        }
-        // Checked after the search: a message found in the Sent folder was sent, even if the mailbox may no longer
-        // send as this address.
-        let from = claimed.from_address.as_str();
-        if !self.mailboxes.may_send_as(&mailbox, from).await? {
-            return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
-        }
-        match self.is_key_valid(claimed).await {
-            Ok(true) => {}
-            Ok(false) => return failed(KEY_ENDED),
-            Err(ShowError::Database(error)) => return Err(error),
-            Err(error) => {
-                tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");
-                let why = Failure::own("the gateway can't check its send key at the moment");
-                return told(Verdict::temporary(why));
-            }
-        }
-        if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
-            if is_too_old {
-                return failed(&format!("{TOO_OLD}: {why}"));
-            }
-            return done(Tried::Paced(at, why));
-        }
-        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
-        let share = self.budget.take(Holder::Queue, size).await;
-        let Some(message) = self.spooled(claimed.id).await? else {
-            return failed("The stored message is gone");
-        };
-        Ok(TakenUp::Ready(Box::new(mailbox), message, share))
-    }
-
-    /// Whether the send key that a scheduled message was taken under may still send it; of other messages this isn't
-    /// asked.
-    async fn is_key_valid(&self, claimed: &Claimed) -> Result<bool, ShowError> {
-        match &claimed.send_key_hash {
-            Some(hash) => {
-                let opens = self
-                    .accounts
-                    .still_opens(claimed.app, hash, claimed.credential);
-                opens.await
-            }
-            None => Ok(true),
-        }
+        Ok(Tried::Attempted(attempted, ready.may_have_arrived))
     }
 
     /// Lets another replica take up a message immediately, as if it had not been claimed.
@@ -283,7 +176,7 @@ impl Sending {
         let given_back = async {
             let mut connection = self.pool.acquire().await?;
             let (gateway, now) = (self.lease.id(), self.clock.now());
-            spool::release(&mut connection, gateway, claimed.id, claimed.due_at, now).await
+            spool::release(&mut connection, gateway, claimed, now, None).await
         };
         if let Err(error) = given_back.await {
             // The process that ends this one's row recovers it.
@@ -291,8 +184,19 @@ impl Sending {
         }
     }
 
-    async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {
-        let settled = self.settle(attempted, attempt.number, claimed.opened_at);
+    async fn end_attempt(
+        &self,
+        claimed: &Claimed,
+        attempted: Attempted,
+        may_have_arrived: bool,
+        attempt: Attempt,
+    ) {
+        let settled = self.settle(
+            attempted,
+            attempt.number,
+            claimed.opened_at,
+            may_have_arrived,
+        );
         let facts = Facts::of(claimed);
         let took = Duration::from_millis(u64::try_from(attempt.milliseconds).unwrap_or_default());
         report(&settled, &facts, took);
@@ -314,7 +218,7 @@ impl Sending {
                     attempts: attempt.number,
                     error_message: failure.to_string(),
                     next_attempt_at,
-                    outcome_unknown,
+                    left_by: outcome_unknown.then(|| self.clock.now()),
                     awaits_subscription: false,
                     awaits_pace: false,
                     attempt: Some(attempt),
@@ -337,7 +241,7 @@ impl Sending {
             } else {
                 until
             },
-            outcome_unknown: claimed.outcome_unknown,
+            left_by: self.unknown_since(claimed),
             awaits_subscription: awaits == Awaits::Subscription,
             awaits_pace: awaits == Awaits::Pace,
             attempt: None,

@@ -1,28 +1,35 @@
 //! Checks whether a message that had been transmitted when its connection broke has arrived, by searching the
-//! mailbox's Sent folder for its Message-ID.
+//! mailbox's Sent folder for it.
 
 use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Sending;
 use crate::mailboxes::{Mailbox, MailboxReadError};
 use crate::providers::mail::reader::ReadError;
+use crate::providers::mail::sent_copy::{Found, Sought};
 use crate::providers::mail::transport::MailboxAccess;
-use crate::storage::email_logs;
 use crate::storage::outage::trouble;
 use mailgate_types::ids::LogId;
 use mailgate_types::message_id::is_well_formed;
+use mailgate_types::past::Past;
 
 /// Timeout of one query of the Sent folder.
 const LONGEST: Duration = Duration::from_mins(1);
+
+/// How much longer than `sending.data_seconds` a provider may take to file a message that it was given.
+const FILED_WITHIN: TimeDelta = TimeDelta::minutes(1);
 
 /// What the mailbox's Sent folder says about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Presence {
     /// It is in the folder.
     Sent,
-    /// It is missing, and would be there if it had been sent.
+    /// It is missing, and would be there if it had been sent and its provider had finished with it.
     ConfirmedMissing,
-    /// It is not there under the Message-ID that it was sent with; the provider may have assigned another.
+    /// It is not there under the Message-ID that it was sent with, which proves nothing: the provider may have assigned
+    /// another, or leave out what a mail client has saved there already.
     NotFound,
     /// The mailbox can be searched, but not now.
     NotNow,
@@ -31,27 +38,18 @@ pub(super) enum Presence {
 }
 
 impl Sending {
-    /// Whether a message found by its Message-ID can only be this one: [`Presence::Sent`] if so.
-    async fn whose(&self, mailbox: &Mailbox, id: LogId, message_id: &str) -> Presence {
-        let asked = async {
-            let mut connection = self.pool.acquire().await?;
-            email_logs::has_twin(&mut connection, mailbox.id, message_id, id).await
-        };
-        match asked.await {
-            Ok(false) => Presence::Sent,
-            Ok(true) => {
-                tracing::warn!(log_id = %id, "another message of the mailbox has the same Message-ID, so it is unclear which of them was found");
-                Presence::Unknowable
-            }
-            Err(error) => {
-                trouble!(warn, error, log_id = %id, "other messages of a mailbox can't be searched");
-                Presence::NotNow
-            }
-        }
+    /// Until when a message may appear among the sent ones that can have left at `left_by` at the latest; `None` once that
+    /// has certainly passed: if it is missing then, it was not sent.
+    pub(super) fn may_still_arrive(&self, left_by: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let data = TimeDelta::from_std(self.settings.data).unwrap_or(TimeDelta::MAX);
+        let until = left_by
+            .checked_add_signed(data)
+            .and_then(|until| until.checked_add_signed(FILED_WITHIN))
+            .unwrap_or(DateTime::<Utc>::MAX_UTC);
+        (Past::by(&self.clock).moment() < until).then_some(until)
     }
 
-    /// Searches the mailbox's Sent folder for a message. An invalid Message-ID proves nothing, and a match is this
-    /// message only if no other message has the same Message-ID.
+    /// Searches the mailbox's Sent folder for a message. An invalid Message-ID proves nothing.
     pub(super) async fn look_up(
         &self,
         mailbox: &Mailbox,
@@ -63,15 +61,20 @@ impl Sending {
         let (Some(reader), Some(message_id)) = (reader, message_id) else {
             return Presence::Unknowable;
         };
+        let sought = Sought { id, message_id };
         let question = |account: MailboxAccess| async move {
-            tokio::time::timeout(LONGEST, reader.find_sent(&account, message_id))
+            tokio::time::timeout(LONGEST, reader.find_sent(&account, sought))
                 .await
                 .unwrap_or_else(|_| Err(ReadError::unavailable("the provider took too long")))
         };
         let error = match self.mailboxes.ask_reader(mailbox, question).await {
-            Ok(true) => return self.whose(mailbox, id, message_id).await,
-            Ok(false) if reader.keeps_sent_mail() => return Presence::ConfirmedMissing,
-            Ok(false) => return Presence::NotFound,
+            Ok(Found::Message) => return Presence::Sent,
+            Ok(Found::Nothing) if reader.keeps_sent_mail() => return Presence::ConfirmedMissing,
+            Ok(Found::Nothing) => return Presence::NotFound,
+            Ok(Found::OtherCopies) => {
+                tracing::info!(log_id = %id, "the sent mail has only other copies with a message's Message-ID, which prove nothing");
+                return Presence::NotFound;
+            }
             Err(error) => error,
         };
         trouble!(warn, error, credential_id = %mailbox.id, "sent mail can't be checked");

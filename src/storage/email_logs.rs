@@ -15,7 +15,7 @@ pub use search::{Kind, Window, count, find};
 use sqlx::PgConnection;
 
 use super::spool::Closing;
-use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
+use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
 
 /// The final state of a message in the log.
@@ -126,29 +126,4 @@ pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sq
     .fetch_one(connection)
     .await?;
     Ok(reopened)
-}
-
-/// Whether another message of a mailbox has the same Message-ID, whatever its outcome.
-pub async fn has_twin(
-    connection: &mut PgConnection,
-    mailbox: CredentialId,
-    message_id: &str,
-    id: LogId,
-) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT EXISTS (SELECT FROM email_logs
-                          WHERE credential_id = $1 AND message_id = $2 AND id <> $3)
-                  OR EXISTS (SELECT FROM spool
-                             WHERE credential_id = $1 AND message_id = $2 AND id <> $3
-                                   AND state = 'deferred')
-                  OR EXISTS (SELECT FROM spool
-                             WHERE credential_id = $1 AND message_id = $2 AND id <> $3
-                                   AND state = 'open')
-                  AS "has_twin!""#,
-        mailbox.0,
-        message_id,
-        id.0,
-    )
-    .fetch_one(connection)
-    .await
 }

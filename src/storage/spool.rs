@@ -154,11 +154,12 @@ pub async fn release_waiting(
     Ok(())
 }
 
-/// Releases an open message, which any process may claim again after `wait`.
+/// Releases an open message that can have left at `left_by` at the latest; any process may claim it again after `wait`.
 pub async fn look_again(
     connection: &mut PgConnection,
     gateway: GatewayId,
     id: LogId,
+    left_by: DateTime<Utc>,
     wait: Duration,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
@@ -166,12 +167,14 @@ pub async fn look_again(
              SELECT id FROM gateways WHERE id = $1 AND ended_at IS NULL FOR KEY SHARE
          )
          UPDATE spool
-         SET gateway_id = NULL, lease_until = now() + make_interval(secs => $3)
+         SET gateway_id = NULL, lease_until = now() + make_interval(secs => $3),
+             outcome_unknown = true, left_by = $4
          FROM fence
          WHERE spool.id = $2 AND state = 'open' AND gateway_id = fence.id",
         gateway.0,
         id.0,
         wait.as_secs_f64(),
+        left_by,
     )
     .execute(connection)
     .await?;
@@ -207,18 +210,20 @@ pub async fn mark_leaving(
     gateway: GatewayId,
     id: LogId,
     due_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
 ) -> Result<bool, sqlx::Error> {
     let marked = sqlx::query!(
         "WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $3 AND ended_at IS NULL FOR KEY SHARE
          )
-         UPDATE spool SET outcome_unknown = true
+         UPDATE spool SET outcome_unknown = true, left_by = $4
          FROM fence
          WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
                AND next_attempt_at IS NOT DISTINCT FROM $2",
         id.0,
         due_at,
         gateway.0,
+        now,
     )
     .execute(connection)
     .await?;
@@ -239,27 +244,30 @@ pub async fn strip(connection: &mut PgConnection, ids: &[LogId]) -> Result<(), s
     Ok(())
 }
 
-/// Returns a message to the queue immediately; nothing else about it changes.
+/// Returns a message to the queue immediately. If its owner died, whoever may have sent it can have done so until
+/// `left_by`; nothing else about it changes.
 pub async fn release(
     connection: &mut PgConnection,
     gateway: GatewayId,
-    id: LogId,
-    due_at: Option<DateTime<Utc>>,
+    claimed: &Claimed,
     now: DateTime<Utc>,
+    left_by: Option<DateTime<Utc>>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $4 AND ended_at IS NULL FOR KEY SHARE
          )
          UPDATE spool
-         SET state = 'deferred', next_attempt_at = $3, lease_until = NULL, gateway_id = NULL
+         SET state = 'deferred', next_attempt_at = $3, lease_until = NULL, gateway_id = NULL,
+             left_by = coalesce($5, left_by)
          FROM fence
          WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
                AND next_attempt_at IS NOT DISTINCT FROM $2",
-        id.0,
-        due_at,
+        claimed.id.0,
+        claimed.due_at,
         now,
         gateway.0,
+        left_by,
     )
     .execute(connection)
     .await?;

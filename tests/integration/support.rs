@@ -16,3 +16,14 @@ pub mod ports;
 pub mod receiver;
 pub mod smtp_client;
 pub mod stand_in;
+
+use mailgate::providers::mail::sent_copy::Sought;
+use mailgate_types::ids::LogId;
+
+/// Some message with this Message-ID, to be looked for.
+pub fn sought(message_id: &str) -> Sought<'_> {
+    Sought {
+        id: LogId::at(chrono::Utc::now()),
+        message_id,
+    }
+}

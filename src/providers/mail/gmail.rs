@@ -13,7 +13,6 @@ pub(crate) use inbox::fuzzing::gmail_answers;
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use reqwest::header::CONTENT_TYPE;
@@ -25,7 +24,7 @@ use crate::config::{PluginSettings, SendingSettings};
 use crate::providers::answer::{ProviderResponse, no_answer};
 use crate::providers::mail::bcc_from_envelope::bcc_from_envelope;
 use crate::providers::mail::mailbox_limiter::MailboxLimiter;
-use crate::providers::mail::own_message_id::own_message_id;
+use crate::providers::mail::own_headers::own_message_id;
 use crate::providers::mail::smtp::SmtpTransport;
 use crate::providers::mail::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use crate::providers::mail::verdict::{Failure, Verdict};
@@ -46,11 +45,6 @@ const MAXIMUM_ANSWER: usize = 4 * 1024 * 1024;
 
 /// The scope for full access, including SMTP.
 const FULL_SCOPE: &str = "https://mail.google.com/";
-
-/// The header that repeats the Message-ID of a message that may have to be searched for, and the longest that fits on
-/// one line.
-const MARK: &str = "X-Mailgate-Message-ID";
-const MARKED: usize = 900;
 
 /// Gmail's REST API.
 #[derive(Debug)]
@@ -106,16 +100,12 @@ impl GmailApi {
     ) -> Verdict {
         let is_readable = inbox::may_read_headers(&account.scopes);
         let own_id = own_message_id(message);
-        let marked = match own_id.as_deref().and_then(mark).filter(|_| is_readable) {
-            Some(mark) => &message.with_front(mark),
-            None => message,
-        };
-        let addressed = match bcc_from_envelope(recipients, marked) {
+        let addressed = match bcc_from_envelope(recipients, message) {
             Ok(addressed) => addressed,
             Err(failure) => return Verdict::Permanent(failure),
         };
         // No documentation says that Gmail removes a Bcc header, so it is sent only if needed.
-        let has_blind_copies = addressed.size() != marked.size();
+        let has_blind_copies = addressed.size() != message.size();
         if let Some(smtp) = self.smtp.as_ref().filter(|_| has_blind_copies)
             && account.scopes.iter().any(|scope| scope == FULL_SCOPE)
         {
@@ -189,12 +179,6 @@ impl GmailApi {
             .increment(1);
         tracing::error!(credential_id = %account.credential, plugin = %self.plugin, ?verdict, "the Gmail API is not enabled for the OAuth client's project: enable the Gmail API in the Google Cloud console; mail waits until then");
     }
-}
-
-/// A header that records the submitted Message-ID, since Gmail assigns a new one.
-fn mark(message_id: &str) -> Option<Bytes> {
-    let fits = message_id.len() <= MARKED && message_id.bytes().all(|byte| byte.is_ascii_graphic());
-    fits.then(|| Bytes::from(format!("{MARK}: {message_id}\r\n")))
 }
 
 /// The verdict on a response to a message, and whether it is the operator who must act.

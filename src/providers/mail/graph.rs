@@ -27,7 +27,7 @@ use tokio::time::{Instant, timeout};
 
 use super::bcc_from_envelope::bcc_from_envelope;
 use super::mailbox_limiter::MailboxLimiter;
-use super::own_message_id::own_message_id;
+use super::own_headers::own_message_id;
 use super::transport::{Leave, MailTransport, MailboxAccess, Recipients};
 use super::verdict::{Failure, Verdict};
 use crate::config::{PluginSettings, SendingSettings};

@@ -22,6 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::reader::{self, MailReader, NewMail, ReadError};
 use super::received::{BOUNCES, BOUNCES_IN_JUNK};
+use super::sent_copy::{Found, Sought};
 use super::transport::MailboxAccess;
 use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
 
@@ -92,8 +93,8 @@ impl ImapReader {
     async fn look_among_sent(
         &self,
         account: &MailboxAccess,
-        message_id: &str,
-    ) -> Result<bool, ReadError> {
+        sought: Sought<'_>,
+    ) -> Result<Found, ReadError> {
         let mut connection = self.open(account).await?;
         let found = match connection.special_mailbox(&SENT).await? {
             // It may be hidden (Gmail's "Show in IMAP"): finding nothing would prove nothing.
@@ -104,7 +105,7 @@ impl ImapReader {
             }
             Some(sent) => {
                 connection.examine(&sent).await?;
-                connection.has_message_id(message_id).await?
+                connection.find(sought).await?
             }
         };
         connection.logout().await;
@@ -198,9 +199,9 @@ impl MailReader for ImapReader {
     fn find_sent<'a>(
         &'a self,
         account: &'a MailboxAccess,
-        message_id: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReadError>> {
-        self.look_among_sent(account, message_id).boxed()
+        sought: Sought<'a>,
+    ) -> BoxFuture<'a, Result<Found, ReadError>> {
+        self.look_among_sent(account, sought).boxed()
     }
 
     fn new_mail<'a>(

@@ -1,14 +1,27 @@
-//! The Message-ID in a message's own header.
+//! What a message's own header says of it: its Message-ID, and its id in the log.
 
 use mail_parser::{HeaderName, HeaderValue, MessageParser};
 
+use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
 
-/// Bytes that are searched for it.
+/// Bytes that are searched for them.
 const HEADER_BYTES: usize = 1024 * 1024;
 
 /// The message's own Message-ID, angle brackets included.
 pub(super) fn own_message_id(message: &Message) -> Option<String> {
+    message_id(&beginning(message))
+}
+
+/// The id in the log that the gateway has put into the message's header.
+pub(super) fn own_log_id(message: &Message) -> Option<LogId> {
+    let headers = beginning(message);
+    let parsed = MessageParser::new().parse_headers(&headers)?;
+    parsed.header_raw(LOG_ID_HEADER)?.trim().parse().ok()
+}
+
+/// The message's first bytes, with all of its header.
+fn beginning(message: &Message) -> Vec<u8> {
     let mut headers = Vec::new();
     for chunk in message.chunks() {
         // The end of the headers may span two chunks.
@@ -20,7 +33,7 @@ pub(super) fn own_message_id(message: &Message) -> Option<String> {
             break;
         }
     }
-    message_id(&headers)
+    headers
 }
 
 /// The Message-ID header with its angle brackets, from a message's first lines.

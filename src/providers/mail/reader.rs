@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::received::Received;
+use super::sent_copy::{Found, Sought};
 use super::transport::MailboxAccess;
 
 /// Longest time for what a reader can't do without: lists, and the first message that is new.
@@ -65,12 +66,12 @@ pub trait MailReader: Debug + Send + Sync {
     /// Whether a message that isn't among the sent ones was not sent, because the provider keeps a copy of each.
     fn keeps_sent_mail(&self) -> bool;
 
-    /// Whether a message with this Message-ID (angle brackets included) is among the sent ones.
+    /// Whether a message is among the sent ones.
     fn find_sent<'a>(
         &'a self,
         account: &'a MailboxAccess,
-        message_id: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReadError>>;
+        sought: Sought<'a>,
+    ) -> BoxFuture<'a, Result<Found, ReadError>>;
 
     /// New mail in the inbox since the check that returned `cursor`. Without one, or if it is no longer valid: since
     /// `since`. Returns a bounded number of messages.

@@ -36,6 +36,8 @@ pub struct Claimed {
     pub message_id: Option<String>,
     /// The provider may already have it.
     pub outcome_unknown: bool,
+    /// If so: when it can have left at the latest. `None` if nobody has said yet.
+    pub left_by: Option<DateTime<Utc>>,
     /// When the gateway accepted it.
     pub opened_at: DateTime<Utc>,
     /// Size of the message in bytes.
@@ -65,6 +67,7 @@ struct ClaimedRow {
     attempts: i32,
     message_id: Option<String>,
     outcome_unknown: bool,
+    left_by: Option<DateTime<Utc>>,
     opened_at: DateTime<Utc>,
     size_bytes: i64,
     next_attempt_at: Option<DateTime<Utc>>,
@@ -93,6 +96,7 @@ impl TryFrom<ClaimedRow> for Claimed {
             attempts: row.attempts,
             message_id: row.message_id,
             outcome_unknown: row.outcome_unknown,
+            left_by: row.left_by,
             opened_at: row.opened_at,
             size_bytes: row.size_bytes,
             due_at: row.next_attempt_at,
@@ -158,8 +162,8 @@ pub async fn claim_due(
              LIMIT $3
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
+                   recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
+                   opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         now,
         gateway.0,
         room.messages,
@@ -197,8 +201,8 @@ pub async fn claim_of_ended(
              FOR UPDATE SKIP LOCKED
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
+                   recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
+                   opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         gateway.0,
         &ended,
         limit,
@@ -230,8 +234,8 @@ pub async fn claim_lapsed(
              FOR UPDATE SKIP LOCKED
          ))
          RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
-                   recipients, smtputf8, attempts, message_id, outcome_unknown, opened_at,
-                   size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
+                   recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
+                   opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         gateway.0,
         limit,
     )
@@ -250,7 +254,7 @@ pub async fn in_hand_beside(
     let rows = sqlx::query_as!(
         ClaimedRow,
         "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
-                smtputf8, attempts, message_id, outcome_unknown, opened_at, size_bytes,
+                smtputf8, attempts, message_id, outcome_unknown, left_by, opened_at, size_bytes,
                 next_attempt_at, idempotency_key, send_key_hash, metadata
          FROM spool
          WHERE state = 'open' AND lease_until IS NULL AND gateway_id = $1 AND id <> ALL($2)",

@@ -44,8 +44,8 @@ pub struct Deferral {
     pub error_message: String,
     /// When to try again.
     pub next_attempt_at: DateTime<Utc>,
-    /// The provider may already have it.
-    pub outcome_unknown: bool,
+    /// If the provider may already have it: when it can have left at the latest.
+    pub left_by: Option<DateTime<Utc>>,
     /// It waits only for its app's subscription.
     pub awaits_subscription: bool,
     /// It waits only for its mailbox's turn.
@@ -71,8 +71,8 @@ pub async fn defer(
          ), kept AS (
              UPDATE spool
              SET state = 'deferred', attempts = $2, next_attempt_at = $4, lease_until = NULL,
-                 gateway_id = NULL, outcome_unknown = $5, is_logged = true,
-                 awaits_subscription = $11, awaits_pace = $12
+                 gateway_id = NULL, outcome_unknown = $5::timestamptz IS NOT NULL, left_by = $5,
+                 is_logged = true, awaits_subscription = $11, awaits_pace = $12
              FROM (SELECT spool.id, is_logged AS was_logged FROM fence, spool
                    WHERE spool.id = $1 AND state = 'open' AND gateway_id = fence.id
                          AND next_attempt_at IS NOT DISTINCT FROM $9
@@ -106,7 +106,7 @@ pub async fn defer(
         deferral.attempts,
         deferral.error_message,
         deferral.next_attempt_at,
-        deferral.outcome_unknown,
+        deferral.left_by,
         attempt.map(|attempt| attempt.number),
         attempt.map(|attempt| attempt.at),
         attempt.map(|attempt| attempt.milliseconds),

@@ -98,7 +98,7 @@ pub async fn mark_unconfirmed(
     all: bool,
 ) -> Result<u64, sqlx::Error> {
     let marked = sqlx::query!(
-        "UPDATE spool SET outcome_unknown = true
+        "UPDATE spool SET outcome_unknown = true, left_by = $1
          WHERE state = 'deferred' AND NOT outcome_unknown
                AND (next_attempt_at <= $1 OR awaits_subscription OR $2)",
         now,

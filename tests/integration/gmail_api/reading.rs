@@ -1,4 +1,4 @@
-//! How a mailbox is read: its sent mail by Message-ID, its inbox by history.
+//! How a mailbox is read: its sent mail by the gateway's own header, its inbox by history.
 
 use std::sync::Arc;
 
@@ -6,9 +6,10 @@ use chrono::{DateTime, Utc};
 use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, NewMail, ReadError};
+use mailgate::providers::mail::sent_copy::{Found, Sought};
 use mailgate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
-use mailgate_types::ids::CredentialId;
+use mailgate_types::ids::{CredentialId, LogId};
 use mailgate_types::plugin::Plugin;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use super::submit;
 use crate::support::gateway::{Gateway, SEAL_KEY};
 use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn, error};
 use crate::support::patience::deadline;
+use crate::support::sought;
 use crate::support::stand_in::{self, ADDRESS};
 
 pub fn reader(stand_in: &GmailStandIn) -> Arc<dyn MailReader> {
@@ -90,7 +92,7 @@ async fn who_may_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sent_message_is_found_by_its_message_id() {
+async fn a_sent_message_is_found_by_its_own_header() {
     let (stand_in, gateway) = GmailStandIn::with(Gateway::builder(), FULL_SCOPE).await;
     let id = "<a+b=c/d?e&f#g%h!$*'-^_`~.i@example.com>";
     let content = format!("From: {ADDRESS}\r\nTo: bob@example.com\r\nMessage-ID: {id}\r\n\r\nHi");
@@ -98,17 +100,27 @@ async fn a_sent_message_is_found_by_its_message_id() {
     assert!(reply.starts_with("250 2.0.0"), "{reply}");
     stand_in.receive(&[("Message-ID", "<received@example.com>")], 1);
     let (reader, account) = (reader(&stand_in), account());
-    for (id, expected) in [
-        (id, true),
-        ("<another@example.com>", false),
-        ("<received@example.com>", false),
+    // What a mail client saves of its own.
+    stand_in.save_among_sent(b"Message-ID: <copy@example.com>\r\n\r\nHi");
+    let ours = gateway.log_id().await;
+    let other = LogId::at(Utc::now());
+    for (of, message_id, expected) in [
+        (ours, id, Found::Message),
+        // Gmail may have given it another.
+        (ours, "<another@example.com>", Found::Message),
+        (ours, "<a b@example.com>", Found::Message),
+        (other, id, Found::OtherCopies),
+        (other, "<copy@example.com>", Found::OtherCopies),
+        (other, "<another@example.com>", Found::Nothing),
+        (other, "<received@example.com>", Found::Nothing),
+        // What a search would take to pieces may lie there all the same: nothing is said to be absent.
+        (other, "<a b@example.com>", Found::Nothing),
     ] {
-        let found = reader.find_sent(&account, id).await.unwrap();
-        assert_eq!(found, expected, "{id}");
+        let sought = Sought { id: of, message_id };
+        let found = reader.find_sent(&account, sought).await.unwrap();
+        assert_eq!(found, expected, "{message_id}");
     }
-    // What a search would take to pieces may lie there all the same: nothing is said to be absent.
-    let found = reader.find_sent(&account, "<a b@example.com>").await;
-    assert!(!found.unwrap() && !reader.keeps_sent_mail());
+    assert!(!reader.keeps_sent_mail());
     gateway.stop().await;
 }
 
@@ -224,18 +236,18 @@ async fn why_a_mailbox_is_not_read() {
             let looked = reader.new_mail(&account, cursor, at(0), deadline()).await;
             assert_eq!(failure(looked), expected, "{status} {reason}");
         }
-        let found = reader.find_sent(&account, "<a@b>").await;
+        let found = reader.find_sent(&account, sought("<a@b>")).await;
         assert_eq!(failure(found), expected, "{status} {reason}");
     }
     // An answer that says nothing says neither yes nor no.
     stand_in.fail_reading(200, Value::Null);
     assert_eq!(
-        failure(reader.find_sent(&account, "<a@b>").await),
+        failure(reader.find_sent(&account, sought("<a@b>")).await),
         "unavailable"
     );
     stand_in.fail_reading(404, Value::Null);
     assert_eq!(
-        failure(reader.find_sent(&account, "<a@b>").await),
+        failure(reader.find_sent(&account, sought("<a@b>")).await),
         "unavailable"
     );
 }

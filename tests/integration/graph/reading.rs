@@ -7,16 +7,19 @@ use mailgate::config;
 use mailgate::providers::mail::MailProviders;
 use mailgate::providers::mail::reader::{MailReader, ReadError};
 use mailgate::providers::mail::received::Received;
+use mailgate::providers::mail::sent_copy::{Found, Sought};
 use mailgate::providers::mail::transport::MailboxAccess;
 use mailgate_types::clock::{MovedClock, SharedClock};
-use mailgate_types::ids::CredentialId;
+use mailgate_types::ids::{CredentialId, LogId};
 use mailgate_types::plugin::Plugin;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
+use super::send;
 use crate::support::gateway::SEAL_KEY;
 use crate::support::graph_stand_in::{ADDRESS, Call, Fault, GraphStandIn, READ_WRITE};
 use crate::support::patience::deadline;
+use crate::support::sought;
 
 pub fn reader(stand_in: &GraphStandIn) -> Arc<dyn MailReader> {
     drop(rustls::crypto::ring::default_provider().install_default());
@@ -158,13 +161,47 @@ async fn a_lost_place_is_begun_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_sent_message_is_found_by_its_own_header() {
+    let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
+    let renamed = "<it's@outlook.example>";
+    stand_in.rewrite_message_ids(renamed);
+    let (status, answer) = send(&gateway).await;
+    assert_eq!(status, 200, "{answer}");
+    let copy = "<copy@example.com>";
+    stand_in.save_among_sent(copy);
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    let ours = gateway.log_id().await;
+    let other = LogId::at(Utc::now());
+    for (id, message_id, expected) in [
+        (ours, renamed, Found::Message),
+        (other, renamed, Found::OtherCopies),
+        (ours, copy, Found::OtherCopies),
+        (ours, "<it's@x.org>", Found::Nothing),
+    ] {
+        let sought = Sought { id, message_id };
+        let found = reader.find_sent(&account, sought).await.unwrap();
+        assert_eq!(found, expected, "{message_id}");
+    }
+    // One that can't be read proves nothing; where it can't be read for now, that is said.
+    stand_in.once(Call::Whole, Fault::error(404, "ErrorItemNotFound"));
+    let gone = reader.find_sent(&account, sought(renamed)).await.unwrap();
+    assert_eq!(gone, Found::OtherCopies);
+    stand_in.once(Call::Whole, Fault::error(503, "ErrorServerBusy"));
+    let failed = reader.find_sent(&account, sought(renamed)).await;
+    assert!(matches!(failed, Err(ReadError::Unavailable { .. })));
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn refusals() {
     let stand_in = GraphStandIn::start(READ_WRITE).await;
     let (reader, account) = (reader(&stand_in), account(&stand_in));
-    assert!(!reader.find_sent(&account, "<it's@x.org>").await.unwrap());
     for call in [Call::SentItems, Call::Delta] {
         let ask = async || match call {
-            Call::SentItems => reader.find_sent(&account, "<m@x.org>").await.map(|_| ()),
+            Call::SentItems => reader
+                .find_sent(&account, sought("<m@x.org>"))
+                .await
+                .map(|_| ()),
             _ => reader
                 .new_mail(&account, None, since(), deadline())
                 .await
@@ -186,7 +223,7 @@ async fn refusals() {
         }
     }
     stand_in.refuse_tokens();
-    let refused = reader.find_sent(&account, "<m@x.org>").await;
+    let refused = reader.find_sent(&account, sought("<m@x.org>")).await;
     assert!(matches!(refused, Err(ReadError::TokenRefused(_))));
 }
 

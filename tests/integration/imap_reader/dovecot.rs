@@ -6,11 +6,14 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, TimeDelta, Utc};
 use mailgate::providers::mail::reader::{MailReader, NewMail};
 use mailgate::providers::mail::received::Received;
+use mailgate::providers::mail::sent_copy::{Found, Sought};
 use mailgate::providers::mail::transport::MailboxAccess;
+use mailgate_types::ids::LogId;
 
 use super::{ADA, account, failure, reader};
 use crate::peers::Provider;
 use crate::support::patience::deadline;
+use crate::support::sought;
 
 const REDIRECT_URI: &str = "http://127.0.0.1:9/oauth/callback";
 
@@ -48,25 +51,48 @@ fn yesterday() -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn sent_mail_is_found_by_its_message_id() {
+async fn sent_mail_is_found_by_its_own_header() {
     let (provider, reader, account) = start().await;
     let odd = "<a\"b\\c d@provider.test>";
     let foreign = "<gr\u{fc}\u{df}e@provider.test>";
     // Dovecot makes the mailbox when it is first asked about it.
-    assert!(!reader.find_sent(&account, odd).await.unwrap());
-    let sent = [odd, foreign, "<plain@provider.test>"]
-        .map(|id| format!("From: {ADA}\r\nMessage-ID: {id}\r\n\r\nx\r\n"));
-    provider.put(ADA, "Sent", &sent, SystemTime::now());
+    let nothing = reader.find_sent(&account, sought(odd)).await.unwrap();
+    assert_eq!(nothing, Found::Nothing);
+    let (ours, other) = (LogId::at(Utc::now()), LogId::at(Utc::now()));
+    let sent =
+        |id: &str, header: &str| format!("From: {ADA}\r\n{header}Message-ID: {id}\r\n\r\nx\r\n");
+    let of = |id: LogId| format!("X-Mailgate-Id: {id}\r\n");
+    let copies = [
+        sent(odd, &of(ours)),
+        sent(foreign, &of(ours)),
+        sent("<plain@provider.test>", ""),
+        sent("<plain@provider.test>", &of(other)),
+        sent("<plain@provider.test>", &of(ours)),
+        sent("<plain@provider.test>", ""),
+        sent("<copy@provider.test>", ""),
+        sent("<copy@provider.test>", &of(other)),
+    ];
+    provider.put(ADA, "Sent", &copies, SystemTime::now());
     provider.put(ADA, "INBOX", &[message("received")], SystemTime::now());
-    for id in [odd, foreign, "<plain@provider.test>"] {
-        assert!(reader.find_sent(&account, id).await.unwrap(), "{id}");
-    }
-    for id in ["<received@provider.test>", "<lain@provider.test>"] {
-        assert!(!reader.find_sent(&account, id).await.unwrap(), "{id}");
+    for (message_id, expected) in [
+        (odd, Found::Message),
+        (foreign, Found::Message),
+        ("<plain@provider.test>", Found::Message),
+        // A mail client's copy, and another message's.
+        ("<copy@provider.test>", Found::OtherCopies),
+        ("<received@provider.test>", Found::Nothing),
+        ("<lain@provider.test>", Found::Nothing),
+    ] {
+        let sought = Sought {
+            id: ours,
+            message_id,
+        };
+        let found = reader.find_sent(&account, sought).await.unwrap();
+        assert_eq!(found, expected, "{message_id}");
     }
     // What every message would have, or no command could hold, was neither found nor not found.
     for id in ["", "<>", "<a\r\nb>", "<a\0b>"] {
-        let (kind, words) = failure(reader.find_sent(&account, id).await);
+        let (kind, words) = failure(reader.find_sent(&account, sought(id)).await);
         assert_eq!(kind, "unavailable", "{id:?}: {words}");
     }
 }
@@ -81,7 +107,7 @@ async fn a_token_that_opens_nothing_is_refused() {
         assert!(words.contains("AUTHENTICATIONFAILED"), "{words}");
     }
     provider.lapse_access_tokens().await;
-    let (kind, words) = failure(reader.find_sent(&account, "<a@b>").await);
+    let (kind, words) = failure(reader.find_sent(&account, sought("<a@b>")).await);
     assert_eq!(kind, "token refused", "{words}");
 }
 

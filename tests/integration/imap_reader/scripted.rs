@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{TimeDelta, Utc};
 use mailgate::providers::mail::reader::MailReader;
+use mailgate::providers::mail::sent_copy::Found;
 use mailgate_sandbox::certificates;
 use mailgate_server::tls::{self, ServerCertificate};
 use tempfile::TempDir;
@@ -16,6 +17,7 @@ use tokio::task::JoinSet;
 
 use super::{account, failure, reader};
 use crate::support::patience::deadline;
+use crate::support::sought;
 
 /// In the one token that is shown.
 const TOKEN: &str = "token-of-the-tests";
@@ -388,7 +390,7 @@ async fn a_look_that_ends_early_keeps_what_it_read() {
 #[tokio::test]
 async fn the_mailbox_of_sent_mail() {
     // By its mark, asked for where the server can be asked; by its name.
-    let servers: [(Answer, &str, bool); 3] = [
+    let servers: [(Answer, &str, Found); 3] = [
         (
             |line| {
                 match line {
@@ -401,7 +403,7 @@ async fn the_mailbox_of_sent_mail() {
             }
             },
             "EXAMINE \"Gesendet \\\"x\\\"\"",
-            true,
+            Found::OtherCopies,
         ),
         (
             |line| match line {
@@ -412,7 +414,7 @@ async fn the_mailbox_of_sent_mail() {
                 _ => obedient(line),
             },
             "EXAMINE \"ab\"",
-            false,
+            Found::Nothing,
         ),
         (
             |line| match line {
@@ -423,16 +425,14 @@ async fn the_mailbox_of_sent_mail() {
                 _ => obedient(line),
             },
             "EXAMINE \"INBOX.Sent\"",
-            false,
+            Found::Nothing,
         ),
     ];
     for (answer, opened, found) in servers {
         let server = Server::start("* OK hi\r\n", answer).await;
         let reader = server.reader();
-        assert_eq!(
-            reader.find_sent(&account(TOKEN), "<a@b>").await.unwrap(),
-            found
-        );
+        let looked = reader.find_sent(&account(TOKEN), sought("<a@b>")).await;
+        assert_eq!(looked.unwrap(), found);
         let said = server.said();
         let examined: Vec<_> = said
             .iter()
@@ -442,7 +442,10 @@ async fn the_mailbox_of_sent_mail() {
     }
     // One that is hidden, or not known as such, was not looked into.
     let server = Server::start(GREETING, obedient).await;
-    let failed = server.reader().find_sent(&account(TOKEN), "<a@b>").await;
+    let failed = server
+        .reader()
+        .find_sent(&account(TOKEN), sought("<a@b>"))
+        .await;
     assert_eq!(failure(failed).0, "forbidden");
     // A mailbox that can't be opened was not looked into.
     let server = Server::start(GREETING, |line| match line.split(' ').next() {
@@ -452,7 +455,7 @@ async fn the_mailbox_of_sent_mail() {
     });
     let server = server.await;
     let reader = server.reader();
-    let failed = reader.find_sent(&account(TOKEN), "<a@b>").await;
+    let failed = reader.find_sent(&account(TOKEN), sought("<a@b>")).await;
     assert_eq!(failure(failed).0, "forbidden");
 }
 

@@ -190,7 +190,7 @@ impl World {
                 attempts: 1,
                 error_message: "451 later".to_owned(),
                 next_attempt_at: self.now + TimeDelta::days(500),
-                outcome_unknown: false,
+                left_by: None,
                 awaits_subscription: false,
                 awaits_pace: false,
                 attempt: None,

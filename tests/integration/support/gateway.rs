@@ -16,7 +16,7 @@ use mailgate_server::shutdown::Shutdown;
 use mailgate_server::tls::{self, ServerCertificate};
 use mailgate_types::audit::Author;
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, LogId, SubscriberId};
 use mailgate_types::plugin::Plugin;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgConnection, PgPool};
@@ -276,6 +276,12 @@ impl Gateway {
             .fetch_all(&self.looks)
             .await
             .expect("the log can be read")
+    }
+
+    /// The id of the log's one message.
+    pub async fn log_id(&self) -> LogId {
+        let id = sqlx::query_scalar("SELECT id FROM email_logs");
+        LogId(id.fetch_one(&self.looks).await.expect("one message"))
     }
 
     /// Messages in the spool.

@@ -279,6 +279,11 @@ impl GmailStandIn {
         self.account().mailbox.receive(headers, at)
     }
 
+    /// A mail client saves a copy of its own among the sent mail.
+    pub fn save_among_sent(&self, raw: &[u8]) {
+        self.account().mailbox.keep_sent(raw);
+    }
+
     /// A whole message comes in under `INBOX` or `SPAM`; answers its id.
     pub fn receive_raw(&self, label: &'static str, raw: &[u8], at: i64) -> String {
         self.account().mailbox.receive_raw(label, raw, at)

@@ -137,6 +137,31 @@ pub struct Kept {
     pub files: Vec<File>,
 }
 
+impl Kept {
+    /// The message, as far as its header goes where it was put together.
+    fn in_mime(&self) -> Vec<u8> {
+        if !self.mime.is_empty() {
+            return self.mime.clone();
+        }
+        let headers = self.fields["internetMessageHeaders"].as_array();
+        let lines = headers.into_iter().flatten().map(|header| {
+            let text = |name: &str| header[name].as_str().expect("text").to_owned();
+            format!("{}: {}\r\n", text("name"), text("value"))
+        });
+        lines.chain(["\r\n".to_owned()]).collect::<String>().into()
+    }
+}
+
+/// The id of a sent message.
+fn sent_id(number: usize) -> String {
+    format!("AAMkAGI1AAAs={number}")
+}
+
+/// Which of the sent messages has this id.
+fn sent_number(id: &str) -> Option<usize> {
+    id.strip_prefix("AAMkAGI1AAAs=")?.parse().ok()
+}
+
 #[derive(Debug)]
 struct Session {
     draft: String,
@@ -307,6 +332,15 @@ impl GraphStandIn {
     /// The account is a personal one.
     pub fn leave_the_directory(&self) {
         self.shared.lock().no_directory = true;
+    }
+
+    /// A mail client saves a copy of its own among the sent mail.
+    pub fn save_among_sent(&self, message_id: &str) {
+        self.shared.lock().sent.push(Kept {
+            message_id: message_id.to_owned(),
+            mime: format!("Message-ID: {message_id}\r\n\r\nHi").into(),
+            ..Kept::default()
+        });
     }
 
     /// What was sent is found by its Message-ID alone.

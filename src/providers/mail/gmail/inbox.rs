@@ -13,11 +13,13 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use super::message::MESSAGES;
-use super::{GmailApi, MARK, MAXIMUM_ANSWER, verdict};
+use super::{GmailApi, MAXIMUM_ANSWER, verdict};
 use crate::providers::answer::{ProviderResponse, no_answer};
 use crate::providers::mail::reader::{MailReader, NewMail, RESPONSE, ReadError};
+use crate::providers::mail::sent_copy::{COPIES, Found, Sought};
 use crate::providers::mail::taken::Taken;
 use crate::providers::mail::transport::MailboxAccess;
+use mailgate_types::ids::LOG_ID_HEADER;
 
 /// Scopes that allow searching and reading; `gmail.metadata` doesn't allow searching.
 const SCOPES: [&str; 3] = [
@@ -110,65 +112,77 @@ impl GmailApi {
         }
     }
 
-    /// Searches by Message-ID, or by the header that preserves it if Gmail has assigned another.
-    async fn is_among_the_sent(
+    /// Searches by Message-ID, and among the newest ones in case Gmail has assigned another.
+    async fn look_among_sent(
         &self,
         account: &MailboxAccess,
-        message_id: &str,
-    ) -> Result<bool, ReadError> {
-        let id = message_id
+        sought: Sought<'_>,
+    ) -> Result<Found, ReadError> {
+        let id = (sought.message_id)
             .trim_matches(|letter: char| letter.is_whitespace() || matches!(letter, '<' | '>'));
-        if is_searchable(id) && self.is_found(account, id).await? {
-            return Ok(true);
+        let mut found = Found::Nothing;
+        if is_searchable(id) {
+            let (copies, query) = (COPIES.to_string(), format!("rfc822msgid:{id}"));
+            let page = self.sent_page(account, &query, &copies, None).await?;
+            if !page.messages.is_empty() {
+                found = Found::OtherCopies;
+            }
+            if self.has_sought(account, page.messages, sought).await? {
+                return Ok(Found::Message);
+            }
         }
-        self.is_marked(account, message_id.trim()).await
-    }
-
-    /// Whether one of the recently sent messages carries our mark with this Message-ID.
-    async fn is_marked(
-        &self,
-        account: &MailboxAccess,
-        message_id: &str,
-    ) -> Result<bool, ReadError> {
         let since = self.clock.now() - SENT_WITHIN;
-        let after = format!("after:{}", since.timestamp().max(0));
+        let query = format!("after:{}", since.timestamp().max(0));
         let mut next_page: Option<String> = None;
         for _ in 0..PAGES {
-            let mut query = vec![
-                ("labelIds", "SENT"),
-                ("q", after.as_str()),
-                ("maxResults", PAGE),
-            ];
-            query.extend(next_page.as_deref().map(|token| ("pageToken", token)));
-            let page: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
-            let page = page.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
-            let query = [("format", "metadata"), ("metadataHeaders", MARK)];
-            let query = &query;
-            let mut marks = stream::iter(page.messages)
-                .map(|listed| async move { self.metadata(account, &listed.id, query).await })
-                .buffered(FETCHED_AT_ONCE);
-            while let Some(message) = marks.try_next().await? {
-                if message.is_some_and(|message| message.header(MARK) == Some(message_id)) {
-                    return Ok(true);
-                }
+            let page = self
+                .sent_page(account, &query, PAGE, next_page.as_deref())
+                .await?;
+            if self.has_sought(account, page.messages, sought).await? {
+                return Ok(Found::Message);
             }
             next_page = page.next_page_token;
             if next_page.is_none() {
                 break;
             }
         }
-        Ok(false)
+        Ok(found)
     }
 
-    async fn is_found(&self, account: &MailboxAccess, id: &str) -> Result<bool, ReadError> {
-        let query = [
-            ("q", &*format!("rfc822msgid:{id}")),
-            ("labelIds", "SENT"),
-            ("maxResults", "1"),
-        ];
-        let found: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
-        let found = found.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))?;
-        Ok(!found.messages.is_empty())
+    /// A page of the sent messages that match a search.
+    async fn sent_page(
+        &self,
+        account: &MailboxAccess,
+        search: &str,
+        size: &str,
+        token: Option<&str>,
+    ) -> Result<MessagePage, ReadError> {
+        let mut query = vec![("labelIds", "SENT"), ("q", search), ("maxResults", size)];
+        query.extend(token.map(|token| ("pageToken", token)));
+        let page: Option<MessagePage> = self.get(account, MESSAGES, &query).await?;
+        page.ok_or_else(|| ReadError::unavailable("HTTP 404 instead of a list"))
+    }
+
+    /// Whether the message is one of these, by its own header.
+    async fn has_sought(
+        &self,
+        account: &MailboxAccess,
+        listed: Vec<Listed>,
+        sought: Sought<'_>,
+    ) -> Result<bool, ReadError> {
+        let query = [("format", "metadata"), ("metadataHeaders", LOG_ID_HEADER)];
+        let query = &query;
+        let mut messages = stream::iter(listed)
+            .map(|listed| async move { self.metadata(account, &listed.id, query).await })
+            .buffered(FETCHED_AT_ONCE);
+        while let Some(message) = messages.try_next().await? {
+            let message = message.as_ref();
+            let id = message.and_then(|message| message.header(LOG_ID_HEADER));
+            if id.is_some_and(|id| sought.is_named_by(id)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -178,7 +192,7 @@ impl MailReader for GmailApi {
     }
 
     /// Messages sent through this API have been seen to get a Message-ID from Gmail, and no documentation says that our
-    /// mark is preserved: a message that isn't found may have been sent.
+    /// header is preserved: a message that isn't found may have been sent.
     fn keeps_sent_mail(&self) -> bool {
         false
     }
@@ -186,9 +200,9 @@ impl MailReader for GmailApi {
     fn find_sent<'a>(
         &'a self,
         account: &'a MailboxAccess,
-        message_id: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReadError>> {
-        self.is_among_the_sent(account, message_id).boxed()
+        sought: Sought<'a>,
+    ) -> BoxFuture<'a, Result<Found, ReadError>> {
+        self.look_among_sent(account, sought).boxed()
     }
 
     fn new_mail<'a>(

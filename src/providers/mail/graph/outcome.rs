@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep};
 use super::api::{CallError, GraphContent, GraphResponse, Patience, encoded};
 use super::verdict::is_unseen;
 use super::{Graph, Prepared};
+use crate::providers::mail::own_headers::own_log_id;
+use crate::providers::mail::sent_copy::{Found, Sought};
 use crate::providers::mail::transport::{Leave, MailboxAccess};
 use crate::providers::mail::verdict::{Failure, Verdict};
 use mailgate_types::message::Message;
@@ -100,7 +102,9 @@ impl Graph {
         for pause in LOOKS {
             sleep(pause).await;
             state = self.state(account, &prepared.id, patience).await;
-            if state == Some(State::Sent) || self.is_there(account, prepared, patience).await {
+            if state == Some(State::Sent)
+                || self.is_there(account, prepared, message, patience).await
+            {
                 tracing::info!(credential_id = %account.credential, "a message whose sending had no clear answer was found among the sent ones");
                 return prepared.sent(message);
             }
@@ -114,21 +118,26 @@ impl Graph {
         Verdict::Unknown(failure)
     }
 
-    /// Whether the sent items contain the draft's Message-ID, for a mailbox whose ids did change.
+    /// Whether the message is among the sent items, for a mailbox whose ids did change.
     async fn is_there(
         &self,
         account: &MailboxAccess,
         prepared: &Prepared,
+        message: &Message,
         patience: Patience,
     ) -> bool {
-        let Some(id) = &prepared.message_id else {
+        let (Some(message_id), Some(id)) = (&prepared.message_id, own_log_id(message)) else {
             return false;
         };
-        let found = self.is_among_sent(account, id, patience).await;
-        found.unwrap_or_else(|error| {
-            tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be read");
-            false
-        })
+        let sought = Sought { id, message_id };
+        let found = self.look_among_sent(account, sought, patience).await;
+        found.map_or_else(
+            |error| {
+                tracing::warn!(credential_id = %account.credential, %error, "sent mail can't be read");
+                false
+            },
+            |found| found == Found::Message,
+        )
     }
 
     /// Time limit for [`Graph::trace`].

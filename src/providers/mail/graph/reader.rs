@@ -19,29 +19,42 @@ use tokio::time::Instant;
 use super::api::{CallError, GraphContent, GraphResponse, Patience, encoded};
 use super::{Graph, grants};
 use crate::providers::mail::reader::{MailReader, NewMail, RESPONSE, ReadError};
+use crate::providers::mail::sent_copy::{COPIES, Found, Sought};
 use crate::providers::mail::transport::MailboxAccess;
-use refusal::{nonsense, refused, unreachable};
+use refusal::{is_final, nonsense, refused, unreachable};
 
 /// The well-known names of the folders that are read (mailFolder).
 const INBOX: &str = "inbox";
 const JUNK: &str = "junkemail";
 
+/// How much is read of a copy, for its header.
+const HEADER_BYTES: usize = 64 * 1024;
+
 #[derive(Deserialize)]
-struct Found {
-    value: Vec<serde_json::Value>,
+struct Copies {
+    value: Vec<Copy>,
+}
+
+#[derive(Deserialize)]
+struct Copy {
+    id: String,
 }
 
 impl Graph {
-    /// Whether a message with this Message-ID, angle brackets included, is among the sent items.
-    pub(super) async fn is_among_sent(
+    /// Looks for a message among the sent items. Their list of headers has been seen to be empty, while those of the
+    /// whole message are there (microsoftgraph/microsoft-graph-docs issues 2716 and 18761, OfficeDev/office-js 5413).
+    pub(super) async fn look_among_sent(
         &self,
         account: &MailboxAccess,
-        message_id: &str,
+        sought: Sought<'_>,
         patience: Patience,
-    ) -> Result<bool, ReadError> {
-        let filter = format!("internetMessageId eq '{}'", message_id.replace('\'', "''"));
+    ) -> Result<Found, ReadError> {
+        let filter = format!(
+            "internetMessageId eq '{}'",
+            sought.message_id.replace('\'', "''")
+        );
         let path = format!(
-            "/mailFolders/sentitems/messages?$filter={}&$select=id",
+            "/mailFolders/sentitems/messages?$filter={}&$select=id&$top={COPIES}",
             encoded(&filter)
         );
         let answer = self.look(account, &self.api.address(&path), patience).await;
@@ -49,8 +62,25 @@ impl Graph {
         if answer.status != 200 {
             return Err(refused(&answer));
         }
-        let found: Found = serde_json::from_slice(&answer.body).map_err(|_| nonsense())?;
-        Ok(!found.value.is_empty())
+        let listed: Copies = serde_json::from_slice(&answer.body).map_err(|_| nonsense())?;
+        let mut found = Found::Nothing;
+        for copy in listed.value {
+            found = Found::OtherCopies;
+            let path = format!("/messages/{}/$value", encoded(&copy.id));
+            let address = self.api.address(&path);
+            let answer = self
+                .api
+                .beginning(account, &address, HEADER_BYTES, patience)
+                .await;
+            let answer = answer.map_err(|error| unreachable(&error))?;
+            match answer.status {
+                200 if sought.is_headed_by(&answer.body) => return Ok(Found::Message),
+                200 => {}
+                _ if is_final(&answer) => {}
+                _ => return Err(refused(&answer)),
+            }
+        }
+        Ok(found)
     }
 
     /// A plain GET.
@@ -146,9 +176,9 @@ impl MailReader for Graph {
     fn find_sent<'a>(
         &'a self,
         account: &'a MailboxAccess,
-        message_id: &'a str,
-    ) -> BoxFuture<'a, Result<bool, ReadError>> {
-        self.is_among_sent(account, message_id, self.one_call())
+        sought: Sought<'a>,
+    ) -> BoxFuture<'a, Result<Found, ReadError>> {
+        self.look_among_sent(account, sought, self.one_call())
             .boxed()
     }
 

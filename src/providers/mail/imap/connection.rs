@@ -23,6 +23,8 @@ use super::response::{self, Condition, Response, Status};
 use super::special_use::{Finder, SpecialUse};
 use crate::config::Endpoint;
 use crate::providers::mail::received::{BOUNCE_BYTES, HEADERS, Received, may_be_bounce};
+use crate::providers::mail::sent_copy::{COPIES, Found, Sought};
+use mailgate_types::ids::LOG_ID_HEADER;
 
 /// Maximum size of one read.
 const READ_BYTES: usize = 16 * 1024;
@@ -199,22 +201,37 @@ impl Connection {
         Ok(examined)
     }
 
-    /// Whether there is a message with this Message-ID.
-    pub(super) async fn has_message_id(&mut self, message_id: &str) -> Result<bool, ImapError> {
+    /// Looks for a message in the opened mailbox.
+    pub(super) async fn find(&mut self, sought: Sought<'_>) -> Result<Found, ImapError> {
+        let copies = self.with_message_id(sought.message_id).await?;
+        if copies.is_empty() {
+            return Ok(Found::Nothing);
+        }
+        let mut found = Found::OtherCopies;
+        self.fetch_fields(&copies, &[LOG_ID_HEADER], |_, headers| {
+            if sought.is_headed_by(&headers) {
+                found = Found::Message;
+            }
+        })
+        .await?;
+        Ok(found)
+    }
+
+    /// The newest messages with this Message-ID.
+    async fn with_message_id(&mut self, message_id: &str) -> Result<Vec<u32>, ImapError> {
         // An empty one would match every message.
         if message_id.len() < "<a>".len() || message_id.chars().any(char::is_control) {
             return Err(ImapError::Unspeakable);
         }
-        let found = if let Some(id) = quoted(message_id.as_bytes()) {
+        let keep = Keep::Newest(COPIES);
+        if let Some(id) = quoted(message_id.as_bytes()) {
             let criteria = format!("HEADER Message-ID {id}");
-            self.search(&[&criteria], Keep::Newest(1)).await?
+            self.search(&[&criteria], keep).await
         } else {
             let length = message_id.len();
             let criteria = format!("CHARSET UTF-8 HEADER Message-ID {{{length}}}");
-            self.search(&[&criteria, message_id], Keep::Newest(1))
-                .await?
-        };
-        Ok(!found.is_empty())
+            self.search(&[&criteria, message_id], keep).await
+        }
     }
 
     /// The UIDs of the messages that match `criteria`, oldest first; between two of its parts, waits for the server's
@@ -261,13 +278,31 @@ impl Connection {
         &mut self,
         uids: &[u32],
     ) -> Result<BTreeMap<u32, Headers>, ImapError> {
+        let mut messages = BTreeMap::new();
+        self.fetch_fields(uids, &HEADERS, |uid, headers| {
+            let headers = Headers {
+                received: Received::parse(&headers),
+                may_be_bounce: may_be_bounce(&headers),
+            };
+            messages.insert(uid, headers);
+        })
+        .await?;
+        Ok(messages)
+    }
+
+    /// Some header fields of each of these messages.
+    async fn fetch_fields(
+        &mut self,
+        uids: &[u32],
+        names: &[&str],
+        mut each: impl FnMut(u32, Vec<u8>),
+    ) -> Result<(), ImapError> {
         let set: Vec<String> = uids.iter().map(u32::to_string).collect();
         let command = format!(
             "UID FETCH {} (UID BODY.PEEK[HEADER.FIELDS ({})])",
             set.join(","),
-            HEADERS.join(" ")
+            names.join(" ")
         );
-        let mut messages = BTreeMap::new();
         self.run(&[command.as_bytes()], |response| {
             if let Response::Fetch(fetched) = response
                 && let (Some(uid), Some(mut headers)) = (fetched.uid, fetched.section)
@@ -275,15 +310,10 @@ impl Connection {
             {
                 // A truncated header block has no end.
                 headers.extend_from_slice(b"\r\n\r\n");
-                let headers = Headers {
-                    received: Received::parse(&headers),
-                    may_be_bounce: may_be_bounce(&headers),
-                };
-                messages.insert(uid, headers);
+                each(uid, headers);
             }
         })
-        .await?;
-        Ok(messages)
+        .await
     }
 
     /// The beginning of a message; `None` if it was deleted meanwhile, or the server can't read it.

@@ -90,9 +90,8 @@ impl Mailbox {
             own.to_owned()
         };
         let mut headers = vec![("Message-Id".to_owned(), format!("<{id}>"))];
-        if let Some(mark) = parsed.header_raw("X-Mailgate-Message-ID") {
-            let mark = mark.trim().to_owned();
-            headers.push(("X-Mailgate-Message-ID".to_owned(), mark));
+        if let Some(own) = parsed.header_raw("X-Mailgate-Id") {
+            headers.push(("X-Mailgate-Id".to_owned(), own.trim().to_owned()));
         }
         // After any moment that is asked for.
         self.add("SENT", headers, 4_000_000_000)

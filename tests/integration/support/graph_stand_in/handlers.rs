@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub(super) use account::{me, token};
 pub(super) use received::{delta, junk_delta, whole};
 
-use super::{Call, Fault, File, Kept, Mailbox, Session, Shared, error_body};
+use super::{Call, Fault, File, Kept, Mailbox, Session, Shared, error_body, sent_id};
 
 /// Graph's limit for one request.
 const REQUEST_BYTES: usize = 4 * 1024 * 1024;
@@ -427,8 +427,9 @@ pub(super) async fn sent_items(
         let found: Vec<Value> = mailbox
             .sent
             .iter()
-            .filter(|kept| kept.message_id == wanted)
-            .map(|_| json!({ "@odata.etag": "W/\"CQ\"", "id": "AAMkAGI1AAAs=" }))
+            .enumerate()
+            .filter(|(_, kept)| kept.message_id == wanted)
+            .map(|(number, _)| json!({ "@odata.etag": "W/\"CQ\"", "id": sent_id(number) }))
             .collect();
         (200, json!({ "value": found }))
     })

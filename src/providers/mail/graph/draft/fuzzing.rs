@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::convert;
-use crate::providers::mail::own_message_id::own_message_id;
+use crate::providers::mail::own_headers::own_message_id;
 use mailgate_types::fuzzing::{Input, with_line_ends};
 use mailgate_types::message::Message;
 

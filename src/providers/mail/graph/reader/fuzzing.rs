@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Found;
+use super::Copies;
 use super::entry::{Entry, Page, header_block};
 use super::refusal::{is_final, refused};
 use crate::providers::answer::fuzzing::{client, is_told};
@@ -47,7 +47,7 @@ pub(crate) fn graph_answers(data: &[u8]) {
     assert!(!is_final(&answer) || !matches!(status, 401 | 429));
     assert!(is_told(&Words::read(&answer.body).tell(status)));
     let _ = answer.json();
-    let _: Option<Found> = serde_json::from_slice(&answer.body).ok();
+    let _: Option<Copies> = serde_json::from_slice(&answer.body).ok();
     if let Ok(page) = serde_json::from_slice::<Page>(&answer.body) {
         for address in page.next.iter().chain(&page.delta) {
             API.with(|api| where_it_leads(api, address));

@@ -8,16 +8,20 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::super::{Call, Shared};
+use super::super::{Call, Shared, sent_number};
 use super::{error, handle};
 
-/// A received message in MIME.
+/// A message that was received, or sent, in MIME.
 pub async fn whole(
     State(shared): State<Arc<Shared>>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    let found = shared.lock().whole.get(&id).cloned();
+    let found = {
+        let mailbox = shared.lock();
+        let sent = || Some(mailbox.sent.get(sent_number(&id)?)?.in_mime());
+        mailbox.whole.get(&id).cloned().or_else(sent)
+    };
     let answered = handle(&shared, Call::Whole, &headers, 0, |_| match &found {
         Some(_) => (200, Value::Null),
         None => error(404, "ErrorItemNotFound"),

@@ -1,0 +1,201 @@
+//! Everything before a stored message is submitted: whether it may be sent, whether it has arrived already, and its turn.
+
+use chrono::{DateTime, Utc};
+
+use super::Sending;
+use super::attempt::Attempted;
+use super::budget::{Holder, Share};
+use super::gate::{Blocked, admit};
+use super::pace::{Asker, Pace};
+use super::verify::Presence;
+use crate::accounts::ShowError;
+use crate::config::Unverifiable;
+use crate::mailboxes::Mailbox;
+use crate::providers::mail::verdict::{Failure, Verdict};
+use crate::storage::apps;
+use crate::storage::spool::Claimed;
+use mailgate_types::message::Message;
+
+/// The error text of a message whose submission was interrupted.
+pub(super) const CUT_OFF: &str =
+    "the gateway stopped, or the connection broke, while the message was being submitted";
+
+/// The error text of a scheduled message whose send key was renewed.
+const KEY_ENDED: &str = "The send key that the message was scheduled with has been renewed, deleted or restricted, or has expired";
+
+/// The error text of a message that was never sent because of what it waited for.
+const TOO_OLD: &str = "The message has waited for the maximum time";
+
+/// The outcome of taking up a stored message.
+pub(super) enum Tried {
+    /// It was tried, or can't be; and whether what was sent before may have arrived.
+    Attempted(Attempted, bool),
+    /// Nothing was sent: the app may not send at the moment.
+    Blocked(Blocked),
+    /// Nothing was sent: the mailbox has reached its rate limit.
+    Paced(DateTime<Utc>, &'static str),
+    /// Nothing was sent: what was sent before may still arrive, until then.
+    MayStillArrive(DateTime<Utc>),
+    /// Nothing was sent: it can't be ruled out that another process has the message.
+    Withheld,
+    /// Nothing was sent: the process is shutting down.
+    GivenBack,
+}
+
+/// A message that is ready to be sent.
+pub(super) struct Ready {
+    pub(super) mailbox: Mailbox,
+    pub(super) message: Message,
+    /// What was sent before may have arrived.
+    pub(super) may_have_arrived: bool,
+    _share: Share,
+}
+
+/// How far a message got before its submission.
+pub(super) enum TakenUp {
+    Ready(Box<Ready>),
+    /// Not to be sent for now.
+    Done(Tried),
+}
+
+impl Sending {
+    /// Everything before the submission; it may be cancelled at any moment.
+    pub(super) async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
+        let unknown = self.unknown_since(claimed);
+        let mailbox = match self.admitted(claimed).await? {
+            Ok(mailbox) => mailbox,
+            Err(tried) => return Ok(TakenUp::Done(tried)),
+        };
+        let may_have_arrived = match unknown {
+            Some(left_by) => match self.missing(claimed, &mailbox, left_by).await {
+                Ok(is_missing) => !is_missing,
+                Err(tried) => return Ok(TakenUp::Done(tried)),
+            },
+            None => false,
+        };
+        self.ready(claimed, mailbox, may_have_arrived).await
+    }
+
+    /// When a message can have left at the latest that the provider may already have.
+    pub(super) fn unknown_since(&self, claimed: &Claimed) -> Option<DateTime<Utc>> {
+        let left_by = || claimed.left_by.unwrap_or_else(|| self.clock.now());
+        claimed.outcome_unknown.then(left_by)
+    }
+
+    /// The mailbox of a message that its app may send.
+    async fn admitted(&self, claimed: &Claimed) -> Result<Result<Mailbox, Tried>, sqlx::Error> {
+        let failed = |text: &str| Ok(Err(failed(text, claimed.outcome_unknown)));
+        let status = {
+            let mut connection = self.pool.acquire().await?;
+            apps::subscription_status(&mut connection, claimed.app).await?
+        };
+        let Some(status) = status else {
+            return failed("The app was deleted");
+        };
+        match admit(status) {
+            Ok(()) => {}
+            Err(blocked @ Blocked::Suspended(_)) if self.is_too_old(claimed.opened_at) => {
+                return failed(&format!("{TOO_OLD}: {blocked}"));
+            }
+            Err(blocked @ Blocked::Suspended(_)) => return Ok(Err(Tried::Blocked(blocked))),
+            Err(blocked @ Blocked::Ended) => return failed(&blocked.to_string()),
+        }
+        match self.mailboxes.active(claimed.credential).await? {
+            Some(mailbox) => Ok(Ok(mailbox)),
+            None => failed("The mailbox is no longer connected"),
+        }
+    }
+
+    /// Looks for a message that can have left at `left_by` at the latest. `true` if it has certainly not arrived; `false`
+    /// if it may have, and is to be sent again all the same.
+    async fn missing(
+        &self,
+        claimed: &Claimed,
+        mailbox: &Mailbox,
+        left_by: DateTime<Utc>,
+    ) -> Result<bool, Tried> {
+        let message_id = claimed.message_id.as_deref();
+        match self.look_up(mailbox, claimed.id, message_id).await {
+            Presence::Sent => Err(told(Verdict::sent())),
+            Presence::ConfirmedMissing => match self.may_still_arrive(left_by) {
+                Some(until) => Err(Tried::MayStillArrive(until)),
+                None => Ok(true),
+            },
+            Presence::NotNow => {
+                let why = Failure::own("the mailbox's sent mail can't be checked at the moment");
+                Err(Tried::Attempted(Attempted::Unconfirmed(why), true))
+            }
+            Presence::NotFound | Presence::Unknowable => match self.settings.unverifiable {
+                Unverifiable::Fail => Err(told(Verdict::Unknown(Failure::own(CUT_OFF)))),
+                Unverifiable::Retry => Ok(false),
+            },
+        }
+    }
+
+    /// The rest, after a search: a message found in the Sent folder was sent, even if the mailbox may no longer send as
+    /// this address.
+    async fn ready(
+        &self,
+        claimed: &Claimed,
+        mailbox: Mailbox,
+        may_have_arrived: bool,
+    ) -> Result<TakenUp, sqlx::Error> {
+        let failed = |text: &str| Ok(TakenUp::Done(failed(text, may_have_arrived)));
+        let from = claimed.from_address.as_str();
+        if !self.mailboxes.may_send_as(&mailbox, from).await? {
+            return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
+        }
+        match self.is_key_valid(claimed).await {
+            Ok(true) => {}
+            Ok(false) => return failed(KEY_ENDED),
+            Err(ShowError::Database(error)) => return Err(error),
+            Err(error) => {
+                tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");
+                let why = Failure::own("the gateway can't check its send key at the moment");
+                let attempted = Attempted::Known(Verdict::temporary(why));
+                return Ok(TakenUp::Done(Tried::Attempted(attempted, may_have_arrived)));
+            }
+        }
+        if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
+            if self.is_too_old(claimed.opened_at) {
+                return failed(&format!("{TOO_OLD}: {why}"));
+            }
+            return Ok(TakenUp::Done(Tried::Paced(at, why)));
+        }
+        let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
+        let share = self.budget.take(Holder::Queue, size).await;
+        let Some(message) = self.spooled(claimed.id).await? else {
+            return failed("The stored message is gone");
+        };
+        Ok(TakenUp::Ready(Box::new(Ready {
+            mailbox,
+            message,
+            may_have_arrived,
+            _share: share,
+        })))
+    }
+
+    /// Whether the send key that a scheduled message was taken under may still send it; of other messages this isn't
+    /// asked.
+    async fn is_key_valid(&self, claimed: &Claimed) -> Result<bool, ShowError> {
+        match &claimed.send_key_hash {
+            Some(hash) => {
+                let opens = self
+                    .accounts
+                    .still_opens(claimed.app, hash, claimed.credential);
+                opens.await
+            }
+            None => Ok(true),
+        }
+    }
+}
+
+/// It can't be sent, now or later.
+fn failed(text: &str, may_have_arrived: bool) -> Tried {
+    let verdict = Verdict::Permanent(Failure::own(text));
+    Tried::Attempted(Attempted::Known(verdict), may_have_arrived)
+}
+
+fn told(verdict: Verdict) -> Tried {
+    Tried::Attempted(Attempted::Known(verdict), true)
+}
