@@ -22,6 +22,7 @@ pub mod gateways;
 pub mod idempotency_keys;
 pub mod journal;
 pub mod key_uses;
+pub mod left_backends;
 pub mod log_indexes;
 pub mod log_retention;
 pub mod mailbox_pace;

@@ -21,6 +21,7 @@ use super::missing_day;
 use crate::storage::error_class::{is_of_missing_day, is_passing, is_refusal};
 use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::journal::{self, Fenced, HasEnded};
+use crate::storage::left_backends::LeftBackends;
 use crate::storage::outage::{Outage, trouble};
 use crate::storage::pool::DedicatedConnection;
 use crate::storage::spool::{self, Closing, Opening};
@@ -106,6 +107,7 @@ impl Waiting {
 #[derive(Debug, Clone)]
 pub struct Journal {
     entries: mpsc::Sender<Waiting>,
+    left: LeftBackends,
 }
 
 /// The journal's task.
@@ -123,11 +125,15 @@ pub struct JournalTask {
 #[must_use]
 pub fn journal(pool: PgPool, clock: SharedClock, lease: Lease) -> (Journal, JournalTask) {
     let (sender, receiver) = mpsc::channel(WAITING);
+    let left = LeftBackends::default();
     (
-        Journal { entries: sender },
+        Journal {
+            entries: sender,
+            left: left.clone(),
+        },
         JournalTask {
             pool: pool.clone(),
-            connection: DedicatedConnection::new(pool),
+            connection: DedicatedConnection::one_at_a_time(pool, left),
             clock,
             lease,
             entries: receiver,
@@ -158,6 +164,15 @@ impl Journal {
     /// [`NotWritten`]; the message's spool row is unchanged.
     pub async fn close(&self, ending: Arc<Ending>) -> Result<(), NotWritten> {
         self.write(Entry::Close(ending)).await.map(drop)
+    }
+
+    /// Ends what a commit has left under way that was not answered in time: whether an entry was written is certain then.
+    ///
+    /// # Errors
+    ///
+    /// The database's error; nothing is certain then.
+    pub async fn settle(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        self.left.end(connection).await
     }
 
     async fn write(&self, entry: Entry) -> Result<Opened, NotWritten> {
@@ -425,7 +440,7 @@ async fn write(
     let mut transaction = connection.begin().await?;
     let mut twins: HashSet<LogId> = batch.keys.iter().map(|key| key.log).collect();
     if !batch.keys.is_empty() {
-        for log in idempotency_keys::claim(&mut transaction, &batch.keys, kept_from).await? {
+        for log in idempotency_keys::claim_free(&mut transaction, &batch.keys, kept_from).await? {
             twins.remove(&log);
         }
     }

@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sqlx::PgConnection;
-
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tracing::Instrument as _;
 
-use super::Sending;
 use super::ending::Ending;
 use super::facts::Facts;
 use super::idempotency::IdempotencyKey;
 use super::journal::NotWritten;
 use super::minimal;
 use super::missing_day;
+use super::{SendError, Sending};
 use crate::storage::email_logs;
 use crate::storage::error_class::{is_of_missing_day, is_refusal};
 use crate::storage::gateways;
@@ -26,6 +27,9 @@ use crate::storage::{email_counters, transaction};
 use mailgate_types::ids::{AppId, GatewayId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
+
+/// How long a sender waits for the withdrawal of its message.
+const WITHDRAWN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Attempts to write an outcome while the caller waits.
 pub(super) const WRITE_ATTEMPTS: u32 = 5;
@@ -39,14 +43,41 @@ pub(super) enum StoreError {
     /// Another process has ended this one and taken the message over.
     #[error("this process was ended by another one")]
     Ended,
-    /// The database's error.
+    /// The database's error; nothing is stored.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
+    /// The database's error on a commit that may have succeeded.
+    #[error("the answer to a commit was lost: {0}")]
+    Unanswered(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// What a failed commit means.
+    pub(super) fn of_commit(error: sqlx::Error) -> Self {
+        // A backend that is ended while it waits for a standby says so, and has committed.
+        let is_rolled_back = matches!(error, sqlx::Error::Database(_)) && !error.is_outage();
+        if is_rolled_back {
+            Self::Database(error)
+        } else {
+            Self::Unanswered(error)
+        }
+    }
+}
+
+/// What became of a message that is withdrawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Withdrawal {
+    /// It is nowhere.
+    Done,
+    /// Its sender has asked again under its key, and was answered that it is queued.
+    Kept,
+    /// Another process has taken it over, and may requeue it.
+    NotYet,
 }
 
 impl Outage for StoreError {
     fn is_outage(&self) -> bool {
-        matches!(self, Self::Database(error) if error.is_outage())
+        matches!(self, Self::Database(error) | Self::Unanswered(error) if error.is_outage())
     }
 }
 
@@ -134,18 +165,27 @@ impl Sending {
         answer: Option<(String, Value)>,
     ) -> Result<(), StoreError> {
         let mut attempt = 1;
+        let mut may_be_stored = false;
         loop {
-            match self
-                .try_store(facts, deferral, message, answer.clone())
-                .await
-            {
-                Err(StoreError::Database(error)) if attempt < WRITE_ATTEMPTS => {
-                    trouble!(warn, error, log_id = %deferral.id, "a message can't be stored; trying again");
-                    tokio::time::sleep(pause_before(attempt)).await;
-                    attempt += 1;
+            let stored = self.try_store(facts, deferral, message, answer.clone());
+            let error = match stored.await {
+                Err(StoreError::Database(error)) => error,
+                Err(StoreError::Unanswered(error)) => {
+                    may_be_stored = true;
+                    error
                 }
                 stored => return stored,
+            };
+            if attempt >= WRITE_ATTEMPTS {
+                return Err(if may_be_stored {
+                    StoreError::Unanswered(error)
+                } else {
+                    error.into()
+                });
             }
+            trouble!(warn, error, log_id = %deferral.id, "a message can't be stored; trying again");
+            tokio::time::sleep(pause_before(attempt)).await;
+            attempt += 1;
         }
     }
 
@@ -194,7 +234,7 @@ impl Sending {
             let mut transaction = transaction::begin(&self.pool).await?;
             self.store_in(&mut transaction, gateway, facts, deferral, message, answer)
                 .await?;
-            Ok(transaction.commit().await?)
+            transaction.commit().await.map_err(StoreError::of_commit)
         };
         let mut stored = store(answer.clone()).await;
         if let Err(StoreError::Database(error)) = &stored
@@ -211,7 +251,7 @@ impl Sending {
                 let (facts, deferral) = (minimal::facts(facts), minimal::deferral(deferral));
                 self.store_in(&mut transaction, gateway, &facts, &deferral, message, None)
                     .await?;
-                transaction.commit().await?;
+                transaction.commit().await.map_err(StoreError::of_commit)?;
                 metrics::counter!("mailgate_journal_refused_total").increment(1);
                 Ok(())
             }
@@ -238,7 +278,7 @@ impl Sending {
             let logged = email_logs::ending(transaction, deferral.id).await?;
             return Ok(logged.map(drop).ok_or(sqlx::Error::RowNotFound)?);
         };
-        let is_limited = message.is_some() && !deferral.outcome_unknown;
+        let is_limited = message.is_some() && deferral.left_by.is_none();
         // Check before the write, which costs more than the check.
         if is_limited && !self.quota.may_hold(transaction, facts.app).await? {
             return Err(StoreError::QuotaFull);
@@ -268,8 +308,14 @@ impl Sending {
 
     /// Withdraws a message that may have been stored although its sender got a temporary error: a commit whose answer
     /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if
-    /// its sender has repeated the request under its key and was answered that it is queued.
-    pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
+    /// its sender has repeated the request under its key and was answered that it is queued. The task's result is
+    /// whether it is surely nowhere.
+    pub(super) fn withdraw(
+        &self,
+        id: LogId,
+        app: AppId,
+        key: Option<&IdempotencyKey>,
+    ) -> JoinHandle<bool> {
         let sending = self.clone();
         let hold = self.held.hold(id);
         let key = key.map(|key| key.key.clone());
@@ -277,8 +323,12 @@ impl Sending {
             let _hold = hold;
             for attempt in 1..u32::MAX {
                 match sending.try_withdraw(id, app, key.as_deref()).await {
-                    Ok(true) => return,
-                    Ok(false) => {
+                    Ok(Withdrawal::Done) => return true,
+                    Ok(Withdrawal::Kept) => {
+                        tracing::info!(log_id = %id, "a message is not withdrawn: its sender asked again, and was answered that it is queued");
+                        return false;
+                    }
+                    Ok(Withdrawal::NotYet) => {
                         tracing::warn!(log_id = %id, "a message can't be withdrawn yet: another process is sending it");
                     }
                     Err(error) => {
@@ -287,7 +337,7 @@ impl Sending {
                 }
                 if sending.stop.is_cancelled() {
                     tracing::error!(log_id = %id, "a message was not withdrawn, and may be sent although its sender retries it");
-                    return;
+                    return false;
                 }
                 // On shutdown, try once more immediately.
                 tokio::select! {
@@ -295,34 +345,56 @@ impl Sending {
                     () = sending.stop.cancelled() => {}
                 }
             }
+            false
         };
-        self.tracker.spawn(task.in_current_span());
+        self.tracker.spawn(task.in_current_span())
     }
 
-    /// `false` when another process has taken the message over and may requeue it.
+    /// As [`Sending::withdraw`], and waits for it a little: what the sender is to be told of a message whose commit may
+    /// have succeeded. Once it has been told that nobody knows, the message is sent if it was stored: it may not be
+    /// repeated.
+    pub(super) async fn surely_withdraw(
+        &self,
+        id: LogId,
+        app: AppId,
+        key: Option<&IdempotencyKey>,
+    ) -> SendError {
+        let mut withdrawing = self.withdraw(id, app, key);
+        if let Ok(Ok(true)) = timeout(WITHDRAWN_WITHIN, &mut withdrawing).await {
+            SendError::NotTaken
+        } else {
+            withdrawing.abort();
+            SendError::Unknown
+        }
+    }
+
     async fn try_withdraw(
         &self,
         id: LogId,
         app: AppId,
         key: Option<&str>,
-    ) -> Result<bool, sqlx::Error> {
+    ) -> Result<Withdrawal, sqlx::Error> {
         let mut transaction = transaction::begin(&self.pool).await?;
+        self.journal.settle(&mut transaction).await?;
         spool::lock_id(&mut transaction, id).await?;
         let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
-            return Ok(!spool::is_there(&mut transaction, id).await?);
+            return Ok(if spool::is_there(&mut transaction, id).await? {
+                Withdrawal::NotYet
+            } else {
+                Withdrawal::Done
+            });
         };
         if let Some(key) = key
             && !idempotency_keys::withdraw(&mut transaction, app, key, id).await?
         {
-            tracing::info!(log_id = %id, "a message is not withdrawn: its sender asked again, and was answered that it is queued");
-            return Ok(true);
+            return Ok(Withdrawal::Kept);
         }
         if !deferred.is_first {
             webhook_messages::withdraw(&mut transaction, app, id).await?;
             email_counters::count_deferred(&mut transaction, &deferred, -1).await?;
         }
         transaction.commit().await?;
-        Ok(true)
+        Ok(Withdrawal::Done)
     }
 }
 

@@ -94,7 +94,8 @@ impl Sending {
             Ok(Opened::Twin) => return Ok(Taken::Twin),
             Ok(Opened::Stale) => return Ok(Taken::Stale),
             Err(NotWritten::Trouble { .. }) => {
-                self.withdraw(id, app, key);
+                // Whether or not it was opened: without its bytes nobody can send it.
+                drop(self.withdraw(id, app, key));
                 return Err(SendError::NotTaken);
             }
             Err(NotWritten::Ended) => return Err(SendError::NotTaken),
@@ -145,7 +146,7 @@ impl Sending {
             milliseconds: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
         };
         let may_have_arrived = matches!(attempted, Attempted::Known(Verdict::Unknown(_)));
-        let settled = self.settle(attempted, 1, at);
+        let settled = self.settle(attempted, 1, at, false);
         report(&settled, &first.facts, took);
         match settled {
             Settled::Sent { message_id } => {
@@ -207,7 +208,7 @@ impl Sending {
             attempts: attempt.map_or(0, |attempt| attempt.number),
             error_message: failure.to_string(),
             next_attempt_at,
-            outcome_unknown,
+            left_by: outcome_unknown.then(|| self.clock.now()),
             awaits_subscription: false,
             awaits_pace: attempt.is_none(),
             attempt,
@@ -252,18 +253,18 @@ impl Sending {
             }
             Err(error) => error,
         };
-        self.withdraw(id, first.facts.app, first.key);
-        match error {
-            StoreError::Ended => Err(SendError::NotTaken),
-            StoreError::QuotaFull => {
-                metrics::counter!("mailgate_waiting_refused_total").increment(1);
-                Err(SendError::QuotaFull)
-            }
-            StoreError::Database(error) => {
-                trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender will retry");
-                Err(SendError::NotTaken)
-            }
+        let app = first.facts.app;
+        if let StoreError::Unanswered(error) = error {
+            trouble!(error, error, log_id = %id, "a message that failed may have been stored: it is withdrawn");
+            return Err(self.surely_withdraw(id, app, first.key).await);
         }
+        drop(self.withdraw(id, app, first.key));
+        if let StoreError::QuotaFull = error {
+            metrics::counter!("mailgate_waiting_refused_total").increment(1);
+            return Err(SendError::QuotaFull);
+        }
+        trouble!(error, error, log_id = %id, "a message that failed could not be stored: its sender will retry");
+        Err(SendError::NotTaken)
     }
 }
 

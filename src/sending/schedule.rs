@@ -90,8 +90,11 @@ impl Sending {
             Err(StoreError::Ended) => Err(SendError::NotTaken),
             Err(StoreError::Database(error)) => {
                 trouble!(error, error, log_id = %id, "a scheduled message could not be stored: its sender will retry");
-                self.withdraw(id, opening.app, key);
                 Err(SendError::NotTaken)
+            }
+            Err(StoreError::Unanswered(error)) => {
+                trouble!(error, error, log_id = %id, "a scheduled message may have been stored: it is withdrawn");
+                Err(self.surely_withdraw(id, opening.app, key).await)
             }
         }
     }
@@ -133,7 +136,7 @@ impl Sending {
             let answers = [(opening.app, key.key.as_str(), &answer)];
             idempotency_keys::answer(&mut transaction, &answers).await?;
         }
-        transaction.commit().await?;
+        transaction.commit().await.map_err(StoreError::of_commit)?;
         Ok(Stored::Here)
     }
 }

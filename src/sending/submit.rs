@@ -15,6 +15,7 @@ use super::outcome::{Answer, Taken};
 use super::{SendError, Sending};
 use crate::accounts::{AuthenticateError, Caller, SendingApp};
 use crate::mailboxes::Wanted;
+use mailgate_types::ids::AppId;
 use mailgate_types::send_at::SendAt;
 
 /// How often an app may change during a send before its last known state is used anyway.
@@ -186,16 +187,29 @@ impl Sending {
                 Taken::Stale => caller.doubt(),
                 Taken::Twin => {
                     self.prove(&mut caller, still_means).await?;
-                    let answer = match &key {
-                        Some(key) => self.answer_to(wanted.app, key).await?,
-                        None => None,
-                    };
-                    // A key that was deleted just now is free the next time.
-                    return Ok(answer.ok_or(SendError::NotTaken)?);
+                    return Ok(self.answer_of_twin(wanted.app, key.as_ref()).await?);
                 }
             }
         }
         Err(SendError::NotTaken.into())
+    }
+
+    /// The answer of the message that a key stands for, or is about to.
+    async fn answer_of_twin(
+        &self,
+        app: AppId,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Answer, SendError> {
+        let key = key.ok_or(SendError::NotTaken)?;
+        if let Some(answer) = self.answer_to(app, key).await? {
+            return Ok(answer);
+        }
+        // A key that was deleted just now is free the next time.
+        if self.is_free(app, key).await? {
+            return Err(SendError::NotTaken);
+        }
+        let answer = self.answer_to(app, key).await?;
+        answer.ok_or(SendError::NotTaken)
     }
 
     /// Queries the app again if it came from memory.

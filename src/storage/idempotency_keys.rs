@@ -34,11 +34,30 @@ pub struct Known {
     pub in_spool: bool,
 }
 
-/// Claims keys, whose time runs from `kept_from`; returns the messages whose keys were free. If one call holds the same key twice, one message gets it.
+/// Claims keys, whose time runs from `kept_from`; returns the messages whose keys were free. Waits for a transaction that
+/// is about to claim one. If one call holds the same key twice, one message gets it.
 pub async fn claim(
     connection: &mut PgConnection,
     keys: &[&NewKey],
     kept_from: DateTime<Utc>,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    claim_all(connection, keys, kept_from, true).await
+}
+
+/// As [`claim`], without waiting: a key that another transaction is about to claim is not free.
+pub async fn claim_free(
+    connection: &mut PgConnection,
+    keys: &[&NewKey],
+    kept_from: DateTime<Utc>,
+) -> Result<Vec<LogId>, sqlx::Error> {
+    claim_all(connection, keys, kept_from, false).await
+}
+
+async fn claim_all(
+    connection: &mut PgConnection,
+    keys: &[&NewKey],
+    kept_from: DateTime<Utc>,
+    waits: bool,
 ) -> Result<Vec<LogId>, sqlx::Error> {
     let apps: Vec<Uuid> = keys.iter().map(|key| key.app.0).collect();
     let texts: Vec<&str> = keys.iter().map(|key| key.key.as_str()).collect();
@@ -46,13 +65,17 @@ pub async fn claim(
         .map(|key| key.request_digest.as_slice())
         .collect();
     let logs: Vec<Uuid> = keys.iter().map(|key| key.log.0).collect();
-    // Sorted, so that concurrent claims can't deadlock.
+    // Sorted, so that concurrent claims can't deadlock. Each key has a lock besides the one of its row, since only that
+    // can be tried.
     let claimed = sqlx::query_scalar!(
         "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at)
          SELECT app_id, key, request_digest, log_id, $5
-         FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[])
-              AS claim (app_id, key, request_digest, log_id)
-         ORDER BY app_id, key
+         FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[])
+                   AS claim (app_id, key, request_digest, log_id)
+               ORDER BY app_id, key) AS claim,
+              hashtextextended(app_id::text || ' ' || key, 0) AS lock
+         WHERE CASE WHEN $6 THEN pg_advisory_xact_lock(lock)::text IS NOT NULL
+                    ELSE pg_try_advisory_xact_lock(lock) END
          ON CONFLICT DO NOTHING
          RETURNING log_id",
         &apps,
@@ -60,6 +83,7 @@ pub async fn claim(
         &digests as &[&[u8]],
         &logs,
         kept_from,
+        waits,
     )
     .fetch_all(connection)
     .await?;

@@ -14,6 +14,7 @@ use sqlx::{
 };
 
 use super::error_class::is_refusal;
+use super::left_backends::{Backend, LeftBackends, backend_of};
 use super::transaction;
 use crate::config::DatabaseSettings;
 use mailgate_types::clock::SharedClock;
@@ -388,6 +389,10 @@ pub struct DedicatedConnection {
     setup: &'static str,
     /// Always connects by itself, never with a connection taken from the pool.
     is_beside: bool,
+    /// Where a backend goes that is left in the middle of a statement: it is ended before the next one does anything.
+    left: Option<LeftBackends>,
+    /// That of the current connection, if there is such a place.
+    backend: Option<Backend>,
 }
 
 /// As [`PLANNED_ONCE`], and commits don't wait for the disk.
@@ -399,6 +404,24 @@ const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_se
 const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
                       SET lock_timeout = '2s'";
 
+/// Leaves a backend when it is dropped.
+struct UnderWay<'a>(Option<(&'a LeftBackends, Backend)>);
+
+impl UnderWay<'_> {
+    /// Nothing is under way any more.
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if let Some((left, backend)) = self.0 {
+            left.add(backend);
+        }
+    }
+}
+
 impl DedicatedConnection {
     /// Connects on first use.
     #[must_use]
@@ -408,6 +431,17 @@ impl DedicatedConnection {
             open: None,
             setup: PLANNED_ONCE,
             is_beside: false,
+            left: None,
+            backend: None,
+        }
+    }
+
+    /// As [`DedicatedConnection::new`], for statements of which only one may be under way.
+    #[must_use]
+    pub fn one_at_a_time(pool: PgPool, left: LeftBackends) -> Self {
+        Self {
+            left: Some(left),
+            ..Self::new(pool)
         }
     }
 
@@ -438,8 +472,10 @@ impl DedicatedConnection {
         statements: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T, sqlx::Error> {
         let mut connection = self.take().await?;
+        let under_way = UnderWay(self.left.as_ref().zip(self.backend));
         let result = statements(&mut connection).await;
         if result.as_ref().err().is_none_or(is_refusal) {
+            under_way.ended();
             self.open = Some((Instant::now(), connection));
         }
         result
@@ -449,10 +485,12 @@ impl DedicatedConnection {
         if self.pool.is_closed() {
             return Err(sqlx::Error::PoolClosed);
         }
-        if let Some((since, mut connection)) = self.open.take()
-            && (since.elapsed() < FRESH || connection.ping().await.is_ok())
-        {
-            return Ok(connection);
+        if let Some((since, mut connection)) = self.open.take() {
+            if since.elapsed() < FRESH || connection.ping().await.is_ok() {
+                return Ok(connection);
+            }
+            // It was idle.
+            self.backend = None;
         }
         let mut connection = if self.is_beside {
             self.pool.connect_options().connect().await?
@@ -460,6 +498,10 @@ impl DedicatedConnection {
             self.pool.acquire().await?.detach()
         };
         connection.execute(self.setup).await?;
+        if let Some(left) = &self.left {
+            left.end(&mut connection).await?;
+            self.backend = Some(backend_of(&mut connection).await?);
+        }
         Ok(connection)
     }
 }

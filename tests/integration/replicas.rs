@@ -4,6 +4,7 @@
 pub mod balancer;
 mod clients;
 pub mod fleet;
+mod held;
 mod killed;
 mod rolling;
 mod stopped;

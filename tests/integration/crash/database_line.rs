@@ -23,8 +23,8 @@ enum State {
     Deaf,
     /// Every connection is cut at once.
     Closed,
-    /// The answer to the next commit that stores a message is lost, and the line closes.
-    LosesStored,
+    /// The answer to the next commit behind this statement is lost, and the line closes.
+    LosesCommit(&'static str),
 }
 
 /// A line through which every connection of the gateway goes.
@@ -78,7 +78,13 @@ impl DatabaseLine {
     /// From now on the first commit that stores a message is done, and nobody hears of it: the line is closed then.
     /// Waits for that moment.
     pub async fn lose_stored(&self) {
-        self.change(|(cuts, _)| (cuts, State::LosesStored));
+        self.lose_commit("INSERT INTO spool_chunks").await;
+    }
+
+    /// As [`DatabaseLine::lose_stored`], for the first commit behind a statement that begins so, and was not said before on
+    /// its connection.
+    pub async fn lose_commit(&self, behind: &'static str) {
+        self.change(|(cuts, _)| (cuts, State::LosesCommit(behind)));
         let mut state = self.state.subscribe();
         let closed = state.wait_for(|(_, state)| *state == State::Closed).await;
         closed.expect("the line is there");
@@ -100,7 +106,7 @@ async fn carry(mut near: UnixStream, server: PathBuf, line: watch::Sender<(u32, 
         return;
     };
     let cuts = state.borrow().0;
-    let mut stores = false;
+    let mut is_said = false;
     let (mut said, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     loop {
         tokio::select! {
@@ -123,9 +129,12 @@ async fn carry(mut near: UnixStream, server: PathBuf, line: watch::Sender<(u32, 
                     return;
                 }
                 // A statement's text is said once, when it is prepared.
-                stores |= memmem::find(&said[..count], b"INSERT INTO spool_chunks").is_some();
-                if stores
-                    && state.borrow().1 == State::LosesStored
+                let lost = state.borrow().1;
+                if let State::LosesCommit(statement) = lost {
+                    is_said |= memmem::find(&said[..count], statement.as_bytes()).is_some();
+                }
+                if is_said
+                    && matches!(lost, State::LosesCommit(_))
                     && memmem::find(&said[..count], b"COMMIT").is_some()
                 {
                     drop(far.read(&mut answered).await);

@@ -3,11 +3,14 @@
 
 use serde_json::{Value, json};
 
-use crate::command_line::process::http_client;
+use crate::command_line::process::{Running, http_client};
 use crate::command_line::serve;
 use crate::crash::database::DurablePostgres;
 use crate::crash::database_line::DatabaseLine;
 use crate::support::gateway::Gateway;
+
+/// What a gateway logs that has given up storing a message.
+const WITHDRAWN: &str = "a message that failed may have been stored: it is withdrawn";
 
 /// `POST /send` of a message that its provider refuses for now; always under the same key.
 async fn send(gateway: &Gateway, base_url: &str) -> (u16, Value) {
@@ -33,21 +36,35 @@ async fn keys(gateway: &Gateway) -> i64 {
         .unwrap()
 }
 
-/// A gateway that stores a message, and hears nothing of the database from the commit on: its caller is told to
-/// come again, and nothing is taken back as long as the line is closed.
-async fn stored_unheard(
-    gateway: &Gateway,
-    line: &DatabaseLine,
-) -> crate::command_line::process::Running {
+/// A gateway that hears nothing of the database from the commit on by which it stores a message, until the line is
+/// opened.
+async fn deaf(gateway: &Gateway, line: &DatabaseLine) -> (Running, String) {
     let mut deaf = serve::replica(gateway)
         .set("DATABASE__URL", line.url())
+        .set("LOG__FILTER", "debug")
         .start();
     let address = deaf.ready().await.http;
-    let base_url = format!("http://{address}");
-    let ((), (status, problem)) = tokio::join!(line.lose_stored(), send(gateway, &base_url));
-    assert_eq!((status, &problem["code"]), (503, &json!("unavailable")));
-    assert_eq!((gateway.spooled().await, keys(gateway).await), (1, 1));
-    deaf
+    (deaf, format!("http://{address}"))
+}
+
+/// The caller of a gateway that can't know what became of its message is told so, and the message is sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_be_stored_is_not_called_unsent() {
+    let postgres = DurablePostgres::start().await;
+    let database = postgres.create_database().await;
+    let gateway = Gateway::builder().database(&database).start().await;
+    let line = DatabaseLine::start(postgres.socket());
+    let (mut deaf, base_url) = deaf(&gateway, &line).await;
+
+    let ((), (status, problem)) = tokio::join!(line.lose_stored(), send(&gateway, &base_url));
+    assert_eq!((status, &problem["code"]), (500, &json!("outcome_unknown")));
+    assert_eq!((gateway.spooled().await, keys(&gateway).await), (1, 1));
+    line.open();
+    let (status, told) = send(&gateway, &gateway.daemon.base_url).await;
+    assert_eq!((status, &told["status"]), (202, &json!("failed_temp")));
+    assert_eq!((gateway.spooled().await, keys(&gateway).await), (1, 1));
+    deaf.terminate().await;
+    gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,19 +73,19 @@ async fn what_a_caller_was_told_elsewhere_is_not_taken_back() {
     let database = postgres.create_database().await;
     let gateway = Gateway::builder().database(&database).start().await;
     let line = DatabaseLine::start(postgres.socket());
-    let mut deaf = stored_unheard(&gateway, &line).await;
+    let (mut deaf, base_url) = deaf(&gateway, &line).await;
 
-    let (status, told) = send(&gateway, &gateway.daemon.base_url).await;
-    assert_eq!(
-        (status, &told["status"]),
-        (202, &json!("failed_temp")),
-        "{told}"
-    );
-    line.open();
-    deaf.logged(
-        "a message is not withdrawn: its sender asked again, and was answered that it is queued",
-    )
-    .await;
+    let elsewhere = async {
+        line.lose_stored().await;
+        deaf.logged(WITHDRAWN).await;
+        let told = send(&gateway, &gateway.daemon.base_url).await;
+        line.open();
+        told
+    };
+    let ((status, told), unheard) = tokio::join!(elsewhere, send(&gateway, &base_url));
+    assert_eq!((status, &told["status"]), (202, &json!("failed_temp")));
+    let (status, problem) = unheard;
+    assert_eq!((status, &problem["code"]), (500, &json!("outcome_unknown")));
     assert_eq!((gateway.spooled().await, keys(&gateway).await), (1, 1));
     assert_eq!(gateway.logged().await[0].0, "failed_temp");
     let (status, again) = send(&gateway, &gateway.daemon.base_url).await;
@@ -83,14 +100,16 @@ async fn what_nobody_was_told_is_taken_back() {
     let database = postgres.create_database().await;
     let gateway = Gateway::builder().database(&database).start().await;
     let line = DatabaseLine::start(postgres.socket());
-    let mut deaf = stored_unheard(&gateway, &line).await;
+    let (mut deaf, base_url) = deaf(&gateway, &line).await;
 
-    line.open();
-    gateway
-        .eventually("it is taken back", async |gateway| {
-            gateway.spooled().await == 0 && keys(gateway).await == 0
-        })
-        .await;
+    let cut = async {
+        line.lose_stored().await;
+        deaf.logged(WITHDRAWN).await;
+        line.open();
+    };
+    let ((), (status, problem)) = tokio::join!(cut, send(&gateway, &base_url));
+    assert_eq!((status, &problem["code"]), (503, &json!("unavailable")));
+    assert_eq!((gateway.spooled().await, keys(&gateway).await), (0, 0));
     assert_eq!(gateway.logged().await, []);
     // The key is free: a new message.
     let (status, told) = send(&gateway, &gateway.daemon.base_url).await;

@@ -1,0 +1,71 @@
+//! Backends of the database that this process has left in the middle of a statement. One may still be about to commit, for
+//! as long as a standby doesn't answer; once it has ended, what it has done stands, and it does nothing more.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+/// How long a backend is waited for, in milliseconds.
+const ENDS_WITHIN: i64 = 3_000;
+
+/// A backend: its process, and when it began, as ids of processes are used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backend {
+    process: i32,
+    began_at: DateTime<Utc>,
+}
+
+/// The backend of a connection.
+pub async fn backend_of(connection: &mut PgConnection) -> Result<Backend, sqlx::Error> {
+    let backend = sqlx::query!(
+        r#"SELECT pid AS "process!", backend_start AS "began_at!"
+           FROM pg_stat_activity WHERE pid = pg_backend_pid()"#
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(Backend {
+        process: backend.process,
+        began_at: backend.began_at,
+    })
+}
+
+/// The backends that were left; clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct LeftBackends(Arc<Mutex<Vec<Backend>>>);
+
+impl LeftBackends {
+    /// One more.
+    pub fn add(&self, backend: Backend) {
+        self.with(|left| left.push(backend));
+    }
+
+    /// Ends all of them.
+    ///
+    /// # Errors
+    ///
+    /// The database's error, or that one has not ended yet: they stay left then.
+    pub async fn end(&self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        let left = self.with(|left| left.clone());
+        for backend in left {
+            let has_ended = sqlx::query_scalar!(
+                r#"SELECT coalesce(bool_and(pg_terminate_backend(pid, $3)), true) AS "has_ended!"
+                   FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2"#,
+                backend.process,
+                backend.began_at,
+                ENDS_WITHIN,
+            )
+            .fetch_one(&mut *connection)
+            .await?;
+            if !has_ended {
+                return Err(sqlx::Error::PoolTimedOut);
+            }
+            self.with(|left| left.retain(|other| *other != backend));
+        }
+        Ok(())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Vec<Backend>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
