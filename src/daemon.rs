@@ -190,6 +190,7 @@ pub async fn start_on(
     let shown = Shown::start(files, &source, &pool, &seal_keys, &clock, shutdown).await?;
     watch_expiries(expiring, client_secrets, shown.issued(), &clock, shutdown).await;
     let sign_in_mail = start_sign_in_mail(links, relay, &accounts, shutdown);
+    let lease = begin_lease(&pool, &clock).await?;
     let mailboxes = Mailboxes::new(
         pool.clone(),
         Arc::clone(&seal_keys),
@@ -198,8 +199,8 @@ pub async fn start_on(
         tracker.clone(),
         Arc::new(settings.mailboxes),
     );
+    let mailboxes = mailboxes.of_gateway(&lease);
     let quota = Quota::new(&limits);
-    let lease = begin_lease(&pool, &clock).await?;
     let readiness = watch_database(&pool, &clock, &lease, days, shutdown);
     let sending = Sending::new(
         pool.clone(),

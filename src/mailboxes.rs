@@ -30,6 +30,8 @@ use crate::storage::batch_loader::BatchLoader;
 use crate::storage::mailboxes;
 use crate::storage::query_cache::QueryCache;
 use mailgate_types::clock::SharedClock;
+use mailgate_types::ids::GatewayId;
+use mailgate_types::lease::Lease;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealKeys;
 
@@ -66,6 +68,8 @@ pub struct Mailboxes {
     tracker: TaskTracker,
     settings: Arc<MailboxSettings>,
     wanted: Arc<QueryCache<Wanted, Chosen>>,
+    /// The process that refreshes tokens.
+    gateway: Option<GatewayId>,
 }
 
 impl Mailboxes {
@@ -93,8 +97,19 @@ impl Mailboxes {
             senders: Arc::default(),
             tracker,
             settings,
+            gateway: None,
         }
     }
+
+    /// What the process refreshes that holds this lease is refreshed again once the lease has ended.
+    #[must_use]
+    pub fn of_gateway(self, lease: &Lease) -> Self {
+        Self {
+            gateway: Some(lease.id()),
+            ..self
+        }
+    }
+
     /// The settings of a provider, if it is enabled.
     #[must_use]
     pub fn provider_settings(&self, plugin: Plugin) -> Option<&PluginSettings> {

@@ -166,7 +166,8 @@ impl Mailboxes {
             let claimed = {
                 let mut connection = self.pool.acquire().await?;
                 let generation = mailbox.token_generation;
-                mailboxes::claim_refresh(&mut connection, id, generation, patience).await?
+                mailboxes::claim_refresh(&mut connection, id, generation, patience, self.gateway)
+                    .await?
             };
             if claimed && let Some(account) = self.refresh(&mailbox, provider).await? {
                 return Ok(account);

@@ -36,7 +36,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 pub use disconnected::{DisconnectedMailbox, disconnected};
-pub use tokens::{claim_refresh, release_refresh, store_tokens};
+pub use tokens::{claim_refresh, refresh_again, release_refresh, store_tokens};
 pub use wanted::{Chosen, Wanted, find_wanted};
 
 use mailgate_types::ids::{AppId, CredentialId, UserKey};

@@ -3,12 +3,15 @@
 
 use chrono::TimeDelta;
 use mailgate::mailboxes::Wanted;
+use mailgate_sandbox::certificates;
 use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 use sqlx::Row;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::command_line::process::Invocation;
+use crate::command_line::serve::with_plugins;
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::smtp_client::SmtpClient;
 use crate::support::stand_in::oauth::Answer as TokenAnswer;
@@ -356,6 +359,55 @@ async fn a_caller_that_goes_away_loses_no_rotated_token() {
     let messages = stand_in.submission.messages();
     assert_eq!(messages.len(), 2);
     assert_eq!(messages[0].token, "late-access");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_that_dies_with_its_gateway_is_asked_for_again() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    let folder = gateway.ca_file.parent().unwrap();
+    let files = certificates::ensure(folder, &[], chrono::Utc::now()).unwrap();
+    let child = Invocation::serve(&gateway.database_url, &files);
+    let child = with_plugins(child, gateway.sandbox.plugins(&gateway.ca_file));
+    let mut child = with_plugins(child, stand_in.plugins()).start();
+    let http = child.ready().await.http;
+    sqlx::raw_sql("UPDATE mailboxes SET access_token_expires_at = now() WHERE plugin = 'plugin_b'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    // The provider has answered, and the process dies before it has stored the answer.
+    let never = CancellationToken::new();
+    let rotated = json!({ "access_token": "a", "refresh_token": "lost", "expires_in": 3_600 });
+    stand_in
+        .tokens
+        .queue(TokenAnswer::json(200, &rotated).held(&never));
+    let request = gateway
+        .http
+        .post(format!("http://{http}/send"))
+        .header("x-send-key", gateway.app.send_key.expose())
+        .json(&json!({
+            "pk": gateway.app.pushable_key.expose(),
+            "to": "bob@example.com",
+            "subject": "Hello",
+            "body": "It works.",
+            "plugin": "plugin_b",
+        }));
+    let killing = async {
+        gateway
+            .eventually("the refresh", async |_| {
+                stand_in.tokens.refresh_tokens() == ["refresh-1"]
+            })
+            .await;
+        child.signal("KILL").await;
+    };
+    let (answered, ()) = tokio::join!(request.send(), killing);
+    assert!(answered.is_err(), "{answered:?}");
+    // Nobody sends anything meanwhile.
+    gateway
+        .eventually("the next refresh", async |_| {
+            stand_in.tokens.refresh_tokens() == ["refresh-1", "refresh-1"]
+        })
+        .await;
     gateway.stop().await;
 }
 

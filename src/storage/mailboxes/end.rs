@@ -74,7 +74,7 @@ pub async fn end(
          UPDATE mailboxes
          SET status = 'disconnected', disconnect_reason = $3, disconnected_at = $4,
              refresh_token_sealed = NULL, access_token_sealed = NULL,
-             access_token_expires_at = NULL, refresh_lease_until = NULL
+             access_token_expires_at = NULL, refresh_lease_until = NULL, refresh_gateway_id = NULL
          FROM active WHERE mailboxes.id = active.id
          RETURNING active.id, active.app_id, active.plugin, active.email, active.email_lookup,
                    active.refresh_token_sealed"#,

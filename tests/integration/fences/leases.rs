@@ -53,7 +53,7 @@ async fn claims(gateway: &Gateway, now: DateTime<Utc>, lease: TimeDelta) -> [usi
         .await
         .unwrap();
     let lease = Duration::from_mins(10);
-    let refresh = mailboxes::claim_refresh(&mut database, mailbox, generation, lease);
+    let refresh = mailboxes::claim_refresh(&mut database, mailbox, generation, lease, None);
     [
         notices.unwrap().len(),
         events.unwrap().len(),
