@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use crate::storage::refusals::{self, Count, Refused};
 use crate::storage::transaction;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::door::Door;
-use mailgate_types::ids::{AppId, RefusalId};
+use mailgate_types::ids::{AppId, RefusalId, uuid_at};
 use mailgate_types::one_line::one_line;
 use mailgate_types::past::Past;
 use mailgate_types::refusal::RefusalReason;
@@ -38,6 +39,16 @@ pub struct Refusals {
     pool: PgPool,
     clock: SharedClock,
     noted: Arc<Mutex<HashMap<AppId, OfApp>>>,
+    written: Arc<tokio::sync::Mutex<Written>>,
+}
+
+/// How far refusals are written.
+#[derive(Debug, Default)]
+struct Written {
+    /// The last batch that certainly is.
+    last: Option<Uuid>,
+    /// The next one, if it may be.
+    tried: Option<(Uuid, HashMap<AppId, OfApp>)>,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +74,7 @@ impl Refusals {
             pool,
             clock,
             noted: Arc::default(),
+            written: Arc::default(),
         }
     }
 
@@ -101,20 +113,37 @@ impl Refusals {
         of_app.last.push_back(refused);
     }
 
-    /// Writes the refusals recorded since the last call. What can't be written is kept for the next one.
+    /// Writes the refusals recorded since the last call. What can't be written is kept for the next one, and stays a
+    /// batch of its own: the answer to its commit may have been lost.
     pub async fn write(&self) -> Result<(), sqlx::Error> {
-        let noted = mem::take(&mut *self.noted());
-        if noted.is_empty() {
-            return Ok(());
+        let mut written = self.written.lock().await;
+        // What was tried before, and what has come since.
+        for _ in 0..2 {
+            let (id, noted) = match written.tried.take() {
+                Some(tried) => tried,
+                None => (uuid_at(self.clock.now()), mem::take(&mut *self.noted())),
+            };
+            if noted.is_empty() {
+                return Ok(());
+            }
+            // Until it is known: this may be cancelled.
+            let previous = written.last;
+            let (_, noted) = written.tried.insert((id, noted));
+            self.try_write(id, previous, noted).await?;
+            *written = Written {
+                last: Some(id),
+                tried: None,
+            };
         }
-        let written = self.try_write(&noted).await;
-        if written.is_err() {
-            self.take_back(noted);
-        }
-        written
+        Ok(())
     }
 
-    async fn try_write(&self, noted: &HashMap<AppId, OfApp>) -> Result<(), sqlx::Error> {
+    async fn try_write(
+        &self,
+        batch: Uuid,
+        previous: Option<Uuid>,
+        noted: &HashMap<AppId, OfApp>,
+    ) -> Result<(), sqlx::Error> {
         let mut counts = Vec::new();
         let mut last = Vec::new();
         for (app, of_app) in noted {
@@ -130,26 +159,10 @@ impl Refusals {
         }
         let kept = i64::try_from(LAST).unwrap_or(i64::MAX);
         let mut transaction = transaction::begin(&self.pool).await?;
-        refusals::add(&mut transaction, &counts, &last, kept).await?;
-        transaction.commit().await
-    }
-
-    fn take_back(&self, before: HashMap<AppId, OfApp>) {
-        let mut noted = self.noted();
-        for (app, earlier) in before {
-            if noted.len() >= MOST_APPS && !noted.contains_key(&app) {
-                continue;
-            }
-            let of_app = noted.entry(app).or_default();
-            for (kind, messages) in earlier.counts {
-                *of_app.counts.entry(kind).or_default() += messages;
-            }
-            for refused in earlier.last.into_iter().rev() {
-                if of_app.last.len() < LAST {
-                    of_app.last.push_front(refused);
-                }
-            }
+        if refusals::begin_batch(&mut transaction, batch, previous).await? {
+            refusals::add(&mut transaction, &counts, &last, kept).await?;
         }
+        transaction.commit().await
     }
 
     /// An app's refusals in the last seven days.

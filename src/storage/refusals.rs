@@ -1,4 +1,5 @@
-//! The tables `refusals` and `refusal_counters`: messages that were refused before a mailbox was chosen for them.
+//! The tables `refusals`, `refusal_counters` and `refusal_batches`: messages that were refused before a mailbox was chosen
+//! for them.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -39,9 +40,27 @@ pub struct Count {
     pub messages: i64,
 }
 
+/// Notes that a batch is being written, and forgets the one that its process has written before. `false` if it was written
+/// already, by a commit whose answer was lost: nothing of it may be added again then.
+pub async fn begin_batch(
+    connection: &mut PgConnection,
+    batch: Uuid,
+    previous: Option<Uuid>,
+) -> Result<bool, sqlx::Error> {
+    let begun = sqlx::query!(
+        "WITH forgotten AS (
+             DELETE FROM refusal_batches WHERE id = $2
+         )
+         INSERT INTO refusal_batches (id) VALUES ($1) ON CONFLICT DO NOTHING",
+        batch,
+        previous,
+    )
+    .execute(connection)
+    .await?;
+    Ok(begun.rows_affected() == 1)
+}
+
 /// Adds counts and the latest refusals, keeping the newest `kept` of each app. Refusals of deleted apps are dropped.
-/// Refusals that are there already are left alone: a commit whose answer was lost has written them, and their counts
-/// are added once more then.
 ///
 /// # Errors
 ///
@@ -193,7 +212,17 @@ pub async fn forget(
         past.moment(),
         limit,
     )
+    .execute(&mut *connection)
+    .await?;
+    let batches = sqlx::query!(
+        "DELETE FROM refusal_batches WHERE id IN
+             (SELECT id FROM refusal_batches WHERE id < $1 ORDER BY id LIMIT $2)",
+        lowest_uuid_at(past.moment()),
+        limit,
+    )
     .execute(connection)
     .await?;
-    Ok(last.rows_affected().max(counts.rows_affected()))
+    Ok((last.rows_affected())
+        .max(counts.rows_affected())
+        .max(batches.rows_affected()))
 }

@@ -32,7 +32,7 @@ impl Clock for Ahead {
 
 /// What is deleted by its age, but for the log's partitions: the table, the column with the time, and a row whose time
 /// is `{at}`, which the id `{id}` has too; `{n}` is a number of its own.
-const KEPT: [(&str, &str, &str); 20] = [
+const KEPT: [(&str, &str, &str); 21] = [
     (
         "audit_entries",
         "id",
@@ -75,7 +75,7 @@ const KEPT: [(&str, &str, &str); 20] = [
         "start",
         "(owner_id, unit, start, plugin_a_sent, plugin_a_failed_temp, plugin_a_failed_perm,
           plugin_b_sent, plugin_b_failed_temp, plugin_b_failed_perm)
-         VALUES ({id}, 'hour', {at}, 1, 0, 0, 0, 0, 0)",
+         VALUES (gen_random_uuid(), 'hour', {at}, 1, 0, 0, 0, 0, 0)",
     ),
     (
         "idempotency_keys",
@@ -109,6 +109,7 @@ const KEPT: [(&str, &str, &str); 20] = [
         "(id, subscriber_id, digest, started_by, created_at, last_used_at, expires_at, user_agent, address)
          VALUES ({id}, {subscriber}, '{n}', 'link', {at}, {at}, {at}, '', '')",
     ),
+    ("refusal_batches", "id", "(id) VALUES ({id})"),
     (
         "refusal_counters",
         "hour",

@@ -1,13 +1,18 @@
 //! What happens in the background: retries, replies and webhooks whose words the database refuses.
 
-use chrono::{DateTime, Utc};
-use mailgate::storage::refusals::{self, Refused};
+use std::sync::Arc;
+
+use chrono::Utc;
+use mailgate::reports::Refusals;
+use mailgate_types::clock::MovedClock;
 use mailgate_types::door::Door;
-use mailgate_types::ids::RefusalId;
 use mailgate_types::refusal::RefusalReason;
 use serde_json::json;
+use sqlx::PgPool;
 
 use super::{alter, cjk, listen, log, told};
+use crate::crash::database::DurablePostgres;
+use crate::crash::database_line::DatabaseLine;
 use crate::support::gateway::Gateway;
 use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn};
 use crate::support::receiver::{Receiver, Reply};
@@ -172,27 +177,31 @@ async fn a_receiver_whose_words_are_refused_is_called_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_whose_commit_was_not_answered_are_written_again() {
-    let gateway = Gateway::start().await;
-    let refused = |second: i64| Refused {
-        app: gateway.app.id,
-        id: RefusalId::at(DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()),
-        door: Door::Rest,
-        reason: RefusalReason::NoMailbox,
-        from: None,
-        to: None,
+async fn refusals_whose_commit_was_not_answered_count_once() {
+    let postgres = DurablePostgres::start().await;
+    let database = postgres.create_database().await;
+    let gateway = Gateway::builder().database(&database).start().await;
+    let line = DatabaseLine::start(postgres.socket());
+    let pool = PgPool::connect(&line.url()).await.unwrap();
+    let refusals = Refusals::new(pool, Arc::new(MovedClock::default()));
+    let refuse = |to| {
+        let reason = RefusalReason::NoMailbox;
+        refusals.note(gateway.app.id, Door::Rest, reason, None, Some(to));
     };
-    let mut connection = gateway.database().await;
-    let [first, second] = [refused(1), refused(2)];
-    for last in [vec![first.clone()], vec![first, second]] {
-        refusals::add(&mut connection, &[], &last, 10)
-            .await
-            .unwrap();
-    }
-    let written: i64 = sqlx::query_scalar("SELECT count(*) FROM refusals")
-        .fetch_one(&mut connection)
+    refuse("first@example.com");
+    let ((), unheard) = tokio::join!(line.lose_commit("INSERT INTO refusals"), refusals.write());
+    assert!(unheard.is_err());
+    refuse("second@example.com");
+    line.open();
+    let report = refusals.of_app(gateway.app.id, 10).await.unwrap();
+    assert_eq!(report.last.len(), 2);
+    let count: i64 = report.counts.iter().map(|count| count.messages).sum();
+    assert_eq!(count, 2);
+    // A batch is forgotten once the next one is written.
+    let batches: i64 = sqlx::query_scalar("SELECT count(*) FROM refusal_batches")
+        .fetch_one(&mut gateway.database().await)
         .await
         .unwrap();
-    assert_eq!(written, 2);
+    assert_eq!(batches, 1);
     gateway.stop().await;
 }
