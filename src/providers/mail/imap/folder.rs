@@ -161,7 +161,8 @@ async fn unread(
     let mut found = Vec::new();
     if folder.exists > 0 {
         let criteria = format!("SINCE {}", day_before(since));
-        found = connection.search(&[&criteria], Keep::Newest(LOOK)).await?;
+        let keep = Keep::OldestFrom(1, LOOK + 1);
+        found = connection.search(&[&criteria], keep).await?;
     }
     let uid = match folder.uid_next {
         Some(uid) => uid,
