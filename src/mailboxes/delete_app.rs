@@ -64,6 +64,8 @@ impl Mailboxes {
     pub async fn purge_deleted_apps(&self, stop: &CancellationToken) -> Result<(), sqlx::Error> {
         let mut connection = self.pool.acquire().await?;
         for app in deleted_apps::list(&mut connection).await? {
+            // What was being tried when the app went was put back since.
+            spool::delete_waiting(&mut connection, app).await?;
             while !stop.is_cancelled() {
                 if deleted_apps::remove_logs(&mut connection, app, BATCH).await? > 0
                     || bounced_messages::remove_of(&mut connection, app, BATCH).await? > 0

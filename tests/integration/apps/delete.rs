@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{Caller, authenticate, message, path, send, session, tokens};
 use crate::support::gateway::{Gateway, MAILBOX};
+use crate::support::stand_in::submission::{Answer, Stage};
+use crate::support::stand_in::{self, StandIn};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_app_leaves_nothing_behind() {
@@ -50,6 +54,33 @@ async fn a_deleted_app_leaves_nothing_behind() {
             gateway.logged().await.is_empty()
         })
         .await;
+    gateway.stop().await;
+}
+
+/// A message that was being tried when its app went, and is put back behind it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_put_back_later_goes_as_well() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    let caller = Caller::owner(&gateway).await;
+    stand_in.submission.once(Stage::Rcpt, Answer::Hang);
+    let deleting = async {
+        gateway
+            .eventually("its recipient", async |_| {
+                stand_in.submission.count("RCPT") == 1
+            })
+            .await;
+        caller.delete(&path(&gateway.app)).await.success(200);
+        stand_in.submission.close_connections();
+    };
+    let ((status, answer), ()) =
+        tokio::join!(stand_in::send(&gateway, "bob@example.com"), deleting);
+    assert_eq!(status, 202, "{answer}");
+    assert_eq!(gateway.spooled().await, 1);
+    let never = CancellationToken::new();
+    let purge = gateway.daemon.mailboxes.purge_deleted_apps(&never);
+    purge.await.unwrap();
+    assert_eq!(gateway.spooled().await, 0);
+    assert_eq!(gateway.logged().await, []);
     gateway.stop().await;
 }
 
