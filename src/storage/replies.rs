@@ -21,16 +21,20 @@ pub struct Answered {
     pub metadata: Metadata,
 }
 
-/// The messages of a mailbox that have these Message-IDs.
+/// The messages of a mailbox that have these Message-IDs; one that is not in the log yet is found in the spool.
 pub async fn answered(
     connection: &mut PgConnection,
     credential: CredentialId,
     message_ids: &[String],
 ) -> Result<Vec<Answered>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT message_id AS "message_id!", id, from_address, metadata
+        r#"SELECT message_id AS "message_id!", id AS "id!", from_address AS "from_address!", metadata
            FROM email_logs
-           WHERE credential_id = $1 AND message_id = ANY($2)"#,
+           WHERE credential_id = $1 AND message_id = ANY($2)
+           UNION
+           SELECT message_id, id, from_address, metadata
+           FROM spool
+           WHERE credential_id = $1 AND message_id = ANY($2) AND state = 'open' AND NOT is_logged"#,
         credential.0,
         message_ids,
     )

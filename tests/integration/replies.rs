@@ -6,12 +6,17 @@ use serde_json::Value;
 use sqlx::Connection;
 
 use mailgate::storage::mailboxes::due::note_sent;
+use mailgate::storage::replies;
+use mailgate_types::ids::{CredentialId, LogId};
+use uuid::Uuid;
 
 use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
 use crate::portal::visitor::Visitor;
 use crate::support::gateway::{Builder, Gateway};
 use crate::support::smtp_client::SmtpClient;
+use crate::support::stand_in::submission::{Answer, Stage};
+use crate::support::stand_in::{self, StandIn};
 
 pub const BOB: &str = "bob@provider.test";
 
@@ -55,7 +60,7 @@ pub async fn submit(gateway: &Gateway, from: &str, to: &str, id: &str, headers: 
     id
 }
 
-async fn replies(gateway: &Gateway) -> Vec<Value> {
+async fn told_replies(gateway: &Gateway) -> Vec<Value> {
     events(gateway, "email.reply").await
 }
 
@@ -78,10 +83,10 @@ pub async fn events(gateway: &Gateway, name: &str) -> Vec<Value> {
 async fn told(gateway: &Gateway, count: usize) -> Vec<Value> {
     gateway
         .eventually("the replies", async |gateway| {
-            replies(gateway).await.len() >= count
+            told_replies(gateway).await.len() >= count
         })
         .await;
-    replies(gateway).await
+    told_replies(gateway).await
 }
 
 /// Waits until a mailbox has been looked into from now on.
@@ -104,6 +109,36 @@ pub async fn looked(gateway: &Gateway) {
             })
             .await;
     }
+}
+
+/// A provider may deliver a message, and its recipient answer, before it says that it took it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_still_being_sent_can_be_answered() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    stand_in.submission.once(Stage::Content, Answer::Hang);
+    let answered = async {
+        gateway
+            .eventually("the message", async |_| {
+                !stand_in.submission.messages().is_empty()
+            })
+            .await;
+        let mut database = gateway.database().await;
+        let open = "SELECT id, credential_id, message_id FROM spool";
+        let (id, mailbox, message_id): (Uuid, Uuid, String) =
+            sqlx::query_as(open).fetch_one(&mut database).await.unwrap();
+        let mailbox = CredentialId(mailbox);
+        let found = replies::answered(&mut database, mailbox, &[message_id]).await;
+        (id, found.unwrap())
+    };
+    let (id, found) = tokio::select! {
+        told = stand_in::send(&gateway, BOB) => panic!("told before its end: {told:?}"),
+        answered = answered => answered,
+    };
+    assert_eq!(gateway.logged().await, []);
+    let found: Vec<LogId> = found.iter().map(|answered| answered.log).collect();
+    assert_eq!(found, [LogId(id)]);
+    stand_in.submission.close_connections();
+    gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,7 +180,7 @@ async fn a_reply_is_told_once_over_replicas_and_restarts() {
     let replica = reading(gateway.replica(), &provider).start().await;
     provider.number_anew(ADA, "INBOX", 4_711).await;
     looked(&gateway).await;
-    assert_eq!(replies(&gateway).await.len(), 1);
+    assert_eq!(told_replies(&gateway).await.len(), 1);
     replica.stop().await;
     gateway.stop().await;
 }
@@ -180,7 +215,7 @@ async fn what_is_no_reply_is_not_told() {
         })
         .await;
     looked(&gateway).await;
-    assert_eq!(replies(&gateway).await, [] as [Value; 0]);
+    assert_eq!(told_replies(&gateway).await, [] as [Value; 0]);
     // The same message twice in the mailbox is one reply, and one by References alone is one too.
     let twice = format!("From: {BOB}\r\nMessage-ID: <5@b>\r\nIn-Reply-To: {original}\r\n");
     put(&twice);
@@ -190,7 +225,7 @@ async fn what_is_no_reply_is_not_told() {
     ));
     assert_eq!(told(&gateway, 2).await.len(), 2);
     looked(&gateway).await;
-    assert_eq!(replies(&gateway).await.len(), 2);
+    assert_eq!(told_replies(&gateway).await.len(), 2);
     gateway.stop().await;
 }
 
