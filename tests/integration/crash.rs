@@ -7,7 +7,6 @@
 //! are lost (`make crash` takes ten times as many); `MAILGATE_CRASH_SEED` repeats the moments and the traffic of an
 //! earlier run. [`failover`] has a setting of its own.
 
-pub mod check;
 pub mod clients;
 pub mod database;
 pub mod database_line;
@@ -19,16 +18,19 @@ pub mod rest;
 pub mod smtp;
 pub mod tables;
 
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use mailgate::accounts::CreatedApp;
+use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use crate::command_line::process::Invocation;
 use crate::command_line::serve;
+use crate::history::{Arrival, History, Tables, rules};
 use crate::support::gateway::{Gateway, MAILBOX, connect, create_app};
 use clients::{Account, Clients};
 use database::DurablePostgres;
@@ -145,13 +147,8 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     let tables = tables::read(&mut gateway.database().await).await;
     program.terminate().await;
     ledger.tell(&tables, &arrived);
-    let mut wrong = check::wrong(
-        &ledger.all(),
-        &arrived,
-        &tables,
-        gateway.app.id,
-        Some(unheard.id),
-    );
+    let history = recorded(&ledger, arrived, tables, gateway.app.id, Some(unheard.id));
+    let mut wrong = rules::broken(&history);
     wrong.extend(left);
     wrong.extend(unanswered);
     assert!(
@@ -166,6 +163,27 @@ async fn nothing_is_lost_and_nothing_is_sent_twice() {
     }
     program.forget_log();
     gateway.stop().await;
+}
+
+/// What is known of a run at its end.
+pub fn recorded(
+    ledger: &Ledger,
+    arrived: HashMap<String, Vec<Arrival>>,
+    tables: Tables,
+    heard: AppId,
+    unheard: Option<AppId>,
+) -> History {
+    let mailboxes = [Plugin::A, Plugin::B].map(|plugin| (plugin, smtp::mailbox(plugin).to_owned()));
+    History {
+        entries: ledger.all(),
+        arrived,
+        tables,
+        mailboxes: mailboxes.into(),
+        heard: heard.0,
+        unheard: unheard.map(|app| app.0),
+        received: None,
+        billed: None,
+    }
 }
 
 /// What the test is about has taken place.

@@ -22,6 +22,8 @@ mod documents;
 mod fences;
 mod gmail_api;
 mod graph;
+#[path = "../history/history.rs"]
+mod history;
 mod http_listener;
 mod idempotency;
 mod imap_reader;

@@ -118,16 +118,60 @@ impl Cluster {
         answer.is_ok_and(|answer| answer.status() == 200)
     }
 
+    /// The process of a node's Postgres.
+    fn postmaster(&self, number: usize) -> Option<u32> {
+        process(&self.data(number).join("postmaster.pid"))
+    }
+
+    /// A node's Postgres hangs, or goes on: as long as it is the synchronous standby, no commit is answered.
+    pub async fn pause(&self, number: usize, hangs: bool) {
+        let Some(postmaster) = self.postmaster(number) else {
+            return;
+        };
+        let name = if hangs { "STOP" } else { "CONT" };
+        signal(name, &[postmaster]).await;
+        signal(name, &children(postmaster)).await;
+    }
+
+    /// A node takes no writes, or takes them again.
+    pub async fn set_read_only(&self, number: usize, is_read_only: bool) {
+        let url = format!(
+            "postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable",
+            self.ports[number][0]
+        );
+        let mut connection = PgConnection::connect(&url).await.unwrap();
+        let set = format!("ALTER SYSTEM SET default_transaction_read_only = {is_read_only}");
+        for statement in [set.as_str(), "SELECT pg_reload_conf()"] {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement))
+                .execute(&mut connection)
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Dumps the database, and keeps the dump's snapshot for so long.
+    pub async fn dump(&self, pause: Duration) {
+        let url = format!(
+            "postgres://postgres@{}/{NAME}?sslmode=disable",
+            self.address()
+        );
+        let mut connection = PgConnection::connect(&url).await.unwrap();
+        sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM email_logs")
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        let mut command = tokio::process::Command::new(programs().join("pg_dump"));
+        let dumped = command.args(["--file", "/dev/null", &url]).status().await;
+        assert!(dumped.unwrap().success(), "a dump of the database");
+        tokio::time::sleep(pause).await;
+    }
+
     /// SIGKILL to everything of a node, as when its machine ends.
     pub async fn kill(&self, number: usize) {
-        let read = |path: PathBuf| -> Option<u32> {
-            let text = fs::read_to_string(path).ok()?;
-            text.lines().next()?.parse().ok()
-        };
         let folder = self.household.folder();
-        let patroni = read(folder.join("pids").join(NODES[number]));
+        let patroni = process(&folder.join("pids").join(NODES[number]));
         signal("KILL", &Vec::from_iter(patroni)).await;
-        let Some(postmaster) = read(self.data(number).join("postmaster.pid")) else {
+        let Some(postmaster) = self.postmaster(number) else {
             return;
         };
         // Stopped, it starts nothing more while its children are looked for.
@@ -267,6 +311,12 @@ postgresql:
             .add("haproxy", command.arg("-db").arg("-f").arg(path));
         self.household.wait_for_ports("haproxy", &[self.port]).await;
     }
+}
+
+/// The id that a file begins with.
+fn process(path: &Path) -> Option<u32> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().next()?.parse().ok()
 }
 
 /// The newest of Debian's.

@@ -28,17 +28,26 @@ pub enum Fault {
     StandbyLost,
     ProviderRefuses,
     ProviderSilent,
+    ProviderSlow,
+    WrongClock,
+    CommitsHeld,
+    ReadOnly,
+    Dump,
 }
 
 use Fault::{
-    AnswersLost, ClockStep, DiskFull, Failover, GatewayKilled, GatewayStopped, LossyNetwork,
-    Partition, ProviderRefuses, ProviderSilent, SlowNetwork, StandbyLost, Switchover,
+    AnswersLost, ClockStep, CommitsHeld, DiskFull, Dump, Failover, GatewayKilled, GatewayStopped,
+    LossyNetwork, Partition, ProviderRefuses, ProviderSilent, ProviderSlow, ReadOnly, SlowNetwork,
+    StandbyLost, Switchover, WrongClock,
 };
 
 /// How far a clock is off at most, in seconds.
-pub const CLOCK_STEP: i32 = 90;
+const CLOCK_STEP: i32 = 90;
 
-const ALL: [Fault; 13] = [
+/// How far one is off that nobody sets: 3 hours, 26 hours, 100 days, and 26 hours behind.
+const WRONG: [i32; 4] = [3 * 3_600, 26 * 3_600, 100 * 86_400, -26 * 3_600];
+
+const ALL: [Fault; 18] = [
     GatewayKilled,
     GatewayStopped,
     SlowNetwork,
@@ -52,6 +61,11 @@ const ALL: [Fault; 13] = [
     StandbyLost,
     ProviderRefuses,
     ProviderSilent,
+    ProviderSlow,
+    WrongClock,
+    CommitsHeld,
+    ReadOnly,
+    Dump,
 ];
 
 /// What faults are made of.
@@ -71,7 +85,7 @@ impl Scene {
         let mut deck: Vec<Fault> = (ALL.into_iter())
             .filter(|fault| match fault {
                 DiskFull => self.cluster.has_disks(),
-                ClockStep => !self.clocks.is_empty(),
+                ClockStep | WrongClock => !self.clocks.is_empty(),
                 _ => true,
             })
             .collect();
@@ -157,6 +171,41 @@ impl Scene {
                 self.provider_line.set(State::Cut);
                 self.provider_line.set(State::Open);
             }
+            ProviderSlow => {
+                // Slower than a lease, and its gateway may die meanwhile.
+                let delay = LEASE.mul_f64(seconds(1.0..1.6).as_secs_f64());
+                let (killed, pause) = (seconds(0.0..1.0).as_secs_f64() < 0.5, seconds(2.0..4.0));
+                self.provider_line.set(State::SlowMessages(delay));
+                tokio::time::sleep(pause).await;
+                if killed {
+                    self.fleet.replicas[number].kill().await;
+                    self.fleet.replicas[number].restart().await;
+                }
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                self.provider_line.set(State::Open);
+            }
+            WrongClock => {
+                self.set_clock(number, WRONG[random.random_range(0..WRONG.len())]);
+                tokio::time::sleep(Duration::from_secs(15)).await;
+                self.set_clock(number, 0);
+            }
+            CommitsHeld => {
+                let pause = seconds(5.0..22.0);
+                let standby = 1 - self.cluster.primary().await.expect("there is a primary");
+                self.cluster.pause(standby, true).await;
+                tokio::time::sleep(pause).await;
+                self.cluster.pause(standby, false).await;
+            }
+            ReadOnly => {
+                let primary = self.cluster.primary().await.expect("there is a primary");
+                self.cluster.set_read_only(primary, true).await;
+                tokio::time::sleep(seconds(5.0..15.0)).await;
+                self.cluster.set_read_only(primary, false).await;
+            }
+            Dump => {
+                let pause = seconds(10.0..25.0);
+                self.cluster.dump(pause).await;
+            }
         }
         Instant::now()
     }
@@ -197,6 +246,11 @@ impl Fault {
             StandbyLost => "standby killed",
             ProviderRefuses => "provider refuses connections",
             ProviderSilent => "provider silent",
+            ProviderSlow => "provider slower than a lease",
+            WrongClock => "a gateway's clock wrong (+3 h, +26 h, +100 d, -26 h)",
+            CommitsHeld => "commits held back by a standby that hangs",
+            ReadOnly => "database read-only",
+            Dump => "a dump in progress",
         }
     }
 }

@@ -14,12 +14,17 @@ use tokio::task::JoinSet;
 /// The first retransmission of a lost segment comes after about as long.
 const RETRANSMISSION: Duration = Duration::from_millis(200);
 
+/// More is said at once only of a message: neither a greeting of TLS nor a token is as long.
+const COMMAND_BYTES: usize = 700;
+
 /// What a line does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum State {
     Open,
     /// Whatever is sent arrives so much later.
     Slow(Duration),
+    /// A message arrives so much later, and its answer with it, even if its sender is gone by then.
+    SlowMessages(Duration),
     /// This part of what is sent is lost, and comes again later and later.
     Lossy(f64),
     /// Nothing arrives any more, and nobody is told.
@@ -101,6 +106,9 @@ async fn pass(
         let state = line.borrow_and_update().1;
         match state {
             State::Slow(delay) => tokio::time::sleep(delay).await,
+            State::SlowMessages(delay) if !are_answers && count > COMMAND_BYTES => {
+                tokio::time::sleep(delay).await;
+            }
             State::Lossy(part) => {
                 let mut pause = RETRANSMISSION;
                 while rand::random_bool(part) {
@@ -111,7 +119,7 @@ async fn pass(
             // It stays lost: the connection is of no use from here on, and is cut afterwards.
             State::Silent => continue,
             State::Deaf if are_answers => continue,
-            State::Open | State::Deaf | State::Cut => {}
+            State::Open | State::SlowMessages(_) | State::Deaf | State::Cut => {}
         }
         if to.write_all(&space[..count]).await.is_err() {
             return;

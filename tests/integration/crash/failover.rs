@@ -20,8 +20,9 @@ use super::ledger::Ledger;
 use super::program::Program;
 use super::provider::{Arrivals, UnsteadyLine};
 use super::{
-    MOMENT, SETTLED, check, invocation, pause, seed, sends_again, settle, tables, two_apps,
+    MOMENT, SETTLED, invocation, pause, recorded, seed, sends_again, settle, tables, two_apps,
 };
+use crate::history::rules;
 use crate::peers::process::{Household, find};
 use crate::support::gateway::Gateway;
 use crate::support::{database, patience, ports};
@@ -91,7 +92,8 @@ async fn fail_over(seed: u64) {
     program.terminate().await;
     ledger.tell(&tables, &arrived);
     let (app, unheard) = (gateway.app.id, Some(unheard.id));
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, app, unheard);
+    let history = recorded(&ledger, arrived, tables, app, unheard);
+    let mut wrong = rules::broken(&history);
     wrong.extend(left);
     wrong.extend(unanswered);
     assert!(

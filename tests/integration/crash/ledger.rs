@@ -5,64 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use chrono::{DateTime, Utc};
-use mailgate_types::ids::LogId;
-use mailgate_types::plugin::Plugin;
-
-use super::provider::Arrival;
-use super::tables::Tables;
-
-/// One message of a client.
-#[derive(Debug, Clone)]
-pub struct Message {
-    /// The subject; it stands at the beginning and at the end of the body too.
-    pub marker: String,
-    pub plugin: Plugin,
-    /// The whole address; its local part says how the sandbox takes it.
-    pub recipient: String,
-    /// Its Idempotency-Key.
-    pub key: Option<String>,
-    /// Lines between the markers of the body.
-    pub lines: usize,
-    /// The gateway was not killed any more when it was begun.
-    pub in_a_long_life: bool,
-    /// When it is to leave, if not at once.
-    pub send_at: Option<DateTime<Utc>>,
-    /// Its client cancels it as long as it waits.
-    pub is_cancelled: bool,
-}
-
-/// What a client was told of a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
-    /// The connection broke before the answer.
-    Nothing,
-    /// 503 or 451: the gateway did not take it.
-    NotTaken,
-    /// 409: its key is being worked on.
-    InFlight,
-    /// 200, or `250 … sent`.
-    Sent(LogId),
-    /// 202, or `250 … queued`.
-    Queued(LogId),
-    /// 202, or `250 … scheduled`.
-    Scheduled(LogId),
-    /// 200, to its cancellation.
-    Cancelled(LogId),
-    /// 422, or 550: the time that it was to leave at has passed.
-    Late,
-    /// 502, or 5xx; SMTP names no id.
-    Refused(Option<LogId>, String),
-    /// What nobody should be told.
-    Other(String),
-}
-
-/// A message, and what its client was told in the end.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub message: Message,
-    pub told: Told,
-}
+use crate::history::{Arrival, Tables};
+pub use crate::history::{Entry, Message, Told};
 
 /// What all clients were told.
 #[derive(Debug, Clone, Default)]
@@ -141,22 +85,5 @@ impl Ledger {
             tables.events.len(),
             tables.keys.len()
         );
-    }
-}
-
-impl Told {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::NotTaken => "not taken",
-            Self::InFlight => "in flight",
-            Self::Sent(_) => "sent",
-            Self::Queued(_) => "queued",
-            Self::Scheduled(_) => "scheduled",
-            Self::Cancelled(_) => "cancelled",
-            Self::Late => "late",
-            Self::Refused(..) => "refused",
-            Self::Other(_) => "other",
-        }
     }
 }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use mailgate_sandbox::inbox::Inbox;
 use memchr::memmem;
 use rand::rngs::StdRng;
@@ -14,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+pub use crate::history::Arrival;
 use crate::support::gateway::Gateway;
 
 /// How often what arrived is collected.
@@ -25,18 +25,6 @@ const NEWEST: usize = 5_000;
 /// How long an answer of the provider is on the unsteady line: a kill finds messages that have arrived
 /// and are not known to have.
 const LATENCY: Duration = Duration::from_millis(50);
-
-/// A message at the provider.
-#[derive(Debug, Clone)]
-pub struct Arrival {
-    pub mailbox: String,
-    pub recipients: Vec<String>,
-    /// How often the marker stands in it.
-    pub markers: usize,
-    pub at: DateTime<Utc>,
-    /// The id in its Received header, where it came by SMTP.
-    pub log_id: Option<String>,
-}
 
 /// Everything that arrived, by marker: the inbox itself keeps only the newest.
 pub struct Arrivals {

@@ -98,6 +98,7 @@ fn told(status: u16, answer: &Value) -> Option<Told> {
             let text = answer["detail"].as_str()?.to_owned();
             Some(Told::Refused(Some(log()?), text))
         }
+        (500, _, Some("outcome_unknown")) => Some(Told::Nothing),
         (503, _, Some("unavailable" | "overloaded")) => Some(Told::NotTaken),
         _ => None,
     }

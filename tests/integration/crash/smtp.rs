@@ -160,8 +160,8 @@ fn told(reply: &str) -> Option<Told> {
         ("550 ", reply) if reply.contains("Send-At must be later") => Some(Told::Late),
         ("451 ", reply) if reply.contains("Idempotency-Key") => Some(Told::InFlight),
         ("451 ", _) => Some(Told::NotTaken),
-        // The gateway's own failure, and a mailbox that it doesn't know.
-        ("554 ", reply) if reply.contains("on our side") => None,
+        ("554 ", reply) if reply.contains("may have been sent") => Some(Told::Nothing),
+        // A mailbox that the gateway doesn't know.
         ("550 ", reply) if reply.contains("not authorized") => None,
         (code, reply) if code.starts_with('5') => Some(Told::Refused(None, reply.to_owned())),
         _ => None,

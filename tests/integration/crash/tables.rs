@@ -1,79 +1,11 @@
 //! What the database says at the end.
 
-use std::collections::HashMap;
-
-use mailgate_types::ids::LogId;
-use serde_json::Value;
-use sqlx::{FromRow, PgConnection};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// A row of the log.
-#[derive(Debug, Clone, FromRow)]
-pub struct LogRow {
-    pub id: Uuid,
-    pub app_id: Uuid,
-    pub status: String,
-    pub error_message: Option<String>,
-    pub from_address: String,
-    pub to_address: String,
-    pub subject: String,
-    pub plugin: String,
-    pub message_id: Option<String>,
-}
-
-/// A row of the spool, with the pieces of its message.
-#[derive(Debug, Clone, FromRow)]
-pub struct SpoolRow {
-    pub id: Uuid,
-    pub state: String,
-    pub attempts: i32,
-    pub is_held: bool,
-    pub is_logged: bool,
-    pub outcome_unknown: bool,
-    pub size_bytes: i64,
-    pub pieces: i64,
-    pub last_piece: Option<i32>,
-    pub content: Option<Vec<u8>>,
-}
-
-/// An attempt of a message that did not leave at the first one.
-#[derive(Debug, Clone, FromRow)]
-pub struct AttemptRow {
-    pub log_id: Uuid,
-    pub number: i32,
-    pub status: String,
-    pub error_message: Option<String>,
-}
-
-/// An event for the app's endpoint.
-#[derive(Debug, Clone, FromRow)]
-pub struct EventRow {
-    pub app_id: Uuid,
-    pub event: String,
-    pub log_id: Option<Uuid>,
-    pub body: String,
-}
-
-/// A key, and the answer under it.
-#[derive(Debug, Clone, FromRow)]
-pub struct KeyRow {
-    pub log_id: Uuid,
-    pub answer: Option<Value>,
-}
-
-/// All of it.
-pub struct Tables {
-    pub logs: HashMap<Uuid, LogRow>,
-    pub spool: HashMap<Uuid, SpoolRow>,
-    /// In order.
-    pub attempts: Vec<AttemptRow>,
-    pub events: Vec<EventRow>,
-    pub keys: HashMap<String, KeyRow>,
-    /// Counters that don't say what the log says.
-    pub wrong_counters: Vec<String>,
-    /// Webhook messages that are neither queued nor were attempted, or that were attempted without a count.
-    pub wrong_webhooks: Vec<String>,
-}
+pub use crate::history::Tables;
+use crate::history::{KeyRow, LogRow, SpoolRow};
+use serde_json::Value;
 
 pub async fn read(database: &mut PgConnection) -> Tables {
     let logs: Vec<LogRow> = sqlx::query_as("SELECT * FROM email_logs")
@@ -142,24 +74,5 @@ pub async fn read(database: &mut PgConnection) -> Tables {
             .collect(),
         wrong_counters,
         wrong_webhooks,
-    }
-}
-
-impl LogRow {
-    pub fn shown_id(&self) -> String {
-        LogId(self.id).to_string()
-    }
-
-    /// The message may have arrived, nobody can tell, and it was not sent again.
-    pub fn is_unverifiable(&self) -> bool {
-        self.status == "failed_perm" && self.error().contains("it may have arrived")
-    }
-
-    pub fn is_cancelled(&self) -> bool {
-        self.status == "failed_perm" && self.error() == "Cancelled"
-    }
-
-    pub fn error(&self) -> &str {
-        self.error_message.as_deref().unwrap_or_default()
     }
 }

@@ -15,7 +15,8 @@ use crate::crash::clients::{Account, Clients};
 use crate::crash::ledger::{Ledger, Message, Told};
 use crate::crash::provider::{Arrivals, UnsteadyLine};
 use crate::crash::rest::RestClient;
-use crate::crash::{SECOND_MAILBOX, check, invocation, seed, settle, tables};
+use crate::crash::{SECOND_MAILBOX, invocation, recorded, seed, settle, tables};
+use crate::history::rules;
 use crate::support::gateway::Gateway;
 use crate::support::patience::{self, PATIENCE};
 use crate::support::receiver::Receiver;
@@ -86,7 +87,8 @@ async fn what_a_killed_gateway_had_in_hand_others_bring_to_its_end() {
     fleet.end().await;
     ledger.tell(&tables, &arrived);
     println!("the dead one held {lapsed} messages; {twice} events came twice");
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, gateway.app.id, None);
+    let history = recorded(&ledger, arrived, tables, gateway.app.id, None);
+    let mut wrong = rules::broken(&history);
     wrong.extend(left);
     wrong.extend(unanswered);
     assert!(

@@ -14,7 +14,8 @@ use crate::command_line::process::http_client_trusting;
 use crate::command_line::serve;
 use crate::crash::ledger::Ledger;
 use crate::crash::provider::Arrivals;
-use crate::crash::{check, settle, tables};
+use crate::crash::{recorded, settle, tables};
+use crate::history::rules;
 use crate::support::gateway::Gateway;
 use crate::support::patience::PATIENCE;
 use crate::support::receiver::Receiver;
@@ -72,7 +73,8 @@ async fn a_rolling_restart_loses_nothing_and_sends_nothing_twice() {
     println!(
         "{sent} messages in {took:.1?} over 3 restarts, sent again: {retries:?}; {twice} events came twice"
     );
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, gateway.app.id, None);
+    let history = recorded(&ledger, arrived, tables, gateway.app.id, None);
+    let mut wrong = rules::broken(&history);
     wrong.extend(left);
     assert!(
         wrong.is_empty(),
@@ -82,7 +84,8 @@ async fn a_rolling_restart_loses_nothing_and_sends_nothing_twice() {
         wrong[..wrong.len().min(40)].join("\n")
     );
     assert_eq!(sent, ledger.all().len(), "all of them were sent");
-    assert_eq!((arrived.len(), tables.logs.len()), (sent, sent));
+    let (arrived, logged) = (history.arrived.len(), history.tables.logs.len());
+    assert_eq!((arrived, logged), (sent, sent));
     assert_eq!(twice, 0, "an end in order gives back what it has not told");
     assert_few(&retries);
     fleet.forget_logs();

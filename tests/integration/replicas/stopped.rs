@@ -14,7 +14,8 @@ use super::{FURTHER, sends_on, tell, told_all};
 use crate::crash::clients::Clients;
 use crate::crash::ledger::Ledger;
 use crate::crash::provider::{Arrivals, UnsteadyLine};
-use crate::crash::{SECOND_MAILBOX, check, invocation, seed, settle, tables};
+use crate::crash::{SECOND_MAILBOX, invocation, recorded, seed, settle, tables};
+use crate::history::rules;
 use crate::support::gateway::Gateway;
 use crate::support::patience::{self, PATIENCE};
 use crate::support::receiver::Receiver;
@@ -64,7 +65,8 @@ async fn a_stopped_gateway_says_and_sends_nothing_that_others_have_taken_over() 
     fleet.end().await;
     ledger.tell(&tables, &arrived);
     println!("{twice} events came twice");
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, gateway.app.id, None);
+    let history = recorded(&ledger, arrived, tables, gateway.app.id, None);
+    let mut wrong = rules::broken(&history);
     wrong.extend(left);
     wrong.extend(unanswered);
     assert!(

@@ -16,7 +16,8 @@ use crate::command_line::process::Invocation;
 use crate::command_line::serve;
 use crate::crash::ledger::Ledger;
 use crate::crash::provider::Arrivals;
-use crate::crash::{check, settle, tables};
+use crate::crash::{recorded, settle, tables};
+use crate::history::rules;
 use crate::support::database;
 use crate::support::gateway::{Gateway, SEAL_KEY};
 use crate::support::patience::PATIENCE;
@@ -73,7 +74,8 @@ async fn a_rolling_upgrade_loses_nothing_and_sends_nothing_twice() {
          {twice} events came twice",
         migrations(&gateway).await
     );
-    let mut wrong = check::wrong(&ledger.all(), &arrived, &tables, gateway.app.id, None);
+    let history = recorded(&ledger, arrived, tables, gateway.app.id, None);
+    let mut wrong = rules::broken(&history);
     wrong.extend(left);
     assert!(
         wrong.is_empty(),
@@ -84,7 +86,8 @@ async fn a_rolling_upgrade_loses_nothing_and_sends_nothing_twice() {
     );
     // No answer but that one in the end, and what wasn't taken was sent again.
     assert_eq!(sent, ledger.all().len(), "all of them were sent");
-    assert_eq!((arrived.len(), tables.logs.len()), (sent, sent));
+    let (arrived, logged) = (history.arrived.len(), history.tables.logs.len());
+    assert_eq!((arrived, logged), (sent, sent));
     assert_eq!(twice, 0, "an end in order gives back what it has not told");
     assert_few(&retries);
     fleet.forget_logs();

@@ -1,17 +1,21 @@
-//! Holds against each other what the clients were told, what arrived, and what the database says.
+//! What must hold of a run, whatever went wrong in it:
+//!
+//! - answered `sent`: it has arrived, once, and the log says so; refused or not taken: it never arrives;
+//! - stored: it has one end, or waits with all of its message; cancelled: it never arrives; scheduled: never before its
+//!   time, by the provider's clock;
+//! - a key stands for one message, whose end it tells;
+//! - each end and each failed attempt has one event, and each event has reached its endpoint;
+//! - counters say what the log says, and what is billed is what is connected.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::ids::{LogId, WebhookMessageId};
 use mailgate_types::plugin::Plugin;
 use memchr::memmem;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::ledger::{Entry, Message, Told};
-use super::provider::Arrival;
-use super::smtp::mailbox;
-use super::tables::{AttemptRow, EventRow, LogRow, Tables};
+use super::{Arrival, AttemptRow, Entry, EventRow, History, LogRow, Message, Tables, Told};
 
 /// Stands in what is told of a message that was in the hands of a gateway taken for dead.
 const TAKEN_OVER: &str = "gateway stopped";
@@ -19,35 +23,32 @@ const TAKEN_OVER: &str = "gateway stopped";
 /// Marks of a message: in its subject, and at both ends of its body.
 const MARKERS: usize = 3;
 
-/// What does not agree, one line each.
-pub fn wrong(
-    entries: &[Entry],
-    arrived: &HashMap<String, Vec<Arrival>>,
-    tables: &Tables,
-    heard: AppId,
-    unheard: Option<AppId>,
-) -> Vec<String> {
+/// What breaks a rule, one line each.
+pub fn broken(history: &History) -> Vec<String> {
+    let tables = &history.tables;
     let mut logs = HashMap::<&str, Vec<&LogRow>>::new();
     for log in tables.logs.values() {
         logs.entry(&log.subject).or_default().push(log);
     }
     let mut check = Check {
+        history,
         tables,
-        heard: heard.0,
-        unheard: unheard.map(|app| app.0),
+        heard: history.heard,
+        unheard: history.unheard,
         wrong: Vec::new(),
     };
     let mut known = HashMap::new();
-    for entry in entries {
+    for entry in &history.entries {
         let marker = entry.message.marker.as_str();
-        let arrived = arrived.get(marker).map_or(&[][..], Vec::as_slice);
+        let arrived = history.arrived.get(marker).map_or(&[][..], Vec::as_slice);
         let logs = logs.get(marker).map_or(&[][..], Vec::as_slice);
         check.entry(entry, arrived, logs);
         if known.insert(marker, entry).is_some() {
             check.wrong(marker, "it is in the ledger twice");
         }
     }
-    for marker in arrived.keys().map(String::as_str).chain(logs.into_keys()) {
+    let arrived = history.arrived.keys().map(String::as_str);
+    for marker in arrived.chain(logs.into_keys()) {
         if !known.contains_key(marker) {
             check.wrong(marker, "it is known, and no client was told of it");
         }
@@ -55,7 +56,9 @@ pub fn wrong(
     check.log_rows();
     check.spool_rows();
     check.events();
+    check.received();
     check.keys(&known);
+    check.billed();
     for counter in &tables.wrong_counters {
         check.wrong("counters", &format!("{counter:?}"));
     }
@@ -66,6 +69,7 @@ pub fn wrong(
 }
 
 struct Check<'a> {
+    history: &'a History,
     tables: &'a Tables,
     /// The app that an endpoint listens to.
     heard: Uuid,
@@ -135,7 +139,7 @@ impl Check<'_> {
         }
         if let Some(arrival) = arrival {
             let is_whole = arrival.markers == MARKERS
-                && arrival.mailbox == mailbox(message.plugin)
+                && Some(&arrival.mailbox) == self.history.mailboxes.get(&message.plugin)
                 && arrival.recipients == [message.recipient.as_str()];
             self.is(is_whole, marker, || format!("arrived as {arrival:?}"));
             let is_early = message.send_at.is_some_and(|at| arrival.at < at);
@@ -286,6 +290,35 @@ impl Check<'_> {
             && has_next == (name == "email.failed_temp")
             && event.app_id == log.app_id;
         self.is(right, marker, || format!("{event:?} of {log:?}"));
+    }
+
+    /// Every event has reached the endpoint that listens.
+    fn received(&mut self) {
+        let Some(received) = &self.history.received else {
+            return;
+        };
+        let heard = self.heard;
+        let events = self.tables.events.iter();
+        let events: BTreeSet<String> = (events.filter(|event| event.app_id == heard))
+            .map(|event| WebhookMessageId(event.id).to_string())
+            .collect();
+        for id in events.symmetric_difference(received) {
+            let which = if received.contains(id) {
+                "it was received, and is no event"
+            } else {
+                "it never reached its endpoint"
+            };
+            self.wrong(id, which);
+        }
+    }
+
+    /// The provider bills for the mailboxes that are connected.
+    fn billed(&mut self) {
+        let Some(billed) = self.history.billed else {
+            return;
+        };
+        let right = billed.active == billed.connected && billed.quantity == Some(billed.connected);
+        self.is(right, "billing", || format!("{billed:?}"));
     }
 
     /// Each key stands for the one message of its client, and says what became of it.
