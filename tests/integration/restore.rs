@@ -142,6 +142,8 @@ async fn go_on(gateway: &Gateway, provider: &Provider, url: &str, marked: u64) -
         .await;
     further
         .eventually("what was in hand or due has ended", async |further| {
+            // What is missing was not sent only once its provider must have finished with it.
+            gateway.clock.advance(TimeDelta::minutes(1));
             let left = "SELECT count(*) FROM spool WHERE state = 'open' OR outcome_unknown";
             let left: i64 = sqlx::query_scalar(left)
                 .fetch_one(&mut further.database().await)

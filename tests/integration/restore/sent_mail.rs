@@ -12,8 +12,8 @@ use crate::support::stand_in::StandIn;
 pub struct Provider {
     pub stand_in: StandIn,
     pub plugins: Table,
-    /// Message-IDs in the sent mail.
-    filed: Arc<Mutex<Vec<String>>>,
+    /// What is in the sent mail: its Message-ID, and the header with its log id.
+    filed: Arc<Mutex<Vec<(String, String)>>>,
     _sent_mail: Server,
     _folder: TempDir,
 }
@@ -21,16 +21,27 @@ pub struct Provider {
 impl Provider {
     pub async fn start() -> Self {
         let stand_in = StandIn::start().await;
-        let filed = Arc::<Mutex<Vec<String>>>::default();
+        let filed = Arc::<Mutex<Vec<(String, String)>>>::default();
         let searched = Arc::clone(&filed);
         let sent_mail = Server::start(GREETING, move |line| {
             if line == "LIST \"\" \"*\"" {
                 return "* LIST (\\Sent) \"/\" Sent\r\n{tag} OK done\r\n".to_owned();
             }
             let filed = searched.lock().unwrap();
-            if line.starts_with("UID SEARCH ") && filed.iter().any(|id| line.contains(id.as_str()))
-            {
-                return "* SEARCH 4\r\n{tag} OK done\r\n".to_owned();
+            let found = filed.iter().position(|(id, _)| line.contains(id.as_str()));
+            if let ("UID SEARCH ", Some(number)) = (&line[..line.len().min(11)], found) {
+                return format!("* SEARCH {}\r\n{{tag}} OK done\r\n", number + 1);
+            }
+            let fetched = line.strip_prefix("UID FETCH ").and_then(|line| {
+                let uid: usize = line.split(' ').next()?.parse().ok()?;
+                Some((uid, &filed.get(uid - 1)?.1))
+            });
+            if let Some((uid, header)) = fetched {
+                let length = header.len();
+                return format!(
+                    "* {uid} FETCH (UID {uid} BODY[HEADER.FIELDS (X-Mailgate-Id)] {{{length}}}\r\n{header})\r\n\
+                     {{tag}} OK done\r\n"
+                );
             }
             obedient(line)
         })
@@ -66,11 +77,14 @@ impl Provider {
 
     /// All that came is in the sent mail now.
     pub fn file(&self) {
-        *self.filed.lock().unwrap() =
-            self.texts(|message| Some(format!("<{}>", message.message_id()?)));
+        *self.filed.lock().unwrap() = self.texts(|message| {
+            let id = message.header_raw("X-Mailgate-Id")?.trim();
+            let header = format!("X-Mailgate-Id: {id}\r\n\r\n");
+            Some((format!("<{}>", message.message_id()?), header))
+        });
     }
 
-    fn texts(&self, of: impl Fn(&mail_parser::Message<'_>) -> Option<String>) -> Vec<String> {
+    fn texts<T>(&self, of: impl Fn(&mail_parser::Message<'_>) -> Option<T>) -> Vec<T> {
         let messages = self.stand_in.submission.messages();
         let parsed = messages.iter().map(|message| {
             let message = MessageParser::default().parse(&message.content).unwrap();
