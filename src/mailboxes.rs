@@ -7,6 +7,7 @@ mod complete;
 mod connect;
 mod connect_session;
 mod delete_app;
+mod delete_subscriber;
 mod disconnect;
 mod disconnected;
 mod idle;

@@ -224,6 +224,14 @@ impl Billing {
         }
         let created = created.map_err(declined)?;
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was created");
+        let is_there = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?.is_some()
+        };
+        if !is_there {
+            self.enqueue_end(subscriber, customer).await?;
+            return Err(BillingError::Gone);
+        }
         if created.status == "incomplete" {
             // Not every provider rejects a subscription whose payment failed; its open invoice is paid next time.
             self.look(subscriber).await?;

@@ -1,6 +1,7 @@
 //! Billing: a gateway that is billed by the sandbox's payment provider, by an independent one, and by one
 //! that is away.
 
+mod deleted;
 mod lifecycle;
 mod localstripe;
 mod operations;
