@@ -10,6 +10,7 @@ mod delete_app;
 mod delete_subscriber;
 mod disconnect;
 mod disconnected;
+mod former;
 mod idle;
 mod inbox;
 mod owned;
