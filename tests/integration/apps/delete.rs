@@ -170,8 +170,8 @@ async fn it_and_one_of_its_mailboxes_may_go_at_the_same_time() {
         let gateway = Gateway::start().await;
         let (app, mailbox) = (gateway.app.id, gateway.mailbox.credential);
         let mailboxes = &gateway.daemon.mailboxes;
-        let deleted = mailboxes.delete_app(app, OPERATOR);
-        let disconnected = mailboxes.disconnect(app, mailbox, OPERATOR);
+        let deleted = Box::pin(mailboxes.delete_app(app, OPERATOR));
+        let disconnected = Box::pin(mailboxes.disconnect(app, mailbox, OPERATOR));
         ended = both(&gateway, &jobs, deleted, disconnected).await;
         gateway.stop().await;
         if ended.is_some() {

@@ -66,8 +66,8 @@ async fn its_apps_end_as_apps_do() {
     assert!(reply.starts_with("421 4.7.0"), "{reply}");
     // Each of them tells its own endpoint, though its rows are gone.
     let ends = || {
-        let received = receiver.received().into_iter();
-        let ends = received.filter(|it| it.json()["event"] == "app.deleted");
+        let events = receiver.received().into_iter();
+        let ends = events.filter(|it| it.json()["event"] == "app.deleted");
         ends.map(|it| (it.path.clone(), text(&it.json(), "app_id").to_owned()))
             .collect::<BTreeSet<_>>()
     };
@@ -160,8 +160,9 @@ async fn it_and_one_of_its_apps_may_go_at_the_same_time() {
         for _ in 0..ATTEMPTS {
             let gateway = Gateway::start().await;
             let mailboxes = &gateway.daemon.mailboxes;
-            let app = mailboxes.delete_app(gateway.app.id, OPERATOR);
+            let app = Box::pin(mailboxes.delete_app(gateway.app.id, OPERATOR));
             let subscriber = mailboxes.delete_subscriber(gateway.subscriber, OPERATOR);
+            let subscriber = Box::pin(subscriber);
             deleted = if is_app_first {
                 both(&gateway, &counters, app, subscriber).await
             } else {

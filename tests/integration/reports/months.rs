@@ -102,16 +102,16 @@ async fn they_become_one_row_and_every_total_stays() {
     // An app takes with it what it has sent, folded or not.
     let path = format!("/apps/{}", second["pushable_key"].as_str().unwrap());
     assert_eq!(reader.ask(Method::DELETE, &path).await.0, 200);
-    let [stats, _] = shown(&reader).await;
-    assert_eq!(stats["total_emails_sent"], all * (10 + 11));
-    assert_eq!(stats["total_emails_bounced"], all);
+    let [figures, _] = shown(&reader).await;
+    assert_eq!(figures["total_emails_sent"], all * (10 + 11));
+    assert_eq!(figures["total_emails_bounced"], all);
     assert_eq!(shown(&other).await, before[1]);
 
     // The next ones join them.
     gateway.clock.advance(TimeDelta::days(100));
     reports(&gateway).fold_months(RETENTION_DAYS).await.unwrap();
-    let [stats, _] = shown(&reader).await;
-    assert_eq!(stats["total_emails_sent"], all * (10 + 11));
+    let [figures, _] = shown(&reader).await;
+    assert_eq!(figures["total_emails_sent"], all * (10 + 11));
     let left = most_months(&gateway).await;
     assert!((kept - 4..=kept - 3).contains(&left), "{left} of {kept}");
     gateway.stop().await;
