@@ -166,13 +166,11 @@ pub async fn run(
                 tracker.clone(),
                 Arc::new(settings.mailboxes),
             );
-            // Delete each app the way its subscriber would, so that its grants are revoked.
-            for app in accounts.apps(id, None, 0).await? {
-                mailboxes.delete_app(app.id, author).await?;
-            }
+            let is_deleted = mailboxes.delete_subscriber(id, author).await?;
+            // Until its grants are revoked.
             tracker.close();
             tracker.wait().await;
-            if !accounts.delete_subscriber(id, author).await? {
+            if !is_deleted {
                 return Err(OperatorError::NotFound(id));
             }
             if json {

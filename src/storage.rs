@@ -1,5 +1,9 @@
 //! Floor 1: all SQL is here. One file per table, with free functions over a connection; transactions begin on
 //! floor 2.
+//!
+//! A transaction that locks several of these locks them in this order, so that no two wait for each other: the
+//! subscriber, its apps by id, their mailboxes, the subscriber's billing jobs, the counters. Whoever is to write a
+//! mailbox and then any of what follows keeps its app first.
 
 pub mod acme_accounts;
 pub mod acme_challenges;

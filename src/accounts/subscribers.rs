@@ -1,17 +1,12 @@
-//! Subscribers: listed, changed, deleted.
+//! Subscribers: listed, changed.
 
 use super::Accounts;
-use super::audit::{Trail, commit_change};
+use super::audit::Trail;
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::subscribers::{self, Subscriber, SubscriberChange, billing};
-use crate::storage::{
-    audit_entries, deleted_apps, email_counters, portal_links, spool, transaction,
-};
+use crate::storage::subscribers::{self, Subscriber, SubscriberChange};
+use crate::storage::{portal_links, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
-use mailgate_types::ids::{Owner, SubscriberId};
-
-/// Audit entries removed per statement.
-const BATCH: i64 = 1_000;
+use mailgate_types::ids::SubscriberId;
 
 impl Accounts {
     /// All subscribers, oldest first.
@@ -51,37 +46,6 @@ impl Accounts {
             trail.record(&mut transaction, entry.with(changed)).await?;
         }
         trail.commit(transaction).await?;
-        Ok(true)
-    }
-
-    /// Deletes a subscriber with its apps and its audit trail; `false` if there was none. Their log rows are removed
-    /// later, and if the subscriber is billed, a worker ends its subscription.
-    pub async fn delete_subscriber(
-        &self,
-        id: SubscriberId,
-        author: Author,
-    ) -> Result<bool, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
-        let account = billing::find(&mut transaction, id).await?;
-        let now = self.clock.now();
-        deleted_apps::insert_all_of(&mut transaction, id, now).await?;
-        email_counters::lock(&mut transaction).await?;
-        email_counters::remove(&mut transaction, Owner::Subscriber(id)).await?;
-        if !subscribers::delete(&mut transaction, id).await? {
-            return Ok(false);
-        }
-        // After the apps: whoever schedules a message keeps its app from being deleted meanwhile.
-        spool::delete_waiting_of_deleted(&mut transaction, id).await?;
-        // After the subscriber: a transaction that connects a mailbox holds the app's lock while it waits for these.
-        billing_jobs::forget(&mut transaction, id).await?;
-        if let Some(customer) = account.and_then(|account| account.customer_id) {
-            let kind = JobKind::End;
-            billing_jobs::enqueue(&mut transaction, id, kind, Some(&customer), now).await?;
-        }
-        let entry = AuditEntry::of_subscriber(AuditAction::SubscriberDeleted, id);
-        commit_change(transaction, author, now, entry).await?;
-        let mut connection = self.pool.acquire().await?;
-        while audit_entries::remove_of(&mut connection, id, BATCH).await? > 0 {}
         Ok(true)
     }
 }

@@ -68,11 +68,7 @@ impl Billing {
             return Ok(());
         };
         for subscription in client.subscriptions(customer).await? {
-            let has_ended = matches!(
-                subscription.status.as_str(),
-                "canceled" | "incomplete_expired"
-            );
-            if has_ended {
+            if !subscription.is_alive() {
                 continue;
             }
             match client.end_subscription(&subscription.id).await {

@@ -1,5 +1,6 @@
 //! Runs the jobs that are due at the provider: each one once, however many processes there are.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use tracing::Instrument as _;
 
 use super::backoff::LEASE;
@@ -8,8 +9,20 @@ use crate::storage::billing_jobs::{self, Job, JobKind};
 use crate::storage::outage::trouble;
 use mailgate_types::ids::SubscriberId;
 
+/// How long a request may be on its way to the provider, with a lot to spare: the lease of whoever sent it is shorter.
+const ARRIVES_WITHIN: TimeDelta = TimeDelta::hours(1);
+
 /// Subscribers without a subscription found in one round.
 const MISSING: i64 = 1_000;
+
+/// When a job that is done is done once more: what was on its way to the provider when a subscriber was deleted may
+/// arrive after its subscriptions were ended, and nobody else would end what that creates.
+fn again(job: &Job) -> Option<DateTime<Utc>> {
+    match job.kind {
+        JobKind::End => Some(job.created_at + ARRIVES_WITHIN),
+        JobKind::Provision | JobKind::Quantity => None,
+    }
+}
 
 impl Billing {
     /// Claims some jobs that are due.
@@ -40,7 +53,11 @@ impl Billing {
             let mut connection = self.pool.acquire().await?;
             match &done {
                 Ok(()) | Err(BillingError::Gone) => {
-                    billing_jobs::finish(&mut connection, &job, self.clock.now()).await
+                    let now = self.clock.now();
+                    match again(&job).filter(|again| *again > now) {
+                        Some(again) => billing_jobs::postpone(&mut connection, &job, again).await,
+                        None => billing_jobs::finish(&mut connection, &job, now).await,
+                    }
                 }
                 Err(error) => {
                     trouble!(warn, error, subscriber_id = %subscriber, kind, attempts = job.attempts, "a billing job failed and will be retried");

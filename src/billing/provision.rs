@@ -101,7 +101,8 @@ impl Billing {
         Ok(())
     }
 
-    async fn enqueue_end(
+    /// Has the subscriptions of a subscriber ended that was deleted while one was created.
+    pub(super) async fn enqueue_end(
         &self,
         subscriber: SubscriberId,
         customer: &str,
@@ -109,6 +110,7 @@ impl Billing {
         let mut connection = self.pool.acquire().await?;
         let (kind, now) = (JobKind::End, self.clock.now());
         billing_jobs::enqueue(&mut connection, subscriber, kind, Some(customer), now).await?;
+        self.wake();
         Ok(())
     }
 }

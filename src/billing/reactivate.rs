@@ -1,8 +1,11 @@
 //! Reactivates a subscription: the open invoices are paid, or a new subscription is created.
 
-use uuid::Uuid;
+use std::fmt::Write as _;
 
+use chrono::TimeDelta;
+use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
+use uuid::Uuid;
 
 use super::backoff::LEASE;
 use super::lifecycle::{Effect, State, Trigger, transition};
@@ -10,10 +13,15 @@ use super::sync::ProviderSnapshot;
 use super::{Billing, BillingError};
 use crate::providers::payprov::objects::Reference;
 use crate::providers::payprov::{Beginning, PayprovError};
-use crate::storage::subscribers::billing;
+use crate::storage::outage::trouble;
+use crate::storage::subscribers::billing::{self, renewals};
 use mailgate_types::audit::{AuditAction, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
+
+/// How long a request for a new subscription may still arrive that nobody waits for any more, and how long the provider
+/// may go on answering its idempotency key with an error. Until then each further one is the same to it.
+const UNKNOWN: TimeDelta = TimeDelta::minutes(30);
 
 /// The outcome of a reactivation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,14 +61,14 @@ impl Billing {
         let now = self.clock.now();
         let claimed = {
             let mut connection = self.pool.acquire().await?;
-            billing::claim_reactivation(&mut connection, subscriber, now, now + LEASE).await?
+            renewals::claim(&mut connection, subscriber, now, now + LEASE).await?
         };
         if !claimed {
             return Err(BillingError::InFlight);
         }
         let outcome = self.reactivate_claimed(subscriber, author).await;
         let mut connection = self.pool.acquire().await?;
-        billing::release_reactivation(&mut connection, subscriber).await?;
+        renewals::release(&mut connection, subscriber).await?;
         if let Err(error) = &outcome {
             tracing::info!(subscriber_id = %subscriber, %error, "a subscription was not reactivated");
         }
@@ -104,7 +112,9 @@ impl Billing {
                     }
                     Effect::PayOpenInvoices => self.pay_open_invoices(&customer, &seen).await?,
                     Effect::CreateSubscription => {
-                        self.subscribe_anew(subscriber, &customer).await?;
+                        let ended = account.subscription_id.as_deref();
+                        let ended = ended.ok_or(BillingError::NoSubscription)?;
+                        self.subscribe_anew(subscriber, &customer, ended).await?;
                     }
                     _ => {}
                 }
@@ -180,22 +190,48 @@ impl Billing {
         Ok(())
     }
 
+    /// Creates the subscription that follows the one that has `ended`. Whatever becomes of answers, processes and
+    /// patience meanwhile, it is the same request to the provider, until that has refused it.
     async fn subscribe_anew(
         &self,
         subscriber: SubscriberId,
         customer: &str,
+        ended: &str,
     ) -> Result<(), BillingError> {
         let client = &self.payprov()?.client;
-        let quantity = {
+        let renewal = {
             let mut connection = self.pool.acquire().await?;
-            billing::quantity(&mut connection, subscriber).await?
+            let quantity = billing::quantity(&mut connection, subscriber).await?;
+            let now = self.clock.now();
+            let since = now - UNKNOWN;
+            renewals::begin(&mut connection, subscriber, ended, quantity, now, since).await?
         };
-        let key = format!("mailgate-reactivate-{}", Uuid::new_v4());
+        let renewal = renewal.ok_or(BillingError::Gone)?;
+        let key = key(ended, renewal.number);
         let created = client
-            .create_subscription(subscriber, customer, quantity, Beginning::Paid, &key)
-            .await
-            .map_err(declined)?;
+            .create_subscription(
+                subscriber,
+                customer,
+                renewal.quantity,
+                Beginning::Paid,
+                &key,
+            )
+            .await;
+        if let Err(error) = &created
+            && error.is_definite()
+        {
+            self.refused(subscriber, renewal.number).await;
+        }
+        let created = created.map_err(declined)?;
         tracing::info!(subscriber_id = %subscriber, subscription_id = created.id, "a new subscription was created");
+        let is_there = {
+            let mut connection = self.pool.acquire().await?;
+            billing::find(&mut connection, subscriber).await?.is_some()
+        };
+        if !is_there {
+            self.enqueue_end(subscriber, customer).await?;
+            return Err(BillingError::Gone);
+        }
         if created.status == "incomplete" {
             // Not every provider rejects a subscription whose payment failed; its open invoice is paid next time.
             self.look(subscriber).await?;
@@ -203,6 +239,29 @@ impl Billing {
         }
         Ok(())
     }
+
+    /// Lets the next request be another one. The caller hears what the provider said, whether or not this is stored:
+    /// the number ends by itself.
+    async fn refused(&self, subscriber: SubscriberId, number: i32) {
+        let stored = async {
+            let mut connection = self.pool.acquire().await?;
+            renewals::refuse(&mut connection, subscriber, number).await
+        };
+        if let Err(error) = stored.await {
+            trouble!(error, error, subscriber_id = %subscriber, "a refused reactivation can't be recorded; the next one may be answered the same for half an hour");
+        }
+    }
+}
+
+/// The provider's idempotency key. The id is hashed, since both have the same longest length.
+fn key(ended: &str, number: i32) -> String {
+    let mut key = String::from("mailgate-reactivate-");
+    for byte in &Sha256::digest(ended)[..16] {
+        // Writing to a `String` can't fail.
+        let _ = write!(key, "{byte:02x}");
+    }
+    let _ = write!(key, "-{number}");
+    key
 }
 
 /// A declined payment is the subscriber's problem, any other refusal ours.
@@ -212,5 +271,26 @@ fn declined(error: PayprovError) -> BillingError {
             status: 402, code, ..
         } => BillingError::Declined(code),
         error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_of_one_end_and_one_number() {
+        let long = "s".repeat(255);
+        let keys = [
+            key("sub_1", 1),
+            key("sub_1", 2),
+            key("sub_2", 1),
+            key(&long, i32::MAX),
+        ];
+        for (place, one) in keys.iter().enumerate() {
+            assert!(one.len() < 100, "{one}");
+            assert!(keys.iter().skip(place + 1).all(|other| other != one));
+        }
+        assert_eq!(key("sub_1", 1), keys[0]);
     }
 }

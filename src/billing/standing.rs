@@ -150,6 +150,7 @@ mod tests {
                 cancel_at_period_end: ending,
                 billed_quantity: None,
                 failed_invoice_id: None,
+                other_subscription_ids: Vec::new(),
                 look: 0,
                 applied_look: 0,
             };

@@ -23,6 +23,9 @@ use mailgate_types::subscription::SubscriptionStatus;
 const EVERY: TimeDelta = TimeDelta::hours(1);
 const EVERY_ENDED: TimeDelta = TimeDelta::hours(24);
 
+/// Ids kept of subscriptions beside the one that counts.
+const OTHERS: usize = 10;
+
 /// How long after one of the subscription's dates the provider is queried, to give it time to act.
 const AFTER_DATE: TimeDelta = TimeDelta::minutes(1);
 
@@ -37,6 +40,8 @@ pub(super) struct ProviderSnapshot {
     pub(super) has_payment_method: bool,
     /// An open invoice of it whose payment failed.
     pub(super) failed_invoice: Option<Invoice>,
+    /// Other living subscriptions of the customer that bill mailboxes.
+    pub(super) others: Vec<String>,
 }
 
 impl ProviderSnapshot {
@@ -159,40 +164,34 @@ async fn see(
     customer: &str,
     hint: Hint<'_>,
 ) -> Result<Option<ProviderSnapshot>, PayprovError> {
-    let known = match &account.subscription_id {
-        Some(id) => Some(client.subscription(id).await?),
-        None => None,
-    };
-    let is_alive = |subscription: &Subscription| {
-        !matches!(
-            subscription.status.as_str(),
-            "canceled" | "incomplete_expired"
-        )
-    };
-    let chosen = match known {
-        Some(known) if is_alive(&known) => Some(known),
-        known => {
-            let mut others = client.subscriptions(customer).await?;
-            // The provider's list may not yet contain the subscription of an event.
-            if let Some(id) = hint.subscription
-                && others.iter().all(|other| other.id != id)
-                && let Some(hinted) = existing(client.subscription(id).await)?
-            {
-                others.push(hinted);
-            }
-            others.retain(|other| other.customer_id() == customer);
-            others.sort_by_key(|other| std::cmp::Reverse((is_alive(other), other.created)));
-            let newest = others.into_iter().next();
-            match (known, newest) {
-                (Some(_), Some(newest)) if is_alive(&newest) => Some(newest),
-                (None, newest) => newest,
-                (known, _) => known,
-            }
+    let known = async {
+        match &account.subscription_id {
+            Some(id) => client.subscription(id).await.map(Some),
+            None => Ok(None),
         }
+    };
+    let (known, mut all) = tokio::try_join!(known, client.subscriptions(customer))?;
+    // The provider's list may not yet contain the subscription of an event.
+    if let Some(id) = hint.subscription
+        && account.subscription_id.as_deref() != Some(id)
+        && all.iter().all(|other| other.id != id)
+        && let Some(hinted) = existing(client.subscription(id).await)?
+    {
+        all.push(hinted);
+    }
+    all.retain(|other| other.customer_id() == customer);
+    all.sort_by_key(|other| std::cmp::Reverse((other.is_alive(), other.created)));
+    let newest = all.first().cloned();
+    let chosen = match (known, newest) {
+        (Some(known), _) if known.is_alive() => Some(known),
+        (Some(_), Some(newest)) if newest.is_alive() => Some(newest),
+        (None, newest) => newest,
+        (known, _) => known,
     };
     let Some(subscription) = chosen else {
         return Ok(None);
     };
+    let others = others(&all, &subscription, client.price());
     let has_payment_method = has_payment_method(client, &subscription, customer).await?;
     let mut failed_invoice = None;
     let known = account.failed_invoice_id.as_deref();
@@ -211,7 +210,19 @@ async fn see(
         status,
         has_payment_method,
         failed_invoice,
+        others,
     }))
+}
+
+/// The living subscriptions of a customer that bill mailboxes beside this one, which lives.
+fn others(all: &[Subscription], counts: &Subscription, price: &str) -> Vec<String> {
+    let others = all.iter().filter(|other| {
+        counts.is_alive()
+            && other.is_alive()
+            && other.id != counts.id
+            && other.is_of_mailboxes(price)
+    });
+    others.map(|other| other.id.clone()).take(OTHERS).collect()
 }
 
 /// `None` if the provider reports that the object doesn't exist.
@@ -297,6 +308,23 @@ fn record(account: &mut BillingAccount, seen: &ProviderSnapshot, price: &str) {
         .failed_invoice
         .as_ref()
         .map(|invoice| invoice.id.clone());
+    report_others(account, seen);
+}
+
+/// Reports, when it changes, that a customer is charged for more than one subscription. Which one is wrong is for the
+/// operator to say.
+fn report_others(account: &mut BillingAccount, seen: &ProviderSnapshot) {
+    if account.other_subscription_ids == seen.others {
+        return;
+    }
+    let (subscriber, subscription) = (account.subscriber, &seen.subscription.id);
+    if seen.others.is_empty() {
+        tracing::info!(subscriber_id = %subscriber, subscription_id = subscription, "the subscriber has one living subscription again");
+    } else {
+        let others = seen.others.join(" ");
+        tracing::error!(subscriber_id = %subscriber, subscription_id = subscription, others, "the subscriber has more than one living subscription at the payment provider, and is charged for each");
+    }
+    account.other_subscription_ids.clone_from(&seen.others);
 }
 
 /// The trigger, derived from the stored and the fetched state.
@@ -349,6 +377,7 @@ mod tests {
             instead_of: None,
             has_payment_method: false,
             failed_invoice: None,
+            others: Vec::new(),
         }
     }
 
@@ -366,6 +395,7 @@ mod tests {
             cancel_at_period_end: false,
             billed_quantity: None,
             failed_invoice_id: None,
+            other_subscription_ids: Vec::new(),
             look: 1,
             applied_look: 0,
         }
@@ -449,6 +479,31 @@ mod tests {
                 replaced
             );
         }
+    }
+
+    #[test]
+    fn others_live_beside_one_that_lives_and_bill_the_same() {
+        let of = |id: &str, status: &str, price: &str| -> Subscription {
+            serde_json::from_value(json!({
+                "id": id, "status": status, "customer": "cus_1", "created": 1,
+                "items": { "data": [{ "id": "si_1", "price": { "id": price } }] },
+            }))
+            .unwrap()
+        };
+        let all = [
+            of("sub_a", "active", "price_1"),
+            of("sub_b", "past_due", "price_1"),
+            of("sub_c", "canceled", "price_1"),
+            of("sub_d", "active", "price_of_something_else"),
+            of("sub_e", "incomplete_expired", "price_1"),
+        ];
+        assert_eq!(others(&all, &all[0], "price_1"), ["sub_b"]);
+        assert_eq!(others(&all, &all[1], "price_1"), ["sub_a"]);
+        assert!(others(&all, &all[2], "price_1").is_empty());
+        let many: Vec<Subscription> = (0..50)
+            .map(|number| of(&format!("sub_{number}"), "active", "price_1"))
+            .collect();
+        assert_eq!(others(&many, &many[0], "price_1").len(), OTHERS);
     }
 
     #[test]

@@ -250,6 +250,18 @@ pub(super) fn look_after(
         workers::fold_counters(Reports::new(pool.clone(), Arc::clone(&clock)), stop.clone()),
     );
     shutdown.spawn_vital(
+        "the old months",
+        workers::fold_months(
+            Reports::new(pool.clone(), Arc::clone(&clock)),
+            retention_days,
+            stop.clone(),
+        ),
+    );
+    shutdown.spawn_vital(
+        "the removal of former mailboxes",
+        workers::remove_former_mailboxes(mailboxes.clone(), retention_days, stop.clone()),
+    );
+    shutdown.spawn_vital(
         "the signs of life",
         workers::leave_signs_of_life(pool.clone(), Arc::clone(&clock), stop.clone()),
     );

@@ -1,14 +1,15 @@
 //! Deletes an app with everything that it owns: its users and mailboxes, its keys, its queued mail, its webhook
 //! configurations. The grants are revoked at the providers where possible. A last webhook is sent to its endpoints.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
+use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::Mailboxes;
 use crate::accounts::audit::Trail;
 use crate::storage::deleted_apps::WebhooksLeft;
-use crate::storage::mailboxes::end;
+use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::{
     apps, billing_jobs, bounced_messages, deleted_apps, email_counters, signing_secrets, spool,
     transaction, webhook_messages,
@@ -24,6 +25,39 @@ const BATCH: i64 = 1_000;
 /// How long a message may still have been in flight when its app was deleted.
 const LATE: TimeDelta = TimeDelta::hours(2);
 
+/// What is to be done of an app's end while its rows are there, which the caller has locked: the trail, the last webhook,
+/// the mail that waits. Returns the grants to be revoked.
+pub(super) async fn begin(
+    connection: &mut PgConnection,
+    trail: &mut Trail,
+    app: AppId,
+    name: String,
+    now: DateTime<Utc>,
+) -> Result<Vec<Ended>, sqlx::Error> {
+    // While its endpoints are still known.
+    let entry = AuditEntry::of_app(AuditAction::AppDeleted, app);
+    trail
+        .record(connection, entry.with(json!({ "name": name })))
+        .await?;
+    let event = AppEvent { app_id: app, name };
+    let deleted = Emission::of(app, Event::AppDeleted(event));
+    webhook_messages::emit(connection, &[deleted], now).await?;
+    let grants = end::with_grants(connection, app).await?;
+    spool::delete_waiting(connection, app).await?;
+    Ok(grants)
+}
+
+/// Deletes an app's rows, and announces that. The caller holds the lock on the counters.
+pub(super) async fn finish(
+    connection: &mut PgConnection,
+    app: AppId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    deleted_apps::insert(connection, app, now).await?;
+    apps::delete(connection, app).await?;
+    apps::announce_deleted(connection, app).await
+}
+
 impl Mailboxes {
     /// Deletes an app; `false` if it was already gone. Returns before the grants are revoked.
     ///
@@ -35,24 +69,13 @@ impl Mailboxes {
         let Some(name) = apps::lock(&mut transaction, app).await? else {
             return Ok(false);
         };
-        // While its endpoints are still known.
         let now = self.clock.now();
         let mut trail = Trail::new(author, now);
-        let entry = AuditEntry::of_app(AuditAction::AppDeleted, app);
-        trail
-            .record(&mut transaction, entry.with(json!({ "name": name })))
-            .await?;
-        let event = AppEvent { app_id: app, name };
-        let deleted = Emission::of(app, Event::AppDeleted(event));
-        webhook_messages::emit(&mut transaction, &[deleted], now).await?;
-        let grants = end::with_grants(&mut transaction, app).await?;
-        spool::delete_waiting(&mut transaction, app).await?;
+        let grants = begin(&mut transaction, &mut trail, app, name, now).await?;
         billing_jobs::enqueue_quantity_of_app(&mut transaction, app, now).await?;
-        deleted_apps::insert(&mut transaction, app, now).await?;
         email_counters::lock(&mut transaction).await?;
         email_counters::withdraw_app(&mut transaction, app).await?;
-        apps::delete(&mut transaction, app).await?;
-        apps::announce_deleted(&mut transaction, app).await?;
+        finish(&mut transaction, app, now).await?;
         trail.commit(transaction).await?;
         self.revoke(self.spent_grants(grants));
         Ok(true)

@@ -7,7 +7,7 @@ use super::Mailboxes;
 use crate::accounts::audit::Trail;
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::webhook_messages;
-use crate::storage::{billing_jobs, transaction};
+use crate::storage::{apps, billing_jobs, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId};
@@ -50,6 +50,10 @@ impl Mailboxes {
         generation: Option<i64>,
         reason: DisconnectReason,
     ) -> Result<Option<Ended>, sqlx::Error> {
+        // Before the mailbox: whoever deletes the app has it locked, and then deletes its mailboxes.
+        if !apps::keep_of(connection, id).await? {
+            return Ok(None);
+        }
         let now = self.clock.now();
         let Some(ended) = end::end(connection, id, generation, reason, now).await? else {
             return Ok(None);

@@ -16,7 +16,7 @@ use crate::storage::error_class::is_refusal;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::outage::{Outage, trouble};
-use crate::storage::transaction;
+use crate::storage::{apps, transaction};
 use mailgate_types::ids::{AppId, CredentialId};
 use mailgate_types::plugin::Plugin;
 
@@ -285,6 +285,10 @@ impl Mailboxes {
     ) -> Result<(), sqlx::Error> {
         let now = self.clock.now();
         let mut transaction = transaction::begin(&self.pool).await?;
+        // Before the mailbox, as in all that deletes the app.
+        if !apps::keep(&mut transaction, app).await? {
+            return Ok(());
+        }
         let bounces = bounces::tell(&mut transaction, app, mailbox, messages, now).await?;
         let replies = replies::tell(&mut transaction, app, mailbox, aliases, messages, now).await?;
         if let NextLook::Moves(cursor) = place {

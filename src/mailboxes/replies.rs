@@ -1,6 +1,6 @@
 //! Reply tracking: each reply to a logged message is reported to its app, once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,7 +13,7 @@ use crate::storage::mailboxes::Mailbox;
 use crate::storage::replies::{self, Answered, NewReply};
 use crate::storage::webhook_messages;
 use mailgate_types::event::{Emission, Event};
-use mailgate_types::ids::AppId;
+use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::past::Past;
 
 /// Replies deleted in one batch.
@@ -56,7 +56,7 @@ pub(super) async fn tell(
         .into_iter()
         .map(|answered| (answered.message_id.clone(), answered))
         .collect();
-    let found: HashMap<String, Emission> = answers
+    let found: Vec<(String, Emission)> = answers
         .into_iter()
         .filter_map(|received| {
             let original = received.answers.iter().find_map(|id| answered.get(id))?;
@@ -72,6 +72,7 @@ pub(super) async fn tell(
             Some((key, Emission { app, event, log }))
         })
         .collect();
+    let found = within_bounds(connection, mailbox, found).await?;
     let keys: Vec<String> = found.keys().cloned().collect();
     let fresh = replies::insert(connection, mailbox.id, &keys, now).await?;
     let fresh: Vec<(&String, &Emission)> = fresh
@@ -87,6 +88,40 @@ pub(super) async fn tell(
         .collect();
     webhook_messages::emit(connection, &emissions, now).await?;
     Ok(ToldReplies(emissions.len()))
+}
+
+/// Those of these replies, in the order in which they were read, that are new, and for which their messages have room.
+/// The others are neither recorded nor reported.
+async fn within_bounds(
+    connection: &mut PgConnection,
+    mailbox: &Mailbox,
+    found: Vec<(String, Emission)>,
+) -> Result<HashMap<String, Emission>, sqlx::Error> {
+    let keys: Vec<String> = found.iter().map(|(key, _)| key.clone()).collect();
+    let known = replies::known(connection, mailbox.id, &keys).await?;
+    let logs: HashSet<LogId> = (found.iter())
+        .filter_map(|(_, emission)| emission.log)
+        .collect();
+    let logs: Vec<LogId> = logs.into_iter().collect();
+    let mut room = replies::room(connection, &logs).await?;
+    let mut within = HashMap::new();
+    let mut left_out = 0_usize;
+    for (key, emission) in found {
+        if known.contains(&key) || within.contains_key(&key) {
+            continue;
+        }
+        match emission.log.and_then(|log| room.get_mut(&log)) {
+            Some(room) if *room > 0 => {
+                *room -= 1;
+                within.insert(key, emission);
+            }
+            _ => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        tracing::warn!(credential_id = %mailbox.id, replies = left_out, most = replies::MOST_OF_A_MESSAGE, "replies are left out, as their messages have as many as are recorded of one");
+    }
+    Ok(within)
 }
 
 /// A reply as the log keeps it.

@@ -1,10 +1,19 @@
 //! Folds what the journal has counted.
 
+use chrono::TimeDelta;
+
 use super::Reports;
 use crate::storage::{email_counters, transaction};
+use mailgate_types::past::Past;
 
 /// Changes folded per transaction.
 const BATCH: i64 = 10_000;
+
+/// How long months are kept one by one: the twelve that are shown, and one more for replicas whose clocks differ.
+const SHOWN: TimeDelta = TimeDelta::days(397);
+
+/// Months per transaction that have their owners' folded.
+const MONTHS_BATCH: i64 = 100;
 
 impl Reports {
     /// Folds recent changes; returns how many there were. Reports are correct without it, and only take longer. Any
@@ -23,6 +32,24 @@ impl Reports {
             all += added;
             if added < BATCH {
                 return Ok(all);
+            }
+        }
+    }
+
+    /// Folds the months that no report shows one by one any more: neither the last twelve nor the log's. Every total
+    /// stays. Any number of replicas may call it: one at a time does the work.
+    pub async fn fold_months(&self, log_retention_days: u32) -> Result<(), sqlx::Error> {
+        let shown = SHOWN.max(TimeDelta::days(log_retention_days.into()));
+        let past = Past::by(&self.clock).before(shown);
+        loop {
+            let mut transaction = transaction::begin(&self.pool).await?;
+            if !email_counters::try_lock(&mut transaction).await? {
+                return Ok(());
+            }
+            let folded = email_counters::fold_months(&mut transaction, past, MONTHS_BATCH).await?;
+            transaction.commit().await?;
+            if folded == 0 {
+                return Ok(());
             }
         }
     }

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::{Details, LoggedAttempt, LoggedBounce, LoggedDelivery, LoggedReply, Reports};
+use crate::storage::replies::MOST_OF_A_MESSAGE;
 use crate::storage::spool::waiting::{self, Scheduled};
 use crate::storage::{
     bounces, email_attempts, email_logs, log_retention, replies, webhook_deliveries,
@@ -10,9 +11,6 @@ use crate::storage::{
 use mailgate_types::ids::{LogId, SubscriberId};
 use mailgate_types::log_status::CANCELLED;
 use mailgate_types::send_at::FURTHEST;
-
-/// Replies to a message that are shown.
-const REPLIES: i64 = 100;
 
 /// A message that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +55,7 @@ impl Reports {
         };
         let attempts = email_attempts::of_log(&mut snapshot, id).await?;
         let bounces = bounces::of_log(&mut snapshot, id).await?;
-        let replies = replies::of_log(&mut snapshot, id, REPLIES).await?;
+        let replies = replies::of_log(&mut snapshot, id, MOST_OF_A_MESSAGE).await?;
         let webhook_deliveries =
             webhook_deliveries::of_log(&mut snapshot, id, since(&details, moment)).await?;
         snapshot.commit().await?;

@@ -5,6 +5,7 @@ use sqlx::PgPool;
 use crate::storage::mailboxes::count::{self, MailboxNumbers};
 use crate::storage::queue_length::QueueLength;
 use crate::storage::spool::usage::{self, Usage};
+use crate::storage::subscribers::billing;
 use crate::storage::{
     billing_jobs, billing_notices, email_counters, payprov_events, pool, spool, transaction,
     webhook_queue,
@@ -21,10 +22,21 @@ pub struct Queues {
     pub webhooks: webhook_queue::backlog::Backlog,
     /// Notices to subscribers.
     pub notices: QueueLength,
-    /// Events and jobs; `None` without billing, when no worker processes them.
-    pub billing: Option<[QueueLength; 2]>,
+    /// Billing's; `None` without billing, when no worker processes them.
+    pub billing: Option<BillingQueues>,
     /// Counter changes that are not folded yet.
     pub report_changes: u32,
+}
+
+/// What is waiting at the payment provider, and what is wrong there.
+#[derive(Debug)]
+pub struct BillingQueues {
+    /// Its events.
+    pub events: QueueLength,
+    /// Jobs to be done there.
+    pub jobs: QueueLength,
+    /// Subscribers with more than one living subscription.
+    pub doubly_charged: u32,
 }
 
 impl Queues {
@@ -38,8 +50,12 @@ impl Queues {
             webhooks: webhook_queue::backlog::measure(&mut connection).await?,
             notices: billing_notices::waiting(&mut connection).await?,
             billing: if is_billed {
-                let events = payprov_events::waiting(&mut connection).await?;
-                Some([events, billing_jobs::waiting(&mut connection).await?])
+                let doubly_charged = billing::doubly_charged(&mut connection).await?;
+                Some(BillingQueues {
+                    events: payprov_events::waiting(&mut connection).await?,
+                    jobs: billing_jobs::waiting(&mut connection).await?,
+                    doubly_charged: doubly_charged.count,
+                })
             } else {
                 None
             },

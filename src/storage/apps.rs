@@ -17,7 +17,7 @@ pub use keys::{
 };
 pub use sending::{Restrictions, SendingApp, find_by_send_keys, subscription_status};
 
-use mailgate_types::ids::{AppId, SubscriberId};
+use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 
 /// A new row.
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
@@ -318,6 +318,35 @@ pub async fn lock(
     sqlx::query_scalar!("SELECT name FROM apps WHERE id = $1 FOR UPDATE", app.0)
         .fetch_optional(connection)
         .await
+}
+
+/// As [`lock`], all apps of a subscriber, in the order of their ids.
+pub async fn lock_all_of(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<Vec<(AppId, String)>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT id, name FROM apps WHERE subscriber_id = $1 ORDER BY id FOR UPDATE",
+        subscriber.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    let apps = rows.into_iter().map(|row| (AppId(row.id), row.name));
+    Ok(apps.collect())
+}
+
+/// As [`keep`], the app of a mailbox.
+pub async fn keep_of(
+    connection: &mut PgConnection,
+    mailbox: CredentialId,
+) -> Result<bool, sqlx::Error> {
+    let kept = sqlx::query_scalar!(
+        "SELECT id FROM apps WHERE id = (SELECT app_id FROM mailboxes WHERE id = $1) FOR KEY SHARE",
+        mailbox.0,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(kept.is_some())
 }
 
 /// Keeps an app from being deleted until the caller's transaction ends; `false` if it is gone.

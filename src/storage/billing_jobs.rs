@@ -48,6 +48,8 @@ pub struct Job {
     pub attempts: i32,
     /// For [`JobKind::Provision`]: the quantity that the first attempt requested.
     pub quantity: Option<i64>,
+    /// When it first became necessary.
+    pub created_at: DateTime<Utc>,
 }
 
 struct Row {
@@ -58,6 +60,7 @@ struct Row {
     generation: i64,
     attempts: i32,
     quantity: Option<i64>,
+    created_at: DateTime<Utc>,
 }
 
 impl TryFrom<Row> for Job {
@@ -78,6 +81,7 @@ impl TryFrom<Row> for Job {
             generation: row.generation,
             attempts: row.attempts,
             quantity: row.quantity,
+            created_at: row.created_at,
         })
     }
 }
@@ -166,7 +170,8 @@ pub async fn claim(
              ORDER BY due_at LIMIT $3
              FOR UPDATE SKIP LOCKED
          )
-         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity",
+         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity,
+                   created_at",
         now,
         lease_until,
         limit,
@@ -189,7 +194,8 @@ pub async fn claim_one(
         "UPDATE billing_jobs
          SET lease_until = now() + ($4::timestamptz - $3::timestamptz), attempts = attempts + 1
          WHERE subscriber_id = $1 AND kind = $2 AND (lease_until IS NULL OR lease_until <= now())
-         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity",
+         RETURNING id, subscriber_id, kind, customer_id, generation, attempts, quantity,
+                   created_at",
         subscriber.0,
         kind.as_str(),
         now,
@@ -259,8 +265,8 @@ pub async fn finish(
     Ok(())
 }
 
-/// Returns a failed job to the queue, to be retried at `due_at`; immediately if it has become necessary again
-/// meanwhile.
+/// Returns a job to the queue, to be done at `due_at`, as it failed or is done twice; immediately if it has become
+/// necessary again meanwhile.
 pub async fn postpone(
     connection: &mut PgConnection,
     job: &Job,

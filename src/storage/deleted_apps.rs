@@ -25,24 +25,6 @@ pub async fn insert(
     Ok(())
 }
 
-/// As [`insert`], for all apps that a subscriber still has.
-pub async fn insert_all_of(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-    now: DateTime<Utc>,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        "INSERT INTO deleted_apps (app_id, subscriber_id, deleted_at)
-         SELECT id, subscriber_id, $2 FROM apps WHERE subscriber_id = $1
-         ON CONFLICT DO NOTHING",
-        subscriber.0,
-        now,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
-}
-
 /// The apps whose remaining data is still to be removed.
 pub async fn list(connection: &mut PgConnection) -> Result<Vec<AppId>, sqlx::Error> {
     let ids: Vec<Uuid> = sqlx::query_scalar!("SELECT app_id FROM deleted_apps ORDER BY deleted_at")

@@ -3,9 +3,11 @@
 //! up, and are read with the rest meanwhile.
 
 mod fold;
+mod months;
 mod read;
 
 pub use fold::{fold, fold_bounced, lock, remove, remove_old, try_lock, vacuum, withdraw_app};
+pub use months::fold_months;
 pub use read::{Run, counted, pending};
 
 use chrono::{DateTime, Utc};
@@ -35,6 +37,10 @@ impl Unit {
         }
     }
 }
+
+/// Where the row of all old months is of an owner: they are among the months of a report that begins with all time,
+/// and of no other.
+const ALL_OLD_MONTHS: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 /// Messages by plugin and status, and how many of the sent ones have bounced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -24,6 +24,7 @@ pub mod count;
 mod disconnected;
 pub mod due;
 pub mod end;
+pub mod former;
 pub mod overview;
 pub mod owned;
 mod tokens;

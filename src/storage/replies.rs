@@ -1,5 +1,7 @@
 //! The tables `replies` and `message_replies`, and the logged messages that they answer.
 
+use std::collections::{HashMap, HashSet};
+
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
@@ -49,6 +51,46 @@ pub async fn answered(
             metadata: Metadata::from_stored(row.metadata),
         })
         .collect())
+}
+
+/// Most replies to one message that are recorded: whoever has got it may answer as often as they like.
+pub const MOST_OF_A_MESSAGE: i64 = 100;
+
+/// How many more replies to each of these messages may be recorded.
+pub async fn room(
+    connection: &mut PgConnection,
+    logs: &[LogId],
+) -> Result<HashMap<LogId, i64>, sqlx::Error> {
+    let logs: Vec<Uuid> = logs.iter().map(|log| log.0).collect();
+    let rows = sqlx::query!(
+        r#"SELECT asked.id AS "id!", (
+               SELECT count(*) FROM message_replies WHERE log_id = asked.id
+           ) AS "recorded!"
+           FROM unnest($1::uuid[]) AS asked (id)"#,
+        &logs,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (LogId(row.id), MOST_OF_A_MESSAGE - row.recorded))
+        .collect())
+}
+
+/// Those of a mailbox's replies that are stored already.
+pub async fn known(
+    connection: &mut PgConnection,
+    credential: CredentialId,
+    message_ids: &[String],
+) -> Result<HashSet<String>, sqlx::Error> {
+    let known = sqlx::query_scalar!(
+        "SELECT message_id FROM replies WHERE credential_id = $1 AND message_id = ANY($2)",
+        credential.0,
+        message_ids,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(known.into_iter().collect())
 }
 
 /// Stores replies by their own Message-IDs, and returns those that are new.

@@ -15,7 +15,7 @@ use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
 use mailgate_types::door::Door;
-use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId, SubscriberId};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId, GatewayId, LogId};
 use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
@@ -292,22 +292,6 @@ pub async fn has_chunks(connection: &mut PgConnection, id: LogId) -> Result<bool
     )
     .fetch_one(connection)
     .await
-}
-
-/// Deletes the waiting messages of a subscriber's deleted apps.
-pub async fn delete_waiting_of_deleted(
-    connection: &mut PgConnection,
-    subscriber: SubscriberId,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        "DELETE FROM spool
-         WHERE state = 'deferred'
-               AND app_id = ANY (ARRAY(SELECT app_id FROM deleted_apps WHERE subscriber_id = $1))",
-        subscriber.0,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
 }
 
 /// Deletes an app's waiting messages. Those being submitted at the moment end by themselves.

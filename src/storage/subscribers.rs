@@ -237,10 +237,19 @@ pub async fn replace_api_secret(
     Ok(replaced.rows_affected() == 1)
 }
 
-/// Deletes a subscriber and its apps; `false` if there was none.
-pub async fn delete(connection: &mut PgConnection, id: SubscriberId) -> Result<bool, sqlx::Error> {
-    let deleted = sqlx::query!("DELETE FROM subscribers WHERE id = $1", id.0)
+/// Locks a subscriber's row until the transaction ends, so that no app is created for it meanwhile; `false` if it is
+/// gone.
+pub async fn lock(connection: &mut PgConnection, id: SubscriberId) -> Result<bool, sqlx::Error> {
+    let locked = sqlx::query_scalar!("SELECT id FROM subscribers WHERE id = $1 FOR UPDATE", id.0)
+        .fetch_optional(connection)
+        .await?;
+    Ok(locked.is_some())
+}
+
+/// Deletes a subscriber, whose apps are gone.
+pub async fn delete(connection: &mut PgConnection, id: SubscriberId) -> Result<(), sqlx::Error> {
+    sqlx::query!("DELETE FROM subscribers WHERE id = $1", id.0)
         .execute(connection)
         .await?;
-    Ok(deleted.rows_affected() == 1)
+    Ok(())
 }

@@ -128,6 +128,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_payprov_events_total", Kind::Counter, "Events of the payment provider: new ones, repeats, and those of no consequence", &[("new", &["yes", "no", "ignored"])]),
     ("mailgate_payprov_refused_events_total", Kind::Counter, "Events refused because they were not signed by the payment provider", &[]),
     ("mailgate_payprov_failures_total", Kind::Counter, "Failed calls to the payment provider, by reason", &[("reason", &["away", "refused", "nonsense"])]),
+    ("mailgate_billing_doubly_charged_subscribers", Kind::Gauge, "Subscribers with more than one living subscription at the payment provider, who are charged for each; 100,000 at most", &[]),
     ("mailgate_billing_jobs_total", Kind::Counter, "Attempts at jobs at the payment provider, by outcome", &[("kind", &["provision", "quantity", "end"]), ("outcome", &["done", "failed"])]),
     ("mailgate_billing_quantity_drift_total", Kind::Counter, "Times that the payment provider billed a different number of mailboxes than were connected", &[]),
     ("mailgate_billing_queue_entries", Kind::Gauge, "Billing's queues: events to process, jobs at the payment provider, notices to send; 100,000 at most of each", &[QUEUE]),

@@ -125,9 +125,10 @@ fn show(queues: &Queues, quota: Quota, now: DateTime<Utc>) {
             .set(since(waiting.due_first));
     };
     billing("notices", queues.notices);
-    if let Some([events, jobs]) = queues.billing {
-        billing("events", events);
-        billing("jobs", jobs);
+    if let Some(waiting) = &queues.billing {
+        billing("events", waiting.events);
+        billing("jobs", waiting.jobs);
+        gauge!("mailgate_billing_doubly_charged_subscribers").set(waiting.doubly_charged);
     }
     gauge!("mailgate_report_changes").set(queues.report_changes);
 }

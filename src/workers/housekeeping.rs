@@ -29,6 +29,9 @@ const APPS: Duration = Duration::from_secs(5);
 /// How often suppressions that have expired are removed.
 const SUPPRESSIONS: Duration = Duration::from_hours(1);
 
+/// How often old months are folded, and mailboxes removed that were disconnected long ago.
+const LONG_AGO: Duration = Duration::from_hours(1);
+
 /// How often counters are folded: reports also read what is pending, which stays little this way.
 const COUNTERS: Duration = Duration::from_secs(1);
 
@@ -79,6 +82,28 @@ pub async fn forget_suppressions(accounts: Accounts, stop: CancellationToken) {
     let trouble = "expired suppressions can't be removed";
     every(SUPPRESSIONS, &stop, trouble, || {
         accounts.forget_suppressions()
+    })
+    .await;
+}
+
+/// Removes the mailboxes that were disconnected long ago.
+pub async fn remove_former_mailboxes(
+    mailboxes: Mailboxes,
+    log_retention_days: u32,
+    stop: CancellationToken,
+) {
+    let trouble = "mailboxes that were disconnected long ago can't be removed";
+    every(LONG_AGO, &stop, trouble, || {
+        mailboxes.remove_former(log_retention_days, &stop)
+    })
+    .await;
+}
+
+/// Folds the months that no report shows one by one any more.
+pub async fn fold_months(reports: Reports, log_retention_days: u32, stop: CancellationToken) {
+    let trouble = "old message counts can't be folded";
+    every(LONG_AGO, &stop, trouble, || {
+        reports.fold_months(log_retention_days)
     })
     .await;
 }

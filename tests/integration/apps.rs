@@ -3,6 +3,7 @@
 
 mod change;
 mod delete;
+mod delete_subscriber;
 mod fields;
 mod keys;
 mod me;

@@ -1,11 +1,14 @@
 //! Billing: a gateway that is billed by the sandbox's payment provider, by an independent one, and by one
 //! that is away.
 
+mod deleted;
 mod lifecycle;
 mod localstripe;
 mod operations;
 mod orders;
 mod quantity;
+mod renewed;
+mod several;
 mod webhook;
 
 use chrono::TimeDelta;
@@ -13,6 +16,7 @@ use mailgate_sandbox::payprov::{Action, DeliveryMode, SECRET_KEY};
 use serde_json::{Value, json};
 
 use crate::support::gateway::{Builder, Gateway};
+use crate::support::payprov_proxy::PayprovProxy;
 
 /// A gateway, its subscriber, and a browser that follows nothing.
 pub struct Billed {
@@ -27,6 +31,17 @@ impl Billed {
         let billed = Self::of(Gateway::builder()).await;
         billed.provisioned().await;
         billed
+    }
+
+    /// As [`Billed::start`], with a proxy between the gateway and the provider.
+    pub async fn behind_proxy() -> (PayprovProxy, Self) {
+        let proxy = PayprovProxy::start(false).await;
+        let builder = Gateway::builder().set("PAYPROV__BASE_URL", &proxy.url);
+        let billed = Self::of(builder).await;
+        proxy.forward_to(billed.gateway.sandbox.payments.url());
+        billed.gateway.clock.advance(TimeDelta::minutes(5));
+        billed.provisioned().await;
+        (proxy, billed)
     }
 
     /// Whatever the provider does.
@@ -119,6 +134,13 @@ impl Billed {
     pub async fn subscriptions(&self) -> Vec<Value> {
         let list = self.ask("subscriptions?status=all&limit=100").await;
         list["data"].as_array().unwrap().clone()
+    }
+
+    /// How many of them haven't ended.
+    pub async fn living(&self) -> usize {
+        let subscriptions = self.subscriptions().await;
+        let living = subscriptions.iter().filter(|it| it["status"] != "canceled");
+        living.count()
     }
 
     /// The id of the newest one.

@@ -32,7 +32,7 @@ impl Clock for Ahead {
 
 /// What is deleted by its age, but for the log's partitions: the table, the column with the time, and a row whose time
 /// is `{at}`, which the id `{id}` has too; `{n}` is a number of its own.
-const KEPT: [(&str, &str, &str); 21] = [
+const KEPT: [(&str, &str, &str); 22] = [
     (
         "audit_entries",
         "id",
@@ -81,6 +81,13 @@ const KEPT: [(&str, &str, &str); 21] = [
         "idempotency_keys",
         "created_at",
         "(app_id, key, request_digest, log_id, created_at) VALUES ({app}, '{n}', '', {id}, {at})",
+    ),
+    (
+        "mailboxes",
+        "disconnected_at",
+        "(id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at, disconnected_at)
+         VALUES ({id}, {app}, (SELECT user_key FROM mailboxes LIMIT 1), 'plugin_a', '{n}', '{n}', 'disconnected',
+                 '{}', {at}, {at})",
     ),
     (
         "message_replies",

@@ -14,9 +14,10 @@ use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
 use crate::portal::visitor::Visitor;
 use crate::support::gateway::{Builder, Gateway};
+use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn};
 use crate::support::smtp_client::SmtpClient;
 use crate::support::stand_in::submission::{Answer, Stage};
-use crate::support::stand_in::{self, StandIn};
+use crate::support::stand_in::{self, ADDRESS, StandIn};
 
 pub const BOB: &str = "bob@provider.test";
 
@@ -284,5 +285,65 @@ async fn a_mailbox_whose_row_is_locked_is_told_apart_from_those_recorded_as_send
         .await
         .unwrap();
     assert!(noted);
+    gateway.stop().await;
+}
+
+/// Whoever has got a message may answer it as often as they like.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_message_has_a_bounded_number_of_replies() {
+    let builder = Gateway::builder().set("MAILBOXES__REPLIES_SECONDS", 1);
+    let (stand_in, gateway) = GmailStandIn::with(builder, FULL_SCOPE).await;
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let first = submit(&gateway, ADDRESS, BOB, "first", "").await;
+    let second = submit(&gateway, ADDRESS, BOB, "second", "").await;
+    let now = chrono::Utc::now().timestamp();
+    let answer = |id: String, original: &str| {
+        let headers = [
+            ("Message-ID", id.as_str()),
+            ("From", BOB),
+            ("In-Reply-To", original),
+        ];
+        stand_in.receive(&headers, now);
+    };
+    let some = async |number: usize| {
+        gateway
+            .eventually("the replies", async |gateway| {
+                told_replies(gateway).await.len() >= number
+            })
+            .await;
+    };
+    // Over several looks, and within one.
+    for number in 0..60 {
+        answer(format!("<a{number}@example.org>"), &first);
+    }
+    some(60).await;
+    for number in 0..200 {
+        answer(format!("<b{number}@example.org>"), &first);
+    }
+    some(100).await;
+    for number in 0..3 {
+        answer(format!("<c{number}@example.org>"), &first);
+        answer(format!("<d{number}@example.org>"), &second);
+        some(101 + number).await;
+    }
+    looked(&gateway).await;
+    assert_eq!(told_replies(&gateway).await.len(), 103);
+    for (query, expected) in [
+        ("SELECT count(*) FROM message_replies", 103),
+        ("SELECT count(*) FROM replies", 103),
+        (
+            "SELECT count(*) FROM message_replies GROUP BY log_id ORDER BY 1 DESC LIMIT 1",
+            100,
+        ),
+    ] {
+        let count: i64 = sqlx::query_scalar(query)
+            .fetch_one(&mut gateway.database().await)
+            .await
+            .unwrap();
+        assert_eq!(count, expected, "{query}");
+    }
     gateway.stop().await;
 }

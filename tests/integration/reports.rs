@@ -2,6 +2,7 @@
 
 mod exports;
 mod logs;
+mod months;
 mod random;
 mod retention;
 mod searching;

@@ -27,6 +27,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
         cancel_at_period_end: false,
         billed_quantity: None,
         failed_invoice_id: None,
+        other_subscription_ids: Vec::new(),
         look: 1,
         applied_look: 0,
     };
@@ -50,6 +51,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
             status,
             has_payment_method: pays,
             failed_invoice: failed_invoice.filter(|_| failed),
+            others: Vec::new(),
         };
         record(&mut account, &seen, "price_1");
         let is_ended = account

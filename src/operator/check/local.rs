@@ -15,6 +15,7 @@ use crate::providers::tls::expiry;
 use crate::storage::certificates::overview::overview;
 use crate::storage::pool::Able;
 use crate::storage::readiness::READ_ONLY;
+use crate::storage::subscribers::billing;
 use crate::storage::{partitions, pool, sealed, sign_of_life};
 use crate::telemetry::open_files;
 use mailgate_server::issued::is_for;
@@ -64,6 +65,9 @@ pub(super) async fn database(settings: &Settings) -> Vec<Checked> {
         checked.push(check("database_writes").with(written));
         checked.push(check("database_partitions").with(partitions(&pool).await));
         checked.push(check("deletions").with(deletions(&pool).await));
+        if settings.payprov.is_some() {
+            checked.push(Checked::new("subscriptions", "payprov").with(subscriptions(&pool).await));
+        }
         checked.push(Checked::new("seal_keys", "seal.keys").with(seal_keys(&pool, settings).await));
     }
     checked.push(check("database_tables").with(tables));
@@ -130,6 +134,29 @@ async fn deletions(pool: &PgPool) -> Result<String, String> {
              last ran; if it is right, mailgate trust-clock ends the wait",
             iso8601(until),
             iso8601(last.trusted_at)
+        )),
+    }
+}
+
+/// Whether anybody is charged for more than one subscription, as the gateways saw last at the payment provider.
+async fn subscriptions(pool: &PgPool) -> Result<String, String> {
+    let read = async {
+        let mut connection = pool.acquire().await?;
+        billing::doubly_charged(&mut connection).await
+    };
+    let found = timeout(LIMIT, read)
+        .await
+        .map_err(|_| format!("no answer within {} s", LIMIT.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    match found.first {
+        None => Ok("no subscriber has more than one that lives".to_owned()),
+        Some(first) => Err(format!(
+            "{} with more than one living subscription at the payment provider, charged for each; the first is {first}: \
+             the runbook's MailgateBillingTwice says what to do",
+            match found.count {
+                1 => "1 subscriber".to_owned(),
+                count => format!("{count} subscribers"),
+            }
         )),
     }
 }

@@ -65,6 +65,16 @@ impl PayprovError {
             || matches!(self, Self::Refused { code, .. } if code == "resource_missing")
     }
 
+    /// Whether the request has certainly had no effect and won't have one: the provider answered that the caller is at
+    /// fault. Not by 408 or 409, which say nothing of an earlier attempt that may still be under way.
+    #[must_use]
+    pub const fn is_definite(&self) -> bool {
+        match self {
+            Self::Refused { status, .. } => matches!(*status, 400..=407 | 410..=499),
+            Self::Unavailable { .. } | Self::Nonsense(_) => false,
+        }
+    }
+
     /// The label used in metrics: never text chosen by the provider.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
@@ -375,5 +385,24 @@ mod tests {
             };
             assert_eq!(code, expected);
         }
+    }
+
+    #[test]
+    fn only_a_fault_of_the_caller_is_definite() {
+        for (status, expected) in [
+            (400, true),
+            (401, true),
+            (402, true),
+            (404, true),
+            (408, false),
+            (409, false),
+            (422, true),
+            (500, false),
+        ] {
+            let error = refused(status, Value::Null, Some(false));
+            assert_eq!(error.is_definite(), expected, "{status}");
+        }
+        assert!(!refused(400, Value::Null, Some(true)).is_definite());
+        assert!(!PayprovError::Nonsense(String::new()).is_definite());
     }
 }

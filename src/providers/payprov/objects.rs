@@ -134,6 +134,9 @@ pub struct Subscription {
     /// Its own payment method, which takes precedence over the customer's.
     #[serde(default)]
     pub default_payment_method: Option<IdOnly>,
+    /// Our metadata.
+    #[serde(default)]
+    pub metadata: Metadata,
 }
 
 /// An item of a subscription.
@@ -153,6 +156,21 @@ pub struct SubscriptionItem {
 }
 
 impl Subscription {
+    /// Whether it has not ended.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        !matches!(self.status.as_str(), "canceled" | "incomplete_expired")
+    }
+
+    /// Whether it bills mailboxes: it has our price, or our metadata. The operator may sell the same customer other
+    /// things.
+    #[must_use]
+    pub fn is_of_mailboxes(&self, price: &str) -> bool {
+        let has_price =
+            |item: &SubscriptionItem| item.price.as_ref().is_some_and(|it| it.id() == price);
+        self.metadata.mailgate_subscriber.is_some() || self.items.data.iter().any(has_price)
+    }
+
     /// The end of the current period, wherever this version of the API has it.
     #[must_use]
     pub fn current_period_end(&self) -> Option<DateTime<Utc>> {
@@ -374,6 +392,30 @@ mod tests {
                 Reference::Id(_) => false,
             };
             assert_eq!(has_one, expanded);
+        }
+    }
+
+    #[test]
+    fn what_bills_mailboxes() {
+        for (metadata, price, expected) in [
+            (json!({}), json!("price_ours"), true),
+            (json!({}), json!({ "id": "price_ours" }), true),
+            (
+                json!({ "mailgate_subscriber": "sub_1" }),
+                json!("price_before"),
+                true,
+            ),
+            (json!({ "mailgate_subscriber": "sub_1" }), json!(null), true),
+            (json!({ "other": "x" }), json!("price_other"), false),
+            (json!({}), json!(null), false),
+        ] {
+            let subscription: Subscription = serde_json::from_value(json!({
+                "id": "sub_1", "status": "active", "customer": "cus_1", "metadata": metadata,
+                "items": { "data": [{ "id": "si_1", "price": price }] },
+            }))
+            .unwrap();
+            let found = subscription.is_of_mailboxes("price_ours");
+            assert_eq!(found, expected, "{metadata} {price}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The calls made to the payment provider, one function each.
 
 use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
 
 use super::client::{Form, PayprovClient, PayprovError, field};
 use super::objects::{Customer, HostedPage, Invoice, List, PaymentMethod, Subscription};
@@ -141,13 +142,33 @@ impl PayprovClient {
 
     /// All subscriptions of a customer, including ended ones, newest first.
     pub async fn subscriptions(&self, customer: &str) -> Result<Vec<Subscription>, PayprovError> {
-        let query = [
-            field("customer", customer),
-            field("status", "all"),
-            field("limit", PAGE),
-        ];
-        let list: List<Subscription> = self.get("subscriptions", &query).await?;
-        Ok(list.data)
+        let query = [field("customer", customer), field("status", "all")];
+        let id_of = |subscription: &Subscription| subscription.id.clone();
+        self.all("subscriptions", &query, id_of).await
+    }
+
+    /// All objects of a list, up to [`PAGES`] pages.
+    async fn all<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(String, String)],
+        id_of: impl Fn(&T) -> String,
+    ) -> Result<Vec<T>, PayprovError> {
+        let mut all: Vec<T> = Vec::new();
+        for _ in 0..PAGES {
+            let mut query = query.to_vec();
+            query.push(field("limit", PAGE));
+            if let Some(last) = all.last() {
+                query.push(field("starting_after", id_of(last)));
+            }
+            let page: List<T> = self.get(path, &query).await?;
+            let (is_last, count) = (!page.has_more, page.data.len());
+            all.extend(page.data);
+            if is_last || count == 0 {
+                break;
+            }
+        }
+        Ok(all)
     }
 
     /// Sets the quantity, with proration for the rest of the period.
@@ -206,24 +227,13 @@ impl PayprovClient {
         customer: &str,
         subscription: &str,
     ) -> Result<Vec<Invoice>, PayprovError> {
-        let mut invoices: Vec<Invoice> = Vec::new();
-        for _ in 0..PAGES {
-            let mut query = vec![
-                field("customer", customer),
-                field("subscription", subscription),
-                field("status", "open"),
-                field("limit", PAGE),
-            ];
-            if let Some(last) = invoices.last() {
-                query.push(field("starting_after", &last.id));
-            }
-            let page: List<Invoice> = self.get("invoices", &query).await?;
-            let (is_last, count) = (!page.has_more, page.data.len());
-            invoices.extend(page.data);
-            if is_last || count == 0 {
-                break;
-            }
-        }
+        let query = [
+            field("customer", customer),
+            field("subscription", subscription),
+            field("status", "open"),
+        ];
+        let id_of = |invoice: &Invoice| invoice.id.clone();
+        let mut invoices = self.all("invoices", &query, id_of).await?;
         invoices.retain(Invoice::is_open);
         invoices.reverse();
         invoices.sort_by_key(|invoice| invoice.created.map(|at: DateTime<Utc>| at.timestamp()));

@@ -150,17 +150,31 @@ pub async fn is_account_connected(
     plugin: Plugin,
     address_lookup: Option<&str>,
 ) -> Result<bool, sqlx::Error> {
-    sqlx::query_scalar!(
-        r#"SELECT EXISTS (
-               SELECT 1 FROM mailboxes
-               WHERE plugin = $1 AND status = 'active'
-                 AND ($2::text IS NULL OR email_lookup = $2)
-           ) AS "exists!""#,
-        plugin.as_str(),
-        address_lookup,
-    )
-    .fetch_one(connection)
-    .await
+    // Two statements, in the order of an index of such mailboxes, so that one entry of it is read for either, however
+    // many mailboxes all subscribers have or had.
+    let found = match address_lookup {
+        Some(address) => {
+            sqlx::query_scalar!(
+                "SELECT id FROM mailboxes
+                 WHERE plugin = $1 AND email_lookup = $2 AND status = 'active'
+                 ORDER BY plugin, email_lookup LIMIT 1",
+                plugin.as_str(),
+                address,
+            )
+            .fetch_optional(connection)
+            .await?
+        }
+        None => {
+            sqlx::query_scalar!(
+                "SELECT id FROM mailboxes WHERE plugin = $1 AND status = 'active'
+                 ORDER BY plugin, email_lookup LIMIT 1",
+                plugin.as_str(),
+            )
+            .fetch_optional(connection)
+            .await?
+        }
+    };
+    Ok(found.is_some())
 }
 
 /// The mailboxes of an app that have a grant, to be revoked once the rows are gone.

@@ -1,4 +1,6 @@
-//! The table `subscribers`: the state of a subscriber's subscription.
+//! The table `subscribers`: the state of a subscriber's subscription. Requests for a new one are in [`renewals`].
+
+pub mod renewals;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -33,6 +35,8 @@ pub struct BillingAccount {
     pub billed_quantity: Option<i64>,
     /// The invoice whose payment failed.
     pub failed_invoice_id: Option<String>,
+    /// Living subscriptions of the customer beside the one that counts.
+    pub other_subscription_ids: Vec<String>,
     /// The number of the latest sync with the provider that was begun.
     pub look: i64,
     /// The number of the newest sync whose result is stored.
@@ -52,6 +56,7 @@ struct Row {
     cancel_at_period_end: bool,
     billed_quantity: Option<i64>,
     failed_invoice_id: Option<String>,
+    payprov_other_subscription_ids: Option<Vec<String>>,
     payprov_look: i64,
     payprov_applied_look: i64,
 }
@@ -73,6 +78,7 @@ impl From<Row> for BillingAccount {
             cancel_at_period_end: row.cancel_at_period_end,
             billed_quantity: row.billed_quantity,
             failed_invoice_id: row.failed_invoice_id,
+            other_subscription_ids: row.payprov_other_subscription_ids.unwrap_or_default(),
             look: row.payprov_look,
             applied_look: row.payprov_applied_look,
         }
@@ -89,7 +95,7 @@ pub async fn find(
         "SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
                 current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
-                payprov_look, payprov_applied_look
+                payprov_other_subscription_ids, payprov_look, payprov_applied_look
          FROM subscribers WHERE id = $1",
         id.0,
     )
@@ -108,7 +114,7 @@ pub async fn lock(
         "SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
                 current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
-                payprov_look, payprov_applied_look
+                payprov_other_subscription_ids, payprov_look, payprov_applied_look
          FROM subscribers WHERE id = $1 FOR NO KEY UPDATE",
         id.0,
     )
@@ -128,7 +134,7 @@ pub async fn begin_look(
          RETURNING id, label, email, payprov_customer_id, subscription_status,
                    payprov_subscription_id, payprov_subscription_created_at, trial_end,
                    current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
-                   payprov_look, payprov_applied_look",
+                   payprov_other_subscription_ids, payprov_look, payprov_applied_look",
         id.0,
     )
     .fetch_optional(connection)
@@ -195,7 +201,7 @@ pub async fn store(
              payprov_subscription_created_at = $4, trial_end = $5, current_period_end = $6,
              cancel_at_period_end = $7, billed_quantity = $8, failed_invoice_id = $9,
              payprov_applied_look = $10, payprov_look_due_at = $11,
-             payprov_looked_at = $12
+             payprov_looked_at = $12, payprov_other_subscription_ids = nullif($13::text[], '{}')
          WHERE id = $1",
         account.subscriber.0,
         account.status.map(SubscriptionStatus::as_str),
@@ -209,6 +215,7 @@ pub async fn store(
         account.applied_look,
         next_look,
         now,
+        &account.other_subscription_ids,
     )
     .execute(connection)
     .await?;
@@ -250,38 +257,30 @@ pub async fn claim_due_looks(
     Ok(ids.into_iter().map(SubscriberId).collect())
 }
 
-/// Takes the lease for reactivating a subscription, for the length from `now` to `lease_until`, by the database's
-/// clock; `false` if another process holds it.
-pub async fn claim_reactivation(
-    connection: &mut PgConnection,
-    id: SubscriberId,
-    now: DateTime<Utc>,
-    lease_until: DateTime<Utc>,
-) -> Result<bool, sqlx::Error> {
-    let claimed = sqlx::query!(
-        "UPDATE subscribers
-         SET reactivation_lease_until = now() + ($3::timestamptz - $2::timestamptz)
-         WHERE id = $1
-               AND (reactivation_lease_until IS NULL OR reactivation_lease_until <= now())",
-        id.0,
-        now,
-        lease_until,
-    )
-    .execute(connection)
-    .await?;
-    Ok(claimed.rows_affected() == 1)
+/// Subscribers whose customer has more than one living subscription.
+#[derive(Debug, Clone)]
+pub struct DoublyCharged {
+    /// How many, 100,000 at most.
+    pub count: u32,
+    /// The first of them.
+    pub first: Option<SubscriberId>,
 }
 
-/// Releases that lease.
-pub async fn release_reactivation(
-    connection: &mut PgConnection,
-    id: SubscriberId,
-) -> Result<(), sqlx::Error> {
-    sqlx::query!(
-        "UPDATE subscribers SET reactivation_lease_until = NULL WHERE id = $1",
-        id.0,
+/// Counts them, as the last syncs saw it.
+pub async fn doubly_charged(connection: &mut PgConnection) -> Result<DoublyCharged, sqlx::Error> {
+    // In index order, so that nothing else is scanned.
+    let row = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM (
+                      SELECT FROM subscribers WHERE payprov_other_subscription_ids IS NOT NULL
+                      ORDER BY id LIMIT 100000
+                  ) AS sample) AS "count!",
+                  (SELECT id FROM subscribers WHERE payprov_other_subscription_ids IS NOT NULL
+                   ORDER BY id LIMIT 1) AS first"#,
     )
-    .execute(connection)
+    .fetch_one(connection)
     .await?;
-    Ok(())
+    Ok(DoublyCharged {
+        count: u32::try_from(row.count).unwrap_or(u32::MAX),
+        first: row.first.map(SubscriberId),
+    })
 }

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use tokio_util::sync::CancellationToken;
 
+use super::delete_subscriber::{ATTEMPTS, both};
 use super::{Caller, authenticate, message, path, send, session, tokens};
-use crate::support::gateway::{Gateway, MAILBOX};
+use crate::support::gateway::{Gateway, MAILBOX, OPERATOR};
 use crate::support::stand_in::submission::{Answer, Stage};
 use crate::support::stand_in::{self, StandIn};
 
@@ -189,4 +190,24 @@ async fn of_deletions_at_once_one_succeeds() {
     let again = caller.create("Demo").await;
     assert_eq!(again["name"], json!("Demo"));
     gateway.stop().await;
+}
+
+/// Both enter a job of billing. Whoever deletes the app has it locked, and deletes the mailbox afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_and_one_of_its_mailboxes_may_go_at_the_same_time() {
+    let jobs = ["BEGIN", "SELECT FROM billing_jobs FOR UPDATE"];
+    let mut ended = None;
+    for _ in 0..ATTEMPTS {
+        let gateway = Gateway::start().await;
+        let (app, mailbox) = (gateway.app.id, gateway.mailbox.credential);
+        let mailboxes = &gateway.daemon.mailboxes;
+        let deleted = Box::pin(mailboxes.delete_app(app, OPERATOR));
+        let disconnected = Box::pin(mailboxes.disconnect(app, mailbox, OPERATOR));
+        ended = both(&gateway, &jobs, deleted, disconnected).await;
+        gateway.stop().await;
+        if ended.is_some() {
+            break;
+        }
+    }
+    assert_eq!(ended, Some([true, false]));
 }

@@ -7,7 +7,7 @@ use mailgate_types::plugin::Plugin;
 use serde_json::json;
 
 use super::Billed;
-use crate::support::gateway::{Gateway, OPERATOR, connect, create_app};
+use crate::support::gateway::{Gateway, connect, create_app};
 
 fn fault(kind: FaultKind, method: Option<&str>, path: &str, times: u32) -> Fault {
     Fault {
@@ -253,23 +253,4 @@ async fn who_signed_up_unbilled_is_billed_once_there_is_a_provider() {
         .await;
     second.stop().await;
     around.gateway.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_subscriber_is_billed_no_more() {
-    let billed = Billed::start().await;
-    let accounts = &billed.gateway.daemon.accounts;
-    assert!(
-        accounts
-            .delete_subscriber(billed.gateway.subscriber, OPERATOR)
-            .await
-            .unwrap()
-    );
-    billed
-        .gateway
-        .eventually("the end", async |_| {
-            billed.subscriptions().await[0]["status"] == "canceled" && billed.jobs().await == 0
-        })
-        .await;
-    billed.stop().await;
 }

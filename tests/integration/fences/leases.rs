@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use mailgate::storage::{billing_jobs, billing_notices, mailboxes, payprov_events, subscribers};
+use mailgate::storage::subscribers::billing::renewals;
+use mailgate::storage::{billing_jobs, billing_notices, mailboxes, payprov_events};
 
 use crate::support::gateway::Gateway;
 
@@ -44,8 +45,7 @@ async fn claims(gateway: &Gateway, now: DateTime<Utc>, lease: TimeDelta) -> [usi
     let events = payprov_events::claim(&mut database, now, until, 10).await;
     let jobs = billing_jobs::claim(&mut database, now, until, 10).await;
     let subscriber = gateway.subscriber;
-    let reactivation =
-        subscribers::billing::claim_reactivation(&mut database, subscriber, now, until).await;
+    let reactivation = renewals::claim(&mut database, subscriber, now, until).await;
     let mailbox = gateway.mailbox.credential;
     let generation = sqlx::query_scalar("SELECT token_generation FROM mailboxes WHERE id = $1")
         .bind(mailbox.0)

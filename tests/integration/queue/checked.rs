@@ -190,7 +190,7 @@ async fn an_app_or_a_subscriber_that_goes_takes_it_along() {
 
     let gateway = Gateway::start().await;
     scheduled(&gateway, "bob@example.com", HOUR).await;
-    let deleted = (gateway.daemon.accounts).delete_subscriber(gateway.subscriber, OPERATOR);
+    let deleted = (gateway.daemon.mailboxes).delete_subscriber(gateway.subscriber, OPERATOR);
     assert!(deleted.await.unwrap());
     assert_eq!(gateway.spooled().await, 0);
     let chunks = number(&gateway, "SELECT count(*) FROM spool_chunks").await;

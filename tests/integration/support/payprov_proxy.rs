@@ -1,6 +1,8 @@
-//! Stands before a payment provider: holds answers back, and puts the requests into the words of one
-//! that knows an older interface (localstripe: plans instead of prices, no settings for the end of a
+//! Stands before a payment provider: holds answers and requests back, and puts the requests into the words of
+//! one that knows an older interface (localstripe: plans instead of prices, no settings for the end of a
 //! trial, no filter of invoices).
+
+mod creations;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,6 +14,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::Notify;
 
+use self::creations::Creations;
 use super::contracts::{self, Contract, Violations};
 
 /// A proxy on loopback; it ends with the test's runtime.
@@ -24,13 +27,14 @@ struct Shared {
     upstream: Mutex<String>,
     translates: bool,
     held: Mutex<Option<Arc<Held>>>,
+    creations: Creations,
     contract: Mutex<Option<(String, Arc<Contract>)>>,
     violations: Violations,
     held_against: AtomicUsize,
     http: reqwest::Client,
 }
 
-/// An answer that is there and doesn't leave.
+/// An answer that is there and doesn't leave, or a request.
 #[derive(Default)]
 pub struct Held {
     reached: Notify,
@@ -38,7 +42,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Returns once the provider has answered.
+    /// Returns once the provider has answered, or would be asked.
     pub async fn reached(&self) {
         self.reached.notified().await;
     }
@@ -55,6 +59,7 @@ impl PayprovProxy {
             upstream: Mutex::default(),
             translates,
             held: Mutex::default(),
+            creations: Creations::default(),
             contract: Mutex::default(),
             violations: Violations::default(),
             held_against: AtomicUsize::default(),
@@ -111,6 +116,10 @@ async fn forward(
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     shared.hold(&method, &uri, &headers, &body);
+    if let Some(failure) = shared.creations.stop(&method, &uri, &headers, &body) {
+        return failure.into_response();
+    }
+    shared.creations.hold(&method, &uri).await;
     let mut path = uri.path().to_owned();
     let mut query: Vec<(String, String)> =
         url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())

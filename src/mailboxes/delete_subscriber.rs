@@ -1,0 +1,59 @@
+//! Deletes a subscriber: its apps end as single ones do, its trail goes, and its subscriptions are ended by a worker.
+
+use super::{Mailboxes, delete_app};
+use crate::accounts::audit::Trail;
+use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::subscribers::{self, billing};
+use crate::storage::{apps, audit_entries, email_counters, transaction};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use mailgate_types::ids::{Owner, SubscriberId};
+
+/// Audit entries removed per statement.
+const BATCH: i64 = 1_000;
+
+impl Mailboxes {
+    /// Deletes a subscriber with its apps and its audit trail; `false` if there was none. Their log rows are removed
+    /// later, and if the subscriber is billed, a worker ends its subscriptions. Returns before the grants are revoked.
+    ///
+    /// # Errors
+    ///
+    /// If the database fails; nothing is deleted then, or all of it but for a part of the trail.
+    pub async fn delete_subscriber(
+        &self,
+        id: SubscriberId,
+        author: Author,
+    ) -> Result<bool, sqlx::Error> {
+        let now = self.clock.now();
+        let mut transaction = transaction::begin(&self.pool).await?;
+        // In the order of all locks (see `storage`): no app comes or goes from here on.
+        if !subscribers::lock(&mut transaction, id).await? {
+            return Ok(false);
+        }
+        let apps = apps::lock_all_of(&mut transaction, id).await?;
+        let account = billing::find(&mut transaction, id).await?;
+        let mut trail = Trail::new(author, now);
+        let mut grants = Vec::new();
+        for (app, name) in &apps {
+            let ended = delete_app::begin(&mut transaction, &mut trail, *app, name.clone(), now);
+            grants.extend(ended.await?);
+        }
+        billing_jobs::forget(&mut transaction, id).await?;
+        if let Some(customer) = account.and_then(|account| account.customer_id) {
+            let kind = JobKind::End;
+            billing_jobs::enqueue(&mut transaction, id, kind, Some(&customer), now).await?;
+        }
+        email_counters::lock(&mut transaction).await?;
+        email_counters::remove(&mut transaction, Owner::Subscriber(id)).await?;
+        for (app, _) in &apps {
+            delete_app::finish(&mut transaction, *app, now).await?;
+        }
+        subscribers::delete(&mut transaction, id).await?;
+        let entry = AuditEntry::of_subscriber(AuditAction::SubscriberDeleted, id);
+        trail.record(&mut transaction, entry).await?;
+        trail.commit(transaction).await?;
+        self.revoke(self.spent_grants(grants));
+        let mut connection = self.pool.acquire().await?;
+        while audit_entries::remove_of(&mut connection, id, BATCH).await? > 0 {}
+        Ok(true)
+    }
+}
