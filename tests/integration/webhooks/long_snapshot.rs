@@ -23,15 +23,22 @@ use crate::support::receiver::Receiver;
 /// for the endpoints, 3,998 for what is due, and 3,639 for one claim of a tenth of them.
 const DEAD: i64 = 200_000;
 
-/// Pages that all statements of a poll may touch.
-const FEW: i64 = 400;
+/// What a single poll touched then that claimed from each endpoint.
+const ONE_POLL: i64 = 76_000;
+
+/// Pages that all statements of a poll may touch, which changes 60 rows and their index entries.
+const FEW: i64 = 1_500;
 
 /// Holds a snapshot until it is dropped.
 async fn snapshot(url: &str) -> PgConnection {
     let mut holder = database::connect(url).await;
+    hold(&mut holder).await;
+    holder
+}
+
+async fn hold(holder: &mut PgConnection) {
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
     holder.execute(begin).await.unwrap();
-    holder
 }
 
 /// Rows of ten endpoints: so many in this state, of which the nth is due at `due_at`.
@@ -72,18 +79,24 @@ async fn pool(url: &str) -> PgPool {
     .unwrap()
 }
 
-/// The pages that statements touch in the queue and its indexes.
+/// The pages of the queue and its indexes that were touched so far.
+async fn pages(watcher: &mut PgConnection) -> i64 {
+    sqlx::query_scalar(
+        "SELECT (heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::bigint
+         FROM pg_statio_user_tables WHERE relname = 'webhook_queue'",
+    )
+    .fetch_one(watcher)
+    .await
+    .unwrap()
+}
+
+/// The pages that statements touch.
 async fn touched<T>(
     watcher: &mut PgConnection,
     connection: &mut DedicatedConnection,
     statements: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
 ) -> (T, i64) {
-    let sum = "SELECT (heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::bigint
-               FROM pg_statio_user_tables WHERE relname = 'webhook_queue'";
-    let before: i64 = sqlx::query_scalar(sum)
-        .fetch_one(&mut *watcher)
-        .await
-        .unwrap();
+    let before = pages(watcher).await;
     let result = connection.run(async |connection| {
         let result = statements(connection).await?;
         connection
@@ -92,8 +105,7 @@ async fn touched<T>(
         Ok(result)
     });
     let result = result.await.unwrap();
-    let after: i64 = sqlx::query_scalar(sum).fetch_one(watcher).await.unwrap();
-    (result, after - before)
+    (result, pages(watcher).await - before)
 }
 
 /// A window that begins a minute ago, as the widest of a poll does.
@@ -140,9 +152,8 @@ async fn a_poll_reads_what_is_new_however_much_was_delivered() {
     let _holder = snapshot(&url).await;
     let mut early = DedicatedConnection::async_commit(pool.clone());
     // Its statements are planned while there is nothing.
-    let (claimed, pages) = poll(&mut watcher, &mut early).await;
+    let (claimed, _) = poll(&mut watcher, &mut early).await;
     assert_eq!(claimed, 0);
-    println!("of nothing: {pages}");
     deliver_many(&mut watcher, DEAD).await;
     for (state, due_at) in [
         ("ready", "now() - interval '1 s'"),
@@ -261,10 +272,8 @@ async fn all_is_delivered_under_a_snapshot_and_what_commits_late_by_the_full_sca
         SECRET,
     )
     .await;
-    let holder = gateway.database().await;
-    let mut holder = holder;
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
-    holder.execute(begin).await.unwrap();
+    let mut holder = gateway.database().await;
+    hold(&mut holder).await;
     deliver_many(&mut gateway.database().await, 20_000).await;
     let all = async |count: usize| {
         gateway
@@ -286,4 +295,48 @@ async fn all_is_delivered_under_a_snapshot_and_what_commits_late_by_the_full_sca
     happen(&gateway, &many[..5]).await;
     all(508).await;
     gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_reads_little_for_each_event_under_a_snapshot() {
+    let gateway = gateway().start().await;
+    let receiver = Receiver::start().await;
+    let app = gateway.app.id;
+    configure(
+        &gateway,
+        app,
+        &receiver.url("/"),
+        &["user.connected"],
+        SECRET,
+    )
+    .await;
+    let mut holder = gateway.database().await;
+    hold(&mut holder).await;
+    let mut watcher = gateway.database().await;
+    deliver_many(&mut watcher, DEAD).await;
+    let flush = "SELECT pg_stat_force_next_flush()";
+    watcher.execute(flush).await.unwrap();
+    let before = pages(&mut watcher).await;
+    for count in 1..=50 {
+        happen(&gateway, &[connected(app)]).await;
+        gateway
+            .eventually("delivery", async |_| receiver.count() == count)
+            .await;
+    }
+    // Its connections count what they have touched when they end, at the latest.
+    gateway.stop_daemon().await;
+    gateway.daemon.pool.close().await;
+    let connected = "SELECT count(*) FROM pg_stat_activity
+                     WHERE datname = current_database() AND application_name = 'mailgate'";
+    gateway
+        .eventually("end of its connections", async |gateway| {
+            let left: i64 = sqlx::query_scalar(connected)
+                .fetch_one(&mut gateway.database().await)
+                .await
+                .unwrap();
+            left == 0
+        })
+        .await;
+    let touched = pages(&mut watcher).await - before;
+    assert!(touched < ONE_POLL, "{touched} pages");
 }
