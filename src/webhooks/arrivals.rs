@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(first.window.ahead, at(60_000));
         assert_eq!(first.window.behind_since, at(-60_000) + BEHIND);
         for (now, since) in [
-            (10, -500),
+            (10_i64, -500),
             (800, -490),
             (1_000, -10_000),
             (1_010, 500),

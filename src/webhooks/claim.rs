@@ -108,9 +108,10 @@ impl Claimer {
         let (due, arrived) = self
             .connection
             .run(async |connection| {
-                let due = match make_ready {
-                    true => Some(make_due_ready(connection, now, from).await?),
-                    false => None,
+                let due = if make_ready {
+                    Some(make_due_ready(connection, now, from).await?)
+                } else {
+                    None
                 };
                 let arrived = webhook_queue::ready::arrived(connection, look.window).await?;
                 Ok((due, arrived))

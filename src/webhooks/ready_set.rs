@@ -13,17 +13,25 @@ use mailgate_types::ids::EndpointId;
 /// The largest number of endpoints. The others wait until one of these has nothing left.
 pub(super) const MOST: usize = 10_000;
 
-/// When the oldest known delivery of an endpoint is due; at least one of the two.
+/// When the oldest known delivery is due, of one of an endpoint's two queues.
 #[derive(Debug, Clone, Copy, Default)]
 struct Oldest {
-    /// Of those that go first.
-    first: Option<DateTime<Utc>>,
-    /// Of those that were replayed, which go behind them.
-    behind: Option<DateTime<Utc>>,
+    known: Option<DateTime<Utc>>,
+    /// Of those that were found since the last claim began, which may not have seen them.
+    found: Option<DateTime<Utc>>,
 }
 
-impl Oldest {
-    fn of(&mut self, is_behind: bool) -> &mut Option<DateTime<Utc>> {
+/// At least one of the two is known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Queues {
+    /// Those that go first.
+    first: Oldest,
+    /// Those that were replayed, which go behind them.
+    behind: Oldest,
+}
+
+impl Queues {
+    fn of(&mut self, is_behind: bool) -> &mut Oldest {
         if is_behind {
             &mut self.behind
         } else {
@@ -32,10 +40,15 @@ impl Oldest {
     }
 }
 
+/// The earlier of two times, as far as there are any.
+fn earlier(one: Option<DateTime<Utc>>, other: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
+    one.into_iter().chain(other).min()
+}
+
 /// The endpoints with ready deliveries.
 #[derive(Debug, Default)]
 pub(super) struct ReadySet {
-    by_endpoint: BTreeMap<EndpointId, Oldest>,
+    by_endpoint: BTreeMap<EndpointId, Queues>,
     /// Where the next poll begins, so that all endpoints get their turn.
     after: Option<EndpointId>,
 }
@@ -47,9 +60,10 @@ impl ReadySet {
         if is_full && !self.by_endpoint.contains_key(&ready.endpoint) {
             return false;
         }
-        let oldest = self.by_endpoint.entry(ready.endpoint).or_default();
-        let due_at = oldest.of(ready.is_behind);
-        *due_at = Some(due_at.map_or(ready.due_at, |known| known.min(ready.due_at)));
+        let queues = self.by_endpoint.entry(ready.endpoint).or_default();
+        let oldest = queues.of(ready.is_behind);
+        oldest.known = earlier(oldest.known, Some(ready.due_at));
+        oldest.found = earlier(oldest.found, Some(ready.due_at));
         true
     }
 
@@ -74,21 +88,22 @@ impl ReadySet {
     /// What to claim of an endpoint: of its replayed deliveries only if no other is known. Those due from `ahead` on count
     /// as replayed.
     pub(super) fn wanted(
-        &self,
+        &mut self,
         endpoint: EndpointId,
         places: i64,
         ahead: DateTime<Utc>,
     ) -> Option<Wanted> {
-        let oldest = self.by_endpoint.get(&endpoint)?;
-        let (from, before) = match oldest.first {
-            // The clock may have been set back.
-            Some(first) => (first, Some(ahead.max(first + TimeDelta::seconds(1)))),
-            None => (oldest.behind?, None),
-        };
+        let queues = self.by_endpoint.get_mut(&endpoint)?;
+        let is_behind = queues.first.known.is_none();
+        let oldest = queues.of(is_behind);
+        oldest.found = None;
+        let from = oldest.known?;
+        // The clock may have been set back.
+        let before = ahead.max(from + TimeDelta::seconds(1));
         Some(Wanted {
             endpoint,
             from,
-            before,
+            before: (!is_behind).then_some(before),
             places,
         })
     }
@@ -96,20 +111,19 @@ impl ReadySet {
     /// After a claim: the oldest delivery that is left in its range. Returns whether the endpoint has replayed ones to go on
     /// with.
     pub(super) fn settle(&mut self, claimed: &Wanted, left: Option<DateTime<Utc>>) -> bool {
-        let Some(oldest) = self.by_endpoint.get_mut(&claimed.endpoint) else {
+        let Some(queues) = self.by_endpoint.get_mut(&claimed.endpoint) else {
             return false;
         };
         let is_behind = claimed.before.is_none();
-        let due_at = oldest.of(is_behind);
-        // An older one may have been found meanwhile, which the claim didn't see.
-        if due_at.is_some_and(|due_at| due_at >= claimed.from) {
-            *due_at = left;
+        let oldest = queues.of(is_behind);
+        oldest.known = earlier(left, oldest.found);
+        match (queues.first.known, queues.behind.known) {
+            (None, None) => {
+                self.by_endpoint.remove(&claimed.endpoint);
+                false
+            }
+            (first, _) => !is_behind && first.is_none(),
         }
-        let goes_on = !is_behind && oldest.first.is_none() && oldest.behind.is_some();
-        if oldest.first.is_none() && oldest.behind.is_none() {
-            self.by_endpoint.remove(&claimed.endpoint);
-        }
-        goes_on
     }
 }
 
@@ -139,14 +153,21 @@ mod tests {
     /// Replayed deliveries are due from here on.
     const AHEAD: i64 = 1_000;
 
+    fn wanted(set: &mut ReadySet, number: u128) -> Wanted {
+        let Some(wanted) = set.wanted(endpoint(number), 4, at(AHEAD)) else {
+            panic!("{number} is not known");
+        };
+        wanted
+    }
+
     #[test]
     fn replayed_deliveries_go_behind_all_others() {
         let mut set = ReadySet::default();
         assert!(set.add(ready(1, true, AHEAD + 5)) && set.add(ready(1, false, 7)));
-        let first = set.wanted(endpoint(1), 4, at(AHEAD)).unwrap();
+        let first = wanted(&mut set, 1);
         assert_eq!((first.from, first.before), (at(7), Some(at(AHEAD))));
         assert!(set.settle(&first, None), "there is more");
-        let behind = set.wanted(endpoint(1), 4, at(AHEAD)).unwrap();
+        let behind = wanted(&mut set, 1);
         assert_eq!((behind.from, behind.before), (at(AHEAD + 5), None));
         assert!(!set.settle(&behind, None));
         assert!(set.wanted(endpoint(1), 4, at(AHEAD)).is_none());
@@ -156,11 +177,12 @@ mod tests {
     fn what_is_found_during_a_claim_is_not_forgotten_by_it() {
         let mut set = ReadySet::default();
         set.add(ready(1, false, 50));
-        let claimed = set.wanted(endpoint(1), 4, at(AHEAD)).unwrap();
-        set.add(ready(1, false, 3));
-        set.settle(&claimed, None);
-        let next = set.wanted(endpoint(1), 4, at(AHEAD)).unwrap();
-        assert_eq!(next.from, at(3));
+        for found in [3, 70] {
+            let claimed = wanted(&mut set, 1);
+            set.add(ready(1, false, found));
+            set.settle(&claimed, None);
+            assert_eq!(wanted(&mut set, 1).from, at(found));
+        }
     }
 
     #[test]
@@ -171,7 +193,7 @@ mod tests {
         }
         assert!(!set.add(ready(MOST as u128, false, 1)));
         assert!(set.add(ready(0, true, AHEAD)), "a known one");
-        let claimed = set.wanted(endpoint(9), 1, at(AHEAD)).unwrap();
+        let claimed = wanted(&mut set, 9);
         set.settle(&claimed, None);
         assert_eq!(set.room(), 1);
         assert!(set.add(ready(MOST as u128, false, 1)));
