@@ -23,7 +23,7 @@ use crate::support::receiver::Receiver;
 /// for the endpoints, 3,998 for what is due, and 3,639 for one claim of a tenth of them.
 const DEAD: i64 = 200_000;
 
-/// What a single poll touched then that claimed from each endpoint.
+/// The sum of these, for a single poll that claims from each of the ten endpoints.
 const ONE_POLL: i64 = 76_000;
 
 /// Pages that all statements of a poll may touch, which changes 60 rows and their index entries.
