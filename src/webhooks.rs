@@ -1,6 +1,7 @@
 //! Floor 2: outgoing webhooks. Events are written for their listeners in the transaction that causes them
 //! (`storage::webhook_messages`); here they are signed and delivered.
 
+mod arrivals;
 mod attempt;
 mod claim;
 mod configurations;
@@ -8,7 +9,9 @@ mod deliveries;
 mod dispatch;
 mod endpoints;
 mod failing;
+mod full_scan;
 mod lanes;
+mod ready_set;
 mod recorder;
 mod redeliver;
 mod replay;

@@ -400,6 +400,11 @@ const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_se
                          SET enable_hashjoin = off; SET enable_mergejoin = off;
                          SET synchronous_commit = off";
 
+/// As [`UNHURRIED`], for statements that read all of what a long snapshot keeps of a queue.
+const PATIENT: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+                       SET enable_hashjoin = off; SET enable_mergejoin = off;
+                       SET synchronous_commit = off; SET statement_timeout = '600s'";
+
 /// As [`PLANNED_ONCE`], with short timeouts.
 const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
                       SET lock_timeout = '2s'";
@@ -461,6 +466,17 @@ impl DedicatedConnection {
     pub fn async_commit(pool: PgPool) -> Self {
         Self {
             setup: UNHURRIED,
+            ..Self::new(pool)
+        }
+    }
+
+    /// As [`DedicatedConnection::async_commit`], for statements that may take minutes. It is meant to be dropped between
+    /// them, and none of the pool's.
+    #[must_use]
+    pub fn patient(pool: PgPool) -> Self {
+        Self {
+            setup: PATIENT,
+            is_beside: true,
             ..Self::new(pool)
         }
     }

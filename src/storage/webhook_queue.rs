@@ -3,10 +3,13 @@
 //! again.
 
 pub mod backlog;
+pub mod claim;
+pub mod due;
+pub mod ready;
 pub mod replay;
 pub mod requeue;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
@@ -62,130 +65,6 @@ pub struct Claimed {
     pub lease: DateTime<Utc>,
     /// When the lease expires by this process's clock, or somewhat earlier.
     pub until: Instant,
-}
-
-/// Endpoints with ready deliveries, in id order, starting after `after`.
-pub async fn ready_endpoints(
-    connection: &mut PgConnection,
-    after: EndpointId,
-    limit: i64,
-) -> Result<Vec<EndpointId>, sqlx::Error> {
-    // Skips from endpoint to endpoint through the index, however many rows each of them has.
-    let endpoints = sqlx::query_scalar!(
-        r#"WITH RECURSIVE ready AS (
-               (SELECT endpoint_id FROM webhook_queue
-                WHERE state = 'ready' AND endpoint_id > $1
-                ORDER BY endpoint_id LIMIT 1)
-               UNION ALL
-               SELECT (SELECT endpoint_id FROM webhook_queue
-                       WHERE state = 'ready' AND endpoint_id > ready.endpoint_id
-                       ORDER BY endpoint_id LIMIT 1)
-               FROM ready WHERE endpoint_id IS NOT NULL
-           )
-           SELECT endpoint_id AS "endpoint_id!" FROM ready
-           WHERE endpoint_id IS NOT NULL LIMIT $2"#,
-        after.0,
-        limit,
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(endpoints.into_iter().map(EndpointId).collect())
-}
-
-/// Leases ready deliveries for `lease`, up to a number for each endpoint, oldest first.
-pub async fn claim(
-    connection: &mut PgConnection,
-    places: &[(EndpointId, i64)],
-    lease: Duration,
-) -> Result<Vec<Claimed>, sqlx::Error> {
-    let endpoints: Vec<Uuid> = places.iter().map(|(endpoint, _)| endpoint.0).collect();
-    let until = Instant::now() + lease;
-    let numbers: Vec<i64> = places.iter().map(|(_, number)| *number).collect();
-    let rows = sqlx::query!(
-        r#"WITH picked AS (
-               SELECT row.ctid
-               FROM unnest($1::uuid[], $2::bigint[]) AS wanted (endpoint_id, places)
-                    CROSS JOIN LATERAL (
-                        SELECT queue.ctid FROM webhook_queue AS queue
-                        WHERE state = 'ready' AND queue.endpoint_id = wanted.endpoint_id
-                        ORDER BY due_at LIMIT places
-                        FOR UPDATE SKIP LOCKED
-                    ) AS row
-           ), claimed AS (
-               UPDATE webhook_queue AS queue 
-               SET state = 'leased', due_at = now() + make_interval(secs => $3)
-               WHERE queue.ctid = ANY (ARRAY(SELECT ctid FROM picked))
-               RETURNING queue.*
-           )
-           SELECT message_id AS "message_id!", claimed.endpoint_id AS "endpoint_id!",
-                  claimed.app_id AS "app_id!", log_id, event AS "event!", attempts AS "attempts!",
-                  due_at AS "lease!",
-                  coalesce(config.url, nullif(apps.webhook_url, ''), claimed.url) AS "url!",
-                  CASE WHEN config.id IS NOT NULL THEN config.secret_sealed
-                       WHEN apps.id IS NOT NULL THEN apps.webhook_secret_sealed
-                       ELSE coalesce(deleted.secret_sealed, claimed.secret_sealed)
-                  END AS "secret_sealed!",
-                  CASE WHEN config.id IS NOT NULL THEN config.previous_secret_sealed
-                       WHEN apps.id IS NOT NULL THEN apps.previous_webhook_secret_sealed
-                       ELSE deleted.previous_secret_sealed END AS previous_secret_sealed,
-                  CASE WHEN config.id IS NOT NULL THEN config.previous_secret_expires_at
-                       WHEN apps.id IS NOT NULL THEN apps.previous_webhook_secret_expires_at
-                       ELSE deleted.previous_secret_expires_at END AS previous_secret_expires_at
-           FROM claimed
-                LEFT JOIN webhook_configs AS config ON config.id = claimed.endpoint_id
-                LEFT JOIN apps ON apps.id = claimed.endpoint_id
-                LEFT JOIN deleted_webhook_endpoints AS deleted
-                       ON deleted.endpoint_id = claimed.endpoint_id
-           ORDER BY message_id"#,
-        &endpoints,
-        &numbers,
-        lease.as_secs_f64(),
-    )
-    .fetch_all(connection)
-    .await?;
-    Ok(rows
-        .into_iter()
-        .map(|row| Claimed {
-            message: WebhookMessageId(row.message_id),
-            endpoint: EndpointId(row.endpoint_id),
-            app: AppId(row.app_id),
-            log: row.log_id.map(LogId),
-            event: row.event,
-            url: row.url,
-            secrets: SealedSecrets::new(
-                row.secret_sealed,
-                row.previous_secret_sealed,
-                row.previous_secret_expires_at,
-            ),
-            attempts: row.attempts,
-            lease: row.lease,
-            until,
-        })
-        .collect())
-}
-
-/// Makes due deliveries ready: retries whose time has come by `now`, and deliveries whose lease has expired without a
-/// result, by the database's clock. Returns how many there were, `limit` at most.
-pub async fn make_ready(
-    connection: &mut PgConnection,
-    now: DateTime<Utc>,
-    limit: i64,
-) -> Result<u64, sqlx::Error> {
-    let made = sqlx::query!(
-        "UPDATE webhook_queue SET state = 'ready'
-         WHERE ctid = ANY (ARRAY(
-             SELECT ctid FROM webhook_queue
-             WHERE state <> 'ready' AND due_at <= greatest($1, now())
-                   AND due_at <= CASE state WHEN 'leased' THEN now() ELSE $1 END
-             ORDER BY due_at LIMIT $2
-             FOR UPDATE SKIP LOCKED
-         ))",
-        now,
-        limit,
-    )
-    .execute(connection)
-    .await?;
-    Ok(made.rows_affected())
 }
 
 /// Releases leases of deliveries that were not attempted.

@@ -4,27 +4,32 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::Webhooks;
+use super::arrivals::Arrivals;
 use super::lanes::Leased;
 use super::sign::SigningKeys;
 use crate::storage::outage::trouble;
 use crate::storage::pool::DedicatedConnection;
 use crate::storage::webhook_messages;
+use crate::storage::webhook_queue::claim::Wanted;
+use crate::storage::webhook_queue::due::{From, make_ready};
 use crate::storage::webhook_queue::{self, Claimed};
-use mailgate_types::ids::{AppId, EndpointId, WebhookMessageId};
-
-/// Endpoints read per poll.
-const ENDPOINTS: usize = 512;
+use mailgate_types::ids::{AppId, WebhookMessageId};
 
 /// How often due deliveries are made ready.
 const READY_EVERY: Duration = Duration::from_millis(900);
 
-/// Deliveries made ready per statement.
-const READY: u64 = 1_000;
+/// Deliveries made ready per statement, and statements per poll: claims wait for them.
+pub(super) const READY: i64 = 1_000;
+const ROUNDS: usize = 2;
+
+/// How much of what was read already is read again for due deliveries: attempts are recorded a little late, and clocks
+/// differ.
+const LATE: TimeDelta = TimeDelta::seconds(30);
 
 /// Timeout of a step.
 const STEP: Duration = Duration::from_secs(15);
@@ -45,19 +50,32 @@ impl Leased for Ready {
 
 /// The result of one step of a poll.
 pub(super) enum Seen {
-    /// Endpoints with ready deliveries.
-    Endpoints(Vec<EndpointId>),
+    /// What has become ready.
+    Arrived {
+        arrived: Vec<webhook_queue::ready::Ready>,
+        /// Whether more is due than the poll has made ready.
+        has_more: bool,
+        /// Whether something before it was never read.
+        has_gap: bool,
+    },
     /// Deliveries that are now leased by this process, and their bodies.
-    Leased(Vec<Claimed>, HashMap<WebhookMessageId, Bytes>),
+    Leased {
+        claimed: Vec<Claimed>,
+        bodies: HashMap<WebhookMessageId, Bytes>,
+        /// What was wanted, and when the oldest delivery is due that is left of it.
+        left: Vec<(Wanted, Option<DateTime<Utc>>)>,
+    },
 }
 
 /// Leases deliveries over a connection of its own, one step at a time.
 pub(super) struct Claimer {
     webhooks: Webhooks,
     connection: DedicatedConnection,
-    /// Where the next poll begins, so that all endpoints get their turn.
-    after: EndpointId,
+    arrivals: Arrivals,
+    /// When due deliveries were last made ready, all of them.
     made_ready: Option<Instant>,
+    /// From where on they are looked for.
+    due: Option<From>,
 }
 
 impl Claimer {
@@ -66,74 +84,98 @@ impl Claimer {
             webhooks: webhooks.clone(),
             // If the database loses a lease in a crash, its delivery is repeated.
             connection: DedicatedConnection::async_commit(webhooks.pool.clone()),
-            after: EndpointId(Uuid::nil()),
+            arrivals: Arrivals::default(),
             made_ready: None,
+            due: None,
         }
     }
 
-    /// The next endpoints with ready deliveries; at intervals, due deliveries are made ready first.
-    pub(super) async fn endpoints(mut self) -> (Self, Result<Seen, sqlx::Error>) {
-        let seen = match timeout(STEP, self.try_endpoints()).await {
-            Ok(endpoints) => endpoints.map(Seen::Endpoints),
-            Err(_) => Err(sqlx::Error::PoolTimedOut),
-        };
-        (self, seen)
+    /// What has become ready since the last poll; at intervals, due deliveries are made ready first.
+    pub(super) async fn arrived(mut self) -> (Self, Result<Seen, sqlx::Error>) {
+        let seen = timeout(STEP, self.try_arrived()).await;
+        (self, seen.unwrap_or(Err(sqlx::Error::PoolTimedOut)))
     }
 
-    async fn try_endpoints(&mut self) -> Result<Vec<EndpointId>, sqlx::Error> {
+    async fn try_arrived(&mut self) -> Result<Seen, sqlx::Error> {
         let now = self.webhooks.clock.now();
+        let began = Instant::now();
         let make_ready = self.made_ready.is_none_or(|at| at.elapsed() >= READY_EVERY);
-        let after = self.after;
-        let endpoints = self
+        let from = self.due.unwrap_or(From {
+            due_at: now - LATE,
+            lease: None,
+        });
+        let look = self.arrivals.look(began, now);
+        let (due, arrived) = self
             .connection
             .run(async |connection| {
-                if make_ready {
-                    let limit = i64::try_from(READY).unwrap_or(i64::MAX);
-                    while webhook_queue::make_ready(connection, now, limit).await? == READY {}
-                }
-                ready_endpoints(connection, after).await
+                let due = if make_ready {
+                    Some(make_due_ready(connection, now, from).await?)
+                } else {
+                    None
+                };
+                let arrived = webhook_queue::ready::arrived(connection, look.window).await?;
+                Ok((due, arrived))
             })
             .await?;
-        if make_ready {
-            self.made_ready = Some(Instant::now());
+        self.arrivals.record(&look);
+        let mut has_more = false;
+        if let Some((from, is_complete)) = due {
+            self.due = Some(from);
+            has_more = !is_complete;
+            self.made_ready = is_complete.then_some(began);
         }
-        // A short list has wrapped around to where it began.
-        if let (ENDPOINTS, Some(last)) = (endpoints.len(), endpoints.last()) {
-            self.after = *last;
-        }
-        Ok(endpoints)
+        Ok(Seen::Arrived {
+            arrived,
+            has_more,
+            has_gap: look.has_gap,
+        })
     }
 
-    /// Leases up to a number of deliveries for each endpoint.
-    pub(super) async fn claim(
-        mut self,
-        places: Vec<(EndpointId, i64)>,
-    ) -> (Self, Result<Seen, sqlx::Error>) {
+    /// Leases deliveries.
+    pub(super) async fn claim(mut self, wanted: Vec<Wanted>) -> (Self, Result<Seen, sqlx::Error>) {
         let lease = self.webhooks.lease();
         let claiming = self.connection.run(async |connection| {
-            let claimed = webhook_queue::claim(connection, &places, lease).await?;
+            let claimed = webhook_queue::claim::claim(connection, &wanted, lease).await?;
             let bodies = bodies(connection, &claimed).await?;
-            Ok(Seen::Leased(claimed, bodies))
+            let left = webhook_queue::claim::left(connection, &wanted).await?;
+            Ok((claimed, bodies, left))
         });
         let seen = timeout(STEP, claiming).await;
-        (self, seen.unwrap_or(Err(sqlx::Error::PoolTimedOut)))
+        let seen = seen.unwrap_or(Err(sqlx::Error::PoolTimedOut));
+        let seen = seen.map(|(claimed, bodies, left)| Seen::Leased {
+            claimed,
+            bodies,
+            left: wanted.into_iter().zip(left).collect(),
+        });
+        (self, seen)
     }
 }
 
-/// Endpoints with ready deliveries, starting after `after` and wrapping around to it.
-async fn ready_endpoints(
+/// Makes due deliveries ready, in a few rounds; returns where to go on, and whether those were all.
+async fn make_due_ready(
     connection: &mut PgConnection,
-    after: EndpointId,
-) -> Result<Vec<EndpointId>, sqlx::Error> {
-    let limit = |found: usize| i64::try_from(ENDPOINTS - found).unwrap_or(0);
-    let mut endpoints = webhook_queue::ready_endpoints(connection, after, limit(0)).await?;
-    if endpoints.len() < ENDPOINTS && !after.0.is_nil() {
-        let first = EndpointId(Uuid::nil());
-        let others = webhook_queue::ready_endpoints(connection, first, limit(endpoints.len()));
-        let others = others.await?;
-        endpoints.extend(others.into_iter().take_while(|endpoint| *endpoint <= after));
+    now: DateTime<Utc>,
+    mut from: From,
+) -> Result<(From, bool), sqlx::Error> {
+    for _ in 0..ROUNDS {
+        let round = make_ready(connection, now, from, READY).await?;
+        match round.last {
+            Some(last) if round.found == READY => {
+                from = From {
+                    due_at: last,
+                    lease: None,
+                }
+            }
+            _ => {
+                let next = From {
+                    due_at: now - LATE,
+                    lease: Some(round.at - LATE),
+                };
+                return Ok((next, true));
+            }
+        }
     }
-    Ok(endpoints)
+    Ok((from, false))
 }
 
 async fn bodies(

@@ -13,22 +13,27 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::arrivals::ahead;
 use super::claim::{Claimer, Ready, Seen};
+use super::full_scan::{FullScan, Step};
 use super::lanes::Lanes;
+use super::ready_set::ReadySet;
 use super::recorder::recorder;
 use super::schedule::wait_after;
 use super::sign::SigningKeys;
 use super::{Attempt, Webhooks, secret_context};
 use crate::storage::outage::trouble;
 use crate::storage::signing_secrets::SealedSecrets;
-use crate::storage::webhook_queue::{Attempted, Claimed};
+use crate::storage::webhook_queue::claim::Wanted;
+use crate::storage::webhook_queue::{self, Attempted, Claimed};
 use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
 /// How often to poll, for retries that are due and for rows whose announcement was missed.
 const POLL: Duration = Duration::from_secs(1);
 
-/// The largest number of deliveries leased per claim.
+/// The largest number of deliveries leased per claim, and of endpoints.
 const CLAIM: usize = 1_024;
+const ENDPOINTS: usize = 512;
 
 /// With this many deliveries in flight, polls are spaced out so that each one gathers more.
 const BUSY: usize = 16;
@@ -45,6 +50,7 @@ const KEYS: usize = 10_000;
 const MARGIN: Duration = Duration::from_secs(15);
 
 type Looking = Pin<Box<dyn Future<Output = (Claimer, Result<Seen, sqlx::Error>)> + Send>>;
+type Scanning = Pin<Box<dyn Future<Output = Step> + Send>>;
 
 /// Reports the end of a delivery to its lane. It reports on drop, however the delivery ended.
 struct LaneSlot {
@@ -85,6 +91,8 @@ impl Webhooks {
         let (ended, endings) = mpsc::channel(concurrency);
         let dispatcher = Dispatcher {
             lanes: Lanes::new(concurrency, self.settings.endpoint_concurrency),
+            ready: ReadySet::default(),
+            full_scan: FullScan::new(&self),
             keys: HashMap::new(),
             webhooks: self,
             tracker,
@@ -108,6 +116,9 @@ impl Webhooks {
 struct Dispatcher {
     webhooks: Webhooks,
     lanes: Lanes<Ready>,
+    /// The endpoints that have something in the queue.
+    ready: ReadySet,
+    full_scan: FullScan,
     /// Signing keys by endpoint, so that each secret is unsealed once.
     keys: HashMap<EndpointId, (SealedSecrets, SigningKeys)>,
     tracker: TaskTracker,
@@ -122,6 +133,7 @@ impl Dispatcher {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut idle = Some(Claimer::new(&self.webhooks));
         let mut looking: Option<Looking> = None;
+        let mut scanning: Option<Scanning> = None;
         let mut look = true;
         let mut ended = Vec::new();
         let mut looked_at = Instant::now();
@@ -134,7 +146,10 @@ impl Dispatcher {
             {
                 look = false;
                 looked_at = Instant::now();
-                looking = Some(Box::pin(claimer.endpoints()));
+                looking = Some(Box::pin(claimer.arrived()));
+            }
+            if scanning.is_none() {
+                scanning = self.full_scan.next(self.ready.room());
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -146,25 +161,35 @@ impl Dispatcher {
                 (idle_again, seen) = step(&mut looking) => {
                     looking = None;
                     match seen {
-                        Ok(Seen::Endpoints(endpoints)) => {
-                            let places = self.lanes.share_out(&endpoints, CLAIM);
-                            if places.is_empty() {
+                        Ok(Seen::Arrived { arrived, has_more, has_gap }) => {
+                            look |= has_more;
+                            let wanted = self.arrived(&arrived, has_gap);
+                            if wanted.is_empty() {
                                 idle = Some(idle_again);
                             } else {
-                                looking = Some(Box::pin(idle_again.claim(places)));
+                                looking = Some(Box::pin(idle_again.claim(wanted)));
                             }
                         }
-                        Ok(Seen::Leased(claimed, bodies)) => {
+                        Ok(Seen::Leased { claimed, bodies, left }) => {
                             idle = Some(idle_again);
                             // Keep polling until nothing is left.
                             look |= !claimed.is_empty();
+                            for (wanted, left) in left {
+                                look |= self.ready.settle(&wanted, left);
+                            }
                             self.take(claimed, &bodies);
                         }
                         Err(error) => {
                             trouble!(error, error, "due webhooks can't be read");
                             idle = Some(idle_again);
+                            self.full_scan.hurry();
                         }
                     }
+                }
+                scanned = step(&mut scanning) => {
+                    scanning = None;
+                    self.full_scan.take(scanned, &mut self.ready);
+                    look = true;
                 }
                 () = wake.notified() => look = true,
                 // Time for a postponed poll.
@@ -178,11 +203,34 @@ impl Dispatcher {
         }
         // Don't leave what a running poll leases to wait for the lease to expire.
         if let Some(looking) = looking
-            && let (_, Ok(Seen::Leased(claimed, bodies))) = looking.await
+            && let (
+                _,
+                Ok(Seen::Leased {
+                    claimed, bodies, ..
+                }),
+            ) = looking.await
         {
             self.take(claimed, &bodies);
         }
         self.finish(endings).await;
+    }
+
+    /// Takes over what has become ready; returns what to claim.
+    fn arrived(&mut self, arrived: &[webhook_queue::ready::Ready], has_gap: bool) -> Vec<Wanted> {
+        let mut is_missing = has_gap;
+        for ready in arrived {
+            is_missing |= !self.ready.add(*ready);
+        }
+        if is_missing {
+            self.full_scan.hurry();
+        }
+        let ahead = ahead(self.webhooks.clock.now());
+        let endpoints = self.ready.next(ENDPOINTS);
+        let places = self.lanes.share_out(&endpoints, CLAIM);
+        let wanted = places.into_iter();
+        let wanted =
+            wanted.filter_map(|(endpoint, number)| self.ready.wanted(endpoint, number, ahead));
+        wanted.collect()
     }
 
     fn take(&mut self, claimed: Vec<Claimed>, bodies: &HashMap<WebhookMessageId, Bytes>) {
@@ -254,10 +302,10 @@ impl Dispatcher {
     }
 }
 
-/// The next step of a poll; pending for ever if none is running.
-async fn step(looking: &mut Option<Looking>) -> (Claimer, Result<Seen, sqlx::Error>) {
-    match looking {
-        Some(looking) => looking.await,
+/// The end of a running step; pending for ever if none is running.
+async fn step<T>(running: &mut Option<Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    match running {
+        Some(running) => running.await,
         None => std::future::pending().await,
     }
 }

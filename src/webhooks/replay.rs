@@ -28,7 +28,7 @@ const MOST_EXAMINED: i64 = 100_000;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long replayed messages let everything else for their endpoint go first.
-const BEHIND: TimeDelta = TimeDelta::days(1);
+pub(super) const BEHIND: TimeDelta = TimeDelta::days(1);
 
 /// Replays under way in a process: each holds a connection.
 pub(super) const AT_ONCE: usize = 4;

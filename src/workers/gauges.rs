@@ -23,6 +23,10 @@ const EVERY: Duration = Duration::from_secs(15);
 /// The mailboxes are counted in every one of so many rounds: they change slowly.
 const MAILBOXES_EVERY: u8 = 4;
 
+/// The queues are measured again once so many times as long has passed as it took: while an old snapshot is held anywhere
+/// in the database, counting what waits steps over all that waited since.
+const SHARE: u32 = 10;
+
 /// Timeout of the database queries.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -36,6 +40,7 @@ pub async fn run(
     stop: CancellationToken,
 ) {
     let mut round = 0;
+    let mut rests_until = Instant::now();
     loop {
         connections(&pool);
         if let Some(ahead) = clock.ahead() {
@@ -44,18 +49,25 @@ pub async fn run(
         let answers = bounded(probe(&pool)).await;
         gauge!("mailgate_database_up").set(if answers.is_ok() { 1.0 } else { 0.0 });
         let measured = match answers {
-            Ok(()) => bounded(Queues::measure(&pool, is_billed)).await,
-            Err(error) => Err(error),
+            Ok(()) if Instant::now() < rests_until => None,
+            Ok(()) => {
+                let began = Instant::now();
+                let queues = bounded(Queues::measure(&pool, is_billed)).await;
+                rests_until = Instant::now() + began.elapsed() * SHARE;
+                Some(queues)
+            }
+            Err(error) => Some(Err(error)),
         };
         match measured {
-            Ok(queues) => {
+            None => {}
+            Some(Ok(queues)) => {
                 show(&queues, quota, clock.now());
                 if round == 0 {
                     mailboxes(&pool).await;
                 }
                 round = (round + 1) % MAILBOXES_EVERY;
             }
-            Err(error) => trouble!(warn, error, "the queues can't be measured"),
+            Some(Err(error)) => trouble!(warn, error, "the queues can't be measured"),
         }
         // Drains the histograms into their buckets, even if they are never scraped.
         handle.run_upkeep();

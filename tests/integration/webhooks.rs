@@ -2,6 +2,7 @@
 
 mod delivery;
 mod hostile;
+mod long_snapshot;
 mod processes;
 mod retries;
 mod traces;

@@ -55,9 +55,10 @@ pub async fn requeue(
     let attempts = match queued {
         Some(row) if row.state == "leased" => return Ok(Requeued::InFlight),
         Some(row) => {
-            // Also one that is ready: a replay puts it behind all others.
+            // Also one that is ready: a replay puts it behind all others. Another one counts as ready from now on.
             sqlx::query!(
-                "UPDATE webhook_queue SET state = 'ready', due_at = least(due_at, $3)
+                "UPDATE webhook_queue
+                 SET state = 'ready', due_at = CASE state WHEN 'ready' THEN least(due_at, $3) ELSE $3 END
                  WHERE message_id = $1 AND endpoint_id = $2 AND state <> 'leased'",
                 message.0,
                 endpoint.0,
