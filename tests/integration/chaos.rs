@@ -302,15 +302,15 @@ async fn received(gateway: &Gateway, receiver: &Receiver) -> BTreeSet<String> {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let deliveries = receiver.received();
-    let received: BTreeSet<String> = (deliveries.iter())
+    let told: BTreeSet<String> = (deliveries.iter())
         .filter(|one| {
             let event = one.json()["event"].as_str().map(str::to_owned);
             event.is_some_and(|event| event.starts_with("email."))
         })
         .map(|one| one.header("webhook-id").to_owned())
         .collect();
-    println!("{} events, {} deliveries", received.len(), deliveries.len());
-    received
+    println!("{} events, {} deliveries", told.len(), deliveries.len());
+    told
 }
 
 /// What is billed once that is what is connected, or after a while.

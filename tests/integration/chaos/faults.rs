@@ -134,31 +134,11 @@ impl Scene {
                 self.set_database(State::Cut);
                 self.set_database(State::Open);
             }
-            DiskFull => {
-                let primary = self.cluster.primary().await.expect("there is a primary");
-                self.cluster.fill_disk(primary);
-                tokio::time::sleep(seconds(5.0..10.0)).await;
-                self.cluster.free_disk(primary);
-            }
             ClockStep => {
                 let step = random.random_range(-CLOCK_STEP..CLOCK_STEP);
                 self.set_clock(number, step);
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 self.set_clock(number, 0);
-            }
-            Failover => {
-                let primary = self.cluster.primary().await.expect("there is a primary");
-                self.cluster.kill(primary).await;
-                // Before, it would become the primary again.
-                tokio::time::sleep(TTL + Duration::from_secs(5)).await;
-                self.cluster.start_node(primary);
-            }
-            Switchover => self.cluster.switch_over().await,
-            StandbyLost => {
-                let primary = self.cluster.primary().await.expect("there is a primary");
-                self.cluster.kill(1 - primary).await;
-                tokio::time::sleep(seconds(1.0..5.0)).await;
-                self.cluster.start_node(1 - primary);
             }
             ProviderRefuses => {
                 self.provider_line.set(State::Cut);
@@ -189,15 +169,41 @@ impl Scene {
                 tokio::time::sleep(Duration::from_secs(15)).await;
                 self.set_clock(number, 0);
             }
+            _ => self.inflict_on_database(fault, random).await,
+        }
+        Instant::now()
+    }
+
+    /// As [`Scene::inflict`], for what goes wrong with the database alone.
+    async fn inflict_on_database(&self, fault: Fault, random: &mut StdRng) {
+        let mut seconds =
+            |range: std::ops::Range<f64>| Duration::from_secs_f64(random.random_range(range));
+        let primary = self.cluster.primary().await.expect("there is a primary");
+        match fault {
+            DiskFull => {
+                self.cluster.fill_disk(primary);
+                tokio::time::sleep(seconds(5.0..10.0)).await;
+                self.cluster.free_disk(primary);
+            }
+            Failover => {
+                self.cluster.kill(primary).await;
+                // Before, it would become the primary again.
+                tokio::time::sleep(TTL + Duration::from_secs(5)).await;
+                self.cluster.start_node(primary);
+            }
+            StandbyLost => {
+                self.cluster.kill(1 - primary).await;
+                tokio::time::sleep(seconds(1.0..5.0)).await;
+                self.cluster.start_node(1 - primary);
+            }
             CommitsHeld => {
                 let pause = seconds(5.0..22.0);
-                let standby = 1 - self.cluster.primary().await.expect("there is a primary");
+                let standby = 1 - primary;
                 self.cluster.pause(standby, true).await;
                 tokio::time::sleep(pause).await;
                 self.cluster.pause(standby, false).await;
             }
             ReadOnly => {
-                let primary = self.cluster.primary().await.expect("there is a primary");
                 self.cluster.set_read_only(primary, true).await;
                 tokio::time::sleep(seconds(5.0..15.0)).await;
                 self.cluster.set_read_only(primary, false).await;
@@ -206,8 +212,9 @@ impl Scene {
                 let pause = seconds(10.0..25.0);
                 self.cluster.dump(pause).await;
             }
+            Switchover => self.cluster.switch_over().await,
+            _ => unreachable!("{fault:?} is none of the database"),
         }
-        Instant::now()
     }
 
     async fn network(&self, state: State, pause: Duration) {
