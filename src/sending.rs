@@ -37,6 +37,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use sqlx::PgPool;
+use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +59,9 @@ pub use outcome::{Answer, Outcome, Receipt};
 use quota::Quota;
 use retry_places::RetryPlaces;
 pub use submit::{Refusal, Request};
+
+/// Messages that are withdrawn at the same time.
+const WITHDRAWALS: usize = 4;
 
 /// Why a send has no outcome to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -95,6 +99,8 @@ pub struct Sending {
     tracker: TaskTracker,
     /// Limits concurrent attempts of stored messages.
     retries: RetryPlaces,
+    /// Limits concurrent withdrawals.
+    withdrawals: Arc<Semaphore>,
     /// The messages that this process is working on.
     held: InFlight,
     /// Messages that the last check found claimed by this process without any task working on them.
@@ -145,6 +151,7 @@ impl Sending {
             settings,
             tracker: shutdown.tracker.clone(),
             retries: RetryPlaces::default(),
+            withdrawals: Arc::new(Semaphore::new(WITHDRAWALS)),
             budget,
             quota,
             stop: shutdown.soft.clone(),

@@ -59,7 +59,7 @@ impl Sending {
             ) => return Settled::failed(failure, may_have_arrived),
             Attempted::Known(Verdict::Unknown(failure)) => match self.settings.unverifiable {
                 Unverifiable::Fail => return Settled::failed(failure, true),
-                Unverifiable::Retry => (failure, None, true),
+                Unverifiable::Retry => (failure, None, false),
             },
             Attempted::Known(Verdict::Temporary {
                 failure,

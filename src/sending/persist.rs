@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sqlx::PgConnection;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::ending::Ending;
@@ -54,8 +56,11 @@ pub(super) enum StoreError {
 impl StoreError {
     /// What a failed commit means.
     pub(super) fn of_commit(error: sqlx::Error) -> Self {
-        // A backend that is ended while it waits for a standby says so, and has committed.
-        let is_rolled_back = matches!(error, sqlx::Error::Database(_)) && !error.is_outage();
+        // A backend that is ended while it waits for a standby says so, and has committed; one that panics may have.
+        let severity = (error.as_database_error())
+            .and_then(|error| error.try_downcast_ref::<PgDatabaseError>())
+            .map(PgDatabaseError::severity);
+        let is_rolled_back = severity == Some(PgSeverity::Error) && !error.is_outage();
         if is_rolled_back {
             Self::Database(error)
         } else {
@@ -69,7 +74,7 @@ impl StoreError {
 enum Withdrawal {
     /// It is nowhere.
     Done,
-    /// Its sender has asked again under its key, and was answered that it is queued.
+    /// It was sent, or has failed; or its sender has asked again under its key, and was answered that it is queued.
     Kept,
     /// Another process has taken it over, and may requeue it.
     NotYet,
@@ -173,6 +178,10 @@ impl Sending {
                 Err(StoreError::Unanswered(error)) => {
                     may_be_stored = true;
                     error
+                }
+                // Another process has taken over what may have been stored.
+                Err(StoreError::Ended) if may_be_stored => {
+                    return Err(StoreError::Unanswered(sqlx::Error::WorkerCrashed));
                 }
                 stored => return stored,
             };
@@ -315,6 +324,7 @@ impl Sending {
         id: LogId,
         app: AppId,
         key: Option<&IdempotencyKey>,
+        until: CancellationToken,
     ) -> JoinHandle<bool> {
         let sending = self.clone();
         let hold = self.held.hold(id);
@@ -322,10 +332,17 @@ impl Sending {
         let task = async move {
             let _hold = hold;
             for attempt in 1..u32::MAX {
-                match sending.try_withdraw(id, app, key.as_deref()).await {
+                if until.is_cancelled() {
+                    return false;
+                }
+                // A commit may be held back, and connections are for others as well.
+                let place = sending.withdrawals.acquire().await;
+                let withdrawn = sending.try_withdraw(id, app, key.as_deref()).await;
+                drop(place);
+                match withdrawn {
                     Ok(Withdrawal::Done) => return true,
                     Ok(Withdrawal::Kept) => {
-                        tracing::info!(log_id = %id, "a message is not withdrawn: its sender asked again, and was answered that it is queued");
+                        tracing::info!(log_id = %id, "a message is not withdrawn: it has ended, or its sender asked again and was answered that it is queued");
                         return false;
                     }
                     Ok(Withdrawal::NotYet) => {
@@ -343,6 +360,7 @@ impl Sending {
                 tokio::select! {
                     () = tokio::time::sleep(pause_before(attempt)) => {}
                     () = sending.stop.cancelled() => {}
+                    () = until.cancelled() => {}
                 }
             }
             false
@@ -351,20 +369,20 @@ impl Sending {
     }
 
     /// As [`Sending::withdraw`], and waits for it a little: what the sender is to be told of a message whose commit may
-    /// have succeeded. Once it has been told that nobody knows, the message is sent if it was stored: it may not be
-    /// repeated.
+    /// have succeeded. Once it has been told that nobody knows, the message is sent if it was stored, unless its withdrawal
+    /// is being committed: it may not be repeated.
     pub(super) async fn surely_withdraw(
         &self,
         id: LogId,
         app: AppId,
         key: Option<&IdempotencyKey>,
     ) -> SendError {
-        let mut withdrawing = self.withdraw(id, app, key);
-        if let Ok(Ok(true)) = timeout(WITHDRAWN_WITHIN, &mut withdrawing).await {
-            SendError::NotTaken
-        } else {
-            withdrawing.abort();
-            SendError::Unknown
+        let until = CancellationToken::new();
+        let withdrawing = self.withdraw(id, app, key, until.clone());
+        let _end = until.drop_guard();
+        match timeout(WITHDRAWN_WITHIN, withdrawing).await {
+            Ok(Ok(true)) => SendError::NotTaken,
+            Ok(_) | Err(_) => SendError::Unknown,
         }
     }
 
@@ -378,10 +396,13 @@ impl Sending {
         self.journal.settle(&mut transaction).await?;
         spool::lock_id(&mut transaction, id).await?;
         let Some(deferred) = spool::withdraw(&mut transaction, self.lease.id(), id).await? else {
-            return Ok(if spool::is_there(&mut transaction, id).await? {
-                Withdrawal::NotYet
-            } else {
-                Withdrawal::Done
+            // In this order: what is gone from the spool meanwhile is in the log.
+            let is_there = spool::is_there(&mut transaction, id).await?;
+            let logged = email_logs::ending(&mut transaction, id).await?;
+            return Ok(match logged {
+                _ if is_there => Withdrawal::NotYet,
+                Some(_) => Withdrawal::Kept,
+                None => Withdrawal::Done,
             });
         };
         if let Some(key) = key

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use tokio_util::sync::CancellationToken;
 
 use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
@@ -95,7 +96,7 @@ impl Sending {
             Ok(Opened::Stale) => return Ok(Taken::Stale),
             Err(NotWritten::Trouble { .. }) => {
                 // Whether or not it was opened: without its bytes nobody can send it.
-                drop(self.withdraw(id, app, key));
+                drop(self.withdraw(id, app, key, CancellationToken::new()));
                 return Err(SendError::NotTaken);
             }
             Err(NotWritten::Ended) => return Err(SendError::NotTaken),
@@ -258,7 +259,7 @@ impl Sending {
             trouble!(error, error, log_id = %id, "a message that failed may have been stored: it is withdrawn");
             return Err(self.surely_withdraw(id, app, first.key).await);
         }
-        drop(self.withdraw(id, app, first.key));
+        drop(self.withdraw(id, app, first.key, CancellationToken::new()));
         if let StoreError::QuotaFull = error {
             metrics::counter!("mailgate_waiting_refused_total").increment(1);
             return Err(SendError::QuotaFull);

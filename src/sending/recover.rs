@@ -44,8 +44,15 @@ impl Sending {
                 return Ok(0);
             }
             let now = self.clock.now();
-            if mailboxes::refresh_again(&mut connection, &ended, now).await? > 0 {
-                self.refresh_again();
+            match mailboxes::refresh_again(&mut connection, &ended, now).await {
+                Ok(0) => {}
+                Ok(_) => self.refresh_again(),
+                // The messages don't wait for it; the leases expire.
+                Err(error) => trouble!(
+                    warn,
+                    error,
+                    "refreshes of ended processes can't be taken over"
+                ),
             }
             let claimed = spool::claim_of_ended(&mut connection, gateway, &ended, ROUND).await?;
             if claimed.is_empty() {
@@ -131,7 +138,9 @@ impl Sending {
     /// Ends a message whose bytes died with their process: its sender got no answer, and it can't be sent again. Before
     /// its absence proves anything, it is looked for until its provider must have finished with it.
     async fn end_unanswered(&self, claimed: Claimed) {
-        let left_by = claimed.left_by.unwrap_or_else(|| self.clock.now());
+        let left_by = self.left_by(&claimed);
+        // Before the look, which takes its time.
+        let may_arrive = self.may_still_arrive(left_by).is_some();
         let presence = match self.mailboxes.active(claimed.credential).await {
             Ok(Some(mailbox)) => {
                 let message_id = claimed.message_id.as_deref();
@@ -146,7 +155,7 @@ impl Sending {
         let facts = Facts::of(&claimed);
         let ending = match presence {
             Presence::Sent => facts.sent(None, None),
-            Presence::ConfirmedMissing if self.may_still_arrive(left_by).is_some() => {
+            Presence::ConfirmedMissing | Presence::NotFound if may_arrive => {
                 self.look_again(claimed.id, left_by).await;
                 return;
             }

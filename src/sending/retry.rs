@@ -168,7 +168,7 @@ impl Sending {
         {
             return Ok(Tried::Withheld);
         }
-        Ok(Tried::Attempted(attempted, ready.may_have_arrived))
+        Ok(Tried::Attempted(attempted, false))
     }
 
     /// Lets another replica take up a message immediately, as if it had not been claimed.

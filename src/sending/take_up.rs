@@ -9,7 +9,6 @@ use super::gate::{Blocked, admit};
 use super::pace::{Asker, Pace};
 use super::verify::Presence;
 use crate::accounts::ShowError;
-use crate::config::Unverifiable;
 use crate::mailboxes::Mailbox;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::apps;
@@ -46,8 +45,6 @@ pub(super) enum Tried {
 pub(super) struct Ready {
     pub(super) mailbox: Mailbox,
     pub(super) message: Message,
-    /// What was sent before may have arrived.
-    pub(super) may_have_arrived: bool,
     _share: Share,
 }
 
@@ -66,20 +63,23 @@ impl Sending {
             Ok(mailbox) => mailbox,
             Err(tried) => return Ok(TakenUp::Done(tried)),
         };
-        let may_have_arrived = match unknown {
-            Some(left_by) => match self.missing(claimed, &mailbox, left_by).await {
-                Ok(is_missing) => !is_missing,
-                Err(tried) => return Ok(TakenUp::Done(tried)),
-            },
-            None => false,
-        };
-        self.ready(claimed, mailbox, may_have_arrived).await
+        if let Some(left_by) = unknown
+            && let Err(tried) = self.missing(claimed, &mailbox, left_by).await
+        {
+            return Ok(TakenUp::Done(tried));
+        }
+        self.ready(claimed, mailbox).await
     }
 
     /// When a message can have left at the latest that the provider may already have.
     pub(super) fn unknown_since(&self, claimed: &Claimed) -> Option<DateTime<Utc>> {
-        let left_by = || claimed.left_by.unwrap_or_else(|| self.clock.now());
-        claimed.outcome_unknown.then(left_by)
+        claimed.outcome_unknown.then(|| self.left_by(claimed))
+    }
+
+    /// When a message can have left at the latest: not later than now, unless a clock was set back.
+    pub(super) fn left_by(&self, claimed: &Claimed) -> DateTime<Utc> {
+        let now = self.clock.now();
+        claimed.left_by.map_or(now, |left_by| left_by.min(now))
     }
 
     /// The mailbox of a message that its app may send.
@@ -106,41 +106,39 @@ impl Sending {
         }
     }
 
-    /// Looks for a message that can have left at `left_by` at the latest. `true` if it has certainly not arrived; `false`
-    /// if it may have, and is to be sent again all the same.
+    /// Looks for a message that can have left at `left_by` at the latest: whether it has certainly not arrived.
     async fn missing(
         &self,
         claimed: &Claimed,
         mailbox: &Mailbox,
         left_by: DateTime<Utc>,
-    ) -> Result<bool, Tried> {
+    ) -> Result<(), Tried> {
         let message_id = claimed.message_id.as_deref();
-        match self.look_up(mailbox, claimed.id, message_id).await {
-            Presence::Sent => Err(told(Verdict::sent())),
-            Presence::ConfirmedMissing => match self.may_still_arrive(left_by) {
-                Some(until) => Err(Tried::MayStillArrive(until)),
-                None => Ok(true),
-            },
-            Presence::NotNow => {
+        // Before the look, which takes its time.
+        let may_arrive = self.may_still_arrive(left_by);
+        match (
+            self.look_up(mailbox, claimed.id, message_id).await,
+            may_arrive,
+        ) {
+            (Presence::Sent, _) => Err(told(Verdict::sent())),
+            (Presence::ConfirmedMissing | Presence::NotFound, Some(until)) => {
+                Err(Tried::MayStillArrive(until))
+            }
+            (Presence::ConfirmedMissing, None) => Ok(()),
+            (Presence::NotNow, _) => {
                 let why = Failure::own("the mailbox's sent mail can't be checked at the moment");
                 Err(Tried::Attempted(Attempted::Unconfirmed(why), true))
             }
-            Presence::NotFound | Presence::Unknowable => match self.settings.unverifiable {
-                Unverifiable::Fail => Err(told(Verdict::Unknown(Failure::own(CUT_OFF)))),
-                Unverifiable::Retry => Ok(false),
-            },
+            (Presence::NotFound | Presence::Unknowable, _) => {
+                Err(told(Verdict::Unknown(Failure::own(CUT_OFF))))
+            }
         }
     }
 
     /// The rest, after a search: a message found in the Sent folder was sent, even if the mailbox may no longer send as
     /// this address.
-    async fn ready(
-        &self,
-        claimed: &Claimed,
-        mailbox: Mailbox,
-        may_have_arrived: bool,
-    ) -> Result<TakenUp, sqlx::Error> {
-        let failed = |text: &str| Ok(TakenUp::Done(failed(text, may_have_arrived)));
+    async fn ready(&self, claimed: &Claimed, mailbox: Mailbox) -> Result<TakenUp, sqlx::Error> {
+        let failed = |text: &str| Ok(TakenUp::Done(failed(text, false)));
         let from = claimed.from_address.as_str();
         if !self.mailboxes.may_send_as(&mailbox, from).await? {
             return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
@@ -153,7 +151,7 @@ impl Sending {
                 tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");
                 let why = Failure::own("the gateway can't check its send key at the moment");
                 let attempted = Attempted::Known(Verdict::temporary(why));
-                return Ok(TakenUp::Done(Tried::Attempted(attempted, may_have_arrived)));
+                return Ok(TakenUp::Done(Tried::Attempted(attempted, false)));
             }
         }
         if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
@@ -170,7 +168,6 @@ impl Sending {
         Ok(TakenUp::Ready(Box::new(Ready {
             mailbox,
             message,
-            may_have_arrived,
             _share: share,
         })))
     }

@@ -66,7 +66,7 @@ async fn claim_all(
         .collect();
     let logs: Vec<Uuid> = keys.iter().map(|key| key.log.0).collect();
     // Sorted, so that concurrent claims can't deadlock. Each key has a lock besides the one of its row, since only that
-    // can be tried.
+    // can be tried; and what is there already isn't inserted, which would wait for whoever changes it.
     let claimed = sqlx::query_scalar!(
         "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at)
          SELECT app_id, key, request_digest, log_id, $5
@@ -75,6 +75,8 @@ async fn claim_all(
                ORDER BY app_id, key) AS claim,
               hashtextextended(app_id::text || ' ' || key, 0) AS lock
          WHERE CASE WHEN $6 THEN pg_advisory_xact_lock(lock)::text IS NOT NULL
+                    WHEN EXISTS (SELECT FROM idempotency_keys AS known
+                                 WHERE known.app_id = claim.app_id AND known.key = claim.key) THEN false
                     ELSE pg_try_advisory_xact_lock(lock) END
          ON CONFLICT DO NOTHING
          RETURNING log_id",

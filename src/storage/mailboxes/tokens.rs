@@ -33,7 +33,8 @@ pub async fn claim_refresh(
 }
 
 /// Makes the refreshes due again that these processes had begun when they ended: the answer may be lost, and with it the
-/// only refresh token that the provider takes for much longer. Returns how many there were.
+/// only refresh token that the provider takes for much longer. Those that are locked are left to their lease. Returns how
+/// many there were.
 pub async fn refresh_again(
     connection: &mut PgConnection,
     ended: &[GatewayId],
@@ -44,7 +45,9 @@ pub async fn refresh_again(
         "UPDATE mailboxes
          SET refresh_lease_until = NULL, refresh_gateway_id = NULL,
              refresh_due_at = least(refresh_due_at, $2)
-         WHERE refresh_gateway_id = ANY($1)",
+         WHERE id = ANY(ARRAY(
+             SELECT id FROM mailboxes WHERE refresh_gateway_id = ANY($1) FOR UPDATE SKIP LOCKED
+         ))",
         &ended,
         now,
     )

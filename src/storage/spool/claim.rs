@@ -213,7 +213,8 @@ pub async fn claim_of_ended(
 }
 
 /// Claims up to `limit` open messages without an owner whose lease has lapsed, for a running process: those postponed
-/// by [`super::look_again`], and those of the previous release.
+/// by [`super::look_again`], and those of the previous release. One that lies far ahead was given by a clock that has been
+/// set back.
 pub async fn claim_lapsed(
     connection: &mut PgConnection,
     gateway: GatewayId,
@@ -228,7 +229,8 @@ pub async fn claim_lapsed(
          FROM fence
          WHERE spool.id = ANY (ARRAY(
              SELECT id FROM spool
-             WHERE state = 'open' AND lease_until < now()
+             WHERE state = 'open'
+                   AND (lease_until < now() OR lease_until > now() + interval '5 minutes')
              ORDER BY lease_until
              LIMIT $2
              FOR UPDATE SKIP LOCKED

@@ -264,7 +264,7 @@ async fn what_no_server_should_say_hurts_nobody() {
 }
 
 #[tokio::test]
-async fn of_a_flood_the_first_or_the_last_messages_are_read() {
+async fn of_a_flood_the_first_messages_are_read() {
     let server = Server::start(GREETING, |line| {
         if !line.starts_with("UID SEARCH") {
             return obedient(line);
@@ -280,7 +280,7 @@ async fn of_a_flood_the_first_or_the_last_messages_are_read() {
     for (cursor, fetched, next, more) in [
         (Some("7:100"), "100,101,", "7:600", true),
         (Some("7:119999"), "119999 ", "7:120000", false),
-        (None, "119500,119501,", "7:120000", false),
+        (None, "1,2,", "7:501", true),
     ] {
         let mail = reader
             .new_mail(&account(TOKEN), cursor, Utc::now(), deadline())

@@ -86,6 +86,28 @@ async fn a_message_whose_opening_lands_late_is_nowhere_and_its_key_is_free() {
     gateway.stop().await;
 }
 
+/// Somebody changes the row of a key, and doesn't commit: repeats under it hold up nobody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_being_changed_holds_up_nobody_else() {
+    let gateway = Gateway::start().await;
+    let base_url = &gateway.daemon.base_url;
+    let (status, first) = send(&gateway, base_url, "order 17").await;
+    assert_eq!(status, 200, "{first}");
+    let mut database = gateway.database().await;
+    for statement in ["BEGIN", "DELETE FROM idempotency_keys"] {
+        sqlx::query(statement).execute(&mut database).await.unwrap();
+    }
+    let keys = ["order 17", "1", "order 17", "2", "order 17", "3"];
+    let sent = keys.map(|key| send(&gateway, base_url, key));
+    let answered = futures_util::future::join_all(sent).await;
+    for (key, (status, answer)) in keys.iter().zip(answered) {
+        assert_eq!(status, 200, "{key}: {answer}");
+        let is_first = answer["log_id"] == first["log_id"];
+        assert_eq!(is_first, *key == "order 17", "{key}: {answer}");
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_whose_commit_is_held_holds_up_nobody_else() {
     let postgres = DurablePostgres::start().await;

@@ -94,6 +94,35 @@ async fn what_a_caller_was_told_elsewhere_is_not_taken_back() {
     gateway.stop().await;
 }
 
+/// What another gateway has sent meanwhile is nowhere in the queue, and was sent all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_elsewhere_is_not_called_withdrawn() {
+    let postgres = DurablePostgres::start().await;
+    let database = postgres.create_database().await;
+    let gateway = Gateway::builder().database(&database).start().await;
+    let line = DatabaseLine::start(postgres.socket());
+    let (mut deaf, base_url) = deaf(&gateway, &line).await;
+
+    let ended = async {
+        line.lose_stored().await;
+        deaf.logged(WITHDRAWN).await;
+        // Another gateway has tried it again, and it has ended.
+        let mut database = gateway.database().await;
+        for statement in [
+            "DELETE FROM spool",
+            "UPDATE email_logs SET status = 'sent', error_message = NULL",
+        ] {
+            sqlx::query(statement).execute(&mut database).await.unwrap();
+        }
+        line.open();
+    };
+    let ((), (status, problem)) = tokio::join!(ended, send(&gateway, &base_url));
+    assert_eq!((status, &problem["code"]), (500, &json!("outcome_unknown")));
+    assert_eq!(gateway.logged().await, [("sent".to_owned(), None)]);
+    deaf.terminate().await;
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_was_told_is_taken_back() {
     let postgres = DurablePostgres::start().await;
