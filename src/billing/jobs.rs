@@ -54,8 +54,12 @@ impl Billing {
             match &done {
                 Ok(()) | Err(BillingError::Gone) => {
                     let now = self.clock.now();
-                    match again(&job).filter(|again| *again > now) {
-                        Some(again) => billing_jobs::postpone(&mut connection, &job, again).await,
+                    // By the earlier of two clocks, and without looking all the time.
+                    match again(&job).filter(|again| *again > self.clock.agreed()) {
+                        Some(again) => {
+                            let again = again.max(now + TimeDelta::minutes(1));
+                            billing_jobs::postpone(&mut connection, &job, again).await
+                        }
                         None => billing_jobs::finish(&mut connection, &job, now).await,
                     }
                 }

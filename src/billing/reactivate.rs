@@ -203,7 +203,8 @@ impl Billing {
             let mut connection = self.pool.acquire().await?;
             let quantity = billing::quantity(&mut connection, subscriber).await?;
             let now = self.clock.now();
-            let since = now - UNKNOWN;
+            // By the earlier of two clocks: one that leaps ahead lets no second request leave.
+            let since = self.clock.agreed() - UNKNOWN;
             renewals::begin(&mut connection, subscriber, ended, quantity, now, since).await?
         };
         let renewal = renewal.ok_or(BillingError::Gone)?;

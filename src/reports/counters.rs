@@ -12,6 +12,9 @@ const BATCH: i64 = 10_000;
 /// How long months are kept one by one: the twelve that are shown, and one more for replicas whose clocks differ.
 const SHOWN: TimeDelta = TimeDelta::days(397);
 
+/// The longest one.
+const A_MONTH: TimeDelta = TimeDelta::days(31);
+
 /// Months per transaction that have their owners' folded.
 const MONTHS_BATCH: i64 = 100;
 
@@ -39,7 +42,9 @@ impl Reports {
     /// Folds the months that no report shows one by one any more: neither the last twelve nor the log's. Every total
     /// stays. Any number of replicas may call it: one at a time does the work.
     pub async fn fold_months(&self, log_retention_days: u32) -> Result<(), sqlx::Error> {
-        let shown = SHOWN.max(TimeDelta::days(log_retention_days.into()));
+        // The log may begin within a month, which is shown in days then.
+        let logged = TimeDelta::days(log_retention_days.into()) + A_MONTH;
+        let shown = SHOWN.max(logged);
         let past = Past::by(&self.clock).before(shown);
         loop {
             let mut transaction = transaction::begin(&self.pool).await?;

@@ -403,7 +403,9 @@ const UNHURRIED: &str = "SET plan_cache_mode = force_generic_plan; SET enable_se
 /// As [`UNHURRIED`], for statements that read all of what a long snapshot keeps of a queue.
 const PATIENT: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
                        SET enable_hashjoin = off; SET enable_mergejoin = off;
-                       SET synchronous_commit = off; SET statement_timeout = '600s'";
+                       SET synchronous_commit = off; SET statement_timeout = '600s';
+                       SET lock_timeout = '5s'; SET jit = off;
+                       SET max_parallel_workers_per_gather = 0";
 
 /// As [`PLANNED_ONCE`], with short timeouts.
 const PROMPT: &str = "SET plan_cache_mode = force_generic_plan; SET statement_timeout = '3s';
@@ -509,7 +511,9 @@ impl DedicatedConnection {
             self.backend = None;
         }
         let mut connection = if self.is_beside {
-            self.pool.connect_options().connect().await?
+            let options = self.pool.connect_options();
+            let connected = tokio::time::timeout(ACQUIRE, options.connect()).await;
+            connected.unwrap_or(Err(sqlx::Error::PoolTimedOut))?
         } else {
             self.pool.acquire().await?.detach()
         };

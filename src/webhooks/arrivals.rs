@@ -61,6 +61,7 @@ impl Arrivals {
                 since,
                 behind_since: ahead.max(since + BEHIND),
                 ahead,
+                behind_before: ahead + BEHIND,
             },
             has_gap,
             depth,

@@ -219,7 +219,7 @@ impl Dispatcher {
     fn arrived(&mut self, arrived: &[webhook_queue::ready::Ready], has_gap: bool) -> Vec<Wanted> {
         let mut is_missing = has_gap;
         for ready in arrived {
-            is_missing |= !self.ready.add(*ready);
+            is_missing |= !self.ready.admit(*ready);
         }
         if is_missing {
             self.full_scan.hurry();

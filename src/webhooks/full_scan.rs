@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::Webhooks;
@@ -26,6 +27,12 @@ const EVERY: TimeDelta = TimeDelta::minutes(5);
 /// The shortest pause; a scan that has taken long is followed by one that is so many times as long.
 const PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 10;
+
+/// A step that takes longer has no database any more: its statements end before.
+const STEP: Duration = Duration::from_secs(620);
+
+/// While there is no room for endpoints, due deliveries are still made ready, so often.
+const DUE_AGAIN: Duration = Duration::from_mins(1);
 
 /// Endpoints per step, and statements of a step that make deliveries ready.
 const ENDPOINTS: usize = 1_000;
@@ -48,6 +55,7 @@ type Found = (Vec<(EndpointId, Vec<Ready>)>, Option<At>);
 /// A step that has ended.
 pub(super) struct Step {
     connection: DedicatedConnection,
+    at: At,
     took: Duration,
     found: Result<Found, sqlx::Error>,
 }
@@ -63,6 +71,10 @@ pub(super) struct FullScan {
     /// When the next one is due; it rests until then in any case.
     due: DateTime<Utc>,
     rests_until: Instant,
+    /// Something may have been missed behind where this scan has come.
+    is_hurried: bool,
+    /// When due deliveries were last made ready.
+    due_at: Option<Instant>,
 }
 
 impl FullScan {
@@ -75,12 +87,15 @@ impl FullScan {
             took: Duration::ZERO,
             due: webhooks.clock.now(),
             rests_until: Instant::now(),
+            is_hurried: false,
+            due_at: None,
         }
     }
 
     /// Something may have been missed.
     pub(super) fn hurry(&mut self) {
         self.due = self.due.min(self.webhooks.clock.now());
+        self.is_hurried = true;
     }
 
     /// The next step, if it is time for one and there is room for so many more endpoints.
@@ -91,18 +106,37 @@ impl FullScan {
         let now = self.webhooks.clock.now();
         // It can't be due later, unless the clock was set back.
         let is_due = now >= self.due || self.due - now > EVERY;
-        let has_room = room > 0 || matches!(self.at, At::Due(_));
-        if !is_due || !has_room || Instant::now() < self.rests_until {
+        if !is_due || Instant::now() < self.rests_until {
             return None;
+        }
+        let at = match self.at {
+            At::Endpoints(_) if room == 0 => {
+                if self.due_at.is_some_and(|at| at.elapsed() < DUE_AGAIN) {
+                    return None;
+                }
+                BEGINNING
+            }
+            at => at,
+        };
+        if at == BEGINNING && self.at == BEGINNING {
+            self.is_hurried = false;
         }
         let pool = &self.webhooks.pool;
         let connection =
             (self.connection.take()).unwrap_or_else(|| DedicatedConnection::patient(pool.clone()));
-        Some(Box::pin(step(connection, self.at, now, room)))
+        Some(Box::pin(step(connection, at, now, room)))
     }
 
     /// Takes over what a step has found.
     pub(super) fn take(&mut self, step: Step, set: &mut ReadySet) {
+        if let At::Due(_) = step.at {
+            self.due_at = Some(Instant::now());
+        }
+        if matches!((step.at, self.at), (At::Due(_), At::Endpoints(_))) && step.found.is_ok() {
+            // Beside the scan, which waits for room.
+            self.connection = Some(step.connection);
+            return;
+        }
         self.took += step.took;
         let next = match step.found {
             Ok((found, next)) => {
@@ -124,7 +158,7 @@ impl FullScan {
                     error,
                     "the webhook queue can't be read as a whole; trying again"
                 );
-                self.rests_until = Instant::now() + PAUSE.max(step.took * SHARE);
+                self.rests_until = Instant::now() + PAUSE.max(step.took);
                 return;
             }
         };
@@ -137,7 +171,8 @@ impl FullScan {
         self.at = BEGINNING;
         self.rests_until = Instant::now() + PAUSE.max(self.took * SHARE);
         self.took = Duration::ZERO;
-        self.due = self.webhooks.clock.now() + EVERY;
+        let now = self.webhooks.clock.now();
+        self.due = if self.is_hurried { now } else { now + EVERY };
     }
 }
 
@@ -148,14 +183,15 @@ async fn step(
     room: usize,
 ) -> Step {
     let began = Instant::now();
-    let found = connection
-        .run(async |connection| match at {
-            At::Due(from) => due(connection, now, from).await,
-            At::Endpoints(after) => endpoints(connection, now, after, room.min(ENDPOINTS)).await,
-        })
-        .await;
+    let reading = connection.run(async |connection| match at {
+        At::Due(from) => due(connection, now, from).await,
+        At::Endpoints(after) => endpoints(connection, now, after, room.min(ENDPOINTS)).await,
+    });
+    let found = timeout(STEP, reading).await;
+    let found = found.unwrap_or(Err(sqlx::Error::PoolTimedOut));
     Step {
         connection,
+        at,
         took: began.elapsed(),
         found,
     }

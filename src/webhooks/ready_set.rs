@@ -10,7 +10,8 @@ use crate::storage::webhook_queue::claim::Wanted;
 use crate::storage::webhook_queue::ready::Ready;
 use mailgate_types::ids::EndpointId;
 
-/// The largest number of endpoints. The others wait until one of these has nothing left.
+/// The largest number of endpoints. The others wait until one of these has nothing left, or until something new becomes
+/// ready for them.
 pub(super) const MOST: usize = 10_000;
 
 /// When the oldest known delivery is due, of one of an endpoint's two queues.
@@ -28,6 +29,8 @@ struct Queues {
     first: Oldest,
     /// Those that were replayed, which go behind them.
     behind: Oldest,
+    /// The endpoint has had a turn.
+    served: bool,
 }
 
 impl Queues {
@@ -67,6 +70,23 @@ impl ReadySet {
         true
     }
 
+    /// As [`ReadySet::add`], for what has just become ready: if there is no room, it takes the place of the endpoint whose
+    /// turn was last, so that nobody's many endpoints keep others' out. `false` then: that one is to be found again.
+    pub(super) fn admit(&mut self, ready: Ready) -> bool {
+        if self.add(ready) {
+            return true;
+        }
+        let up_to = self.after.map_or(Bound::Unbounded, Bound::Included);
+        let before = self.by_endpoint.range((Bound::Unbounded, up_to)).rev();
+        let mut served = before.chain(self.by_endpoint.iter().rev());
+        let served = served.find(|(_, queues)| queues.served);
+        if let Some(endpoint) = served.map(|(endpoint, _)| *endpoint) {
+            self.by_endpoint.remove(&endpoint);
+            self.add(ready);
+        }
+        false
+    }
+
     /// How many more endpoints there is room for.
     pub(super) fn room(&self) -> usize {
         MOST - self.by_endpoint.len()
@@ -82,6 +102,11 @@ impl ReadySet {
             .copied()
             .collect();
         self.after = endpoints.last().copied();
+        for endpoint in &endpoints {
+            if let Some(queues) = self.by_endpoint.get_mut(endpoint) {
+                queues.served = true;
+            }
+        }
         endpoints
     }
 
@@ -197,6 +222,26 @@ mod tests {
         set.settle(&claimed, None);
         assert_eq!(set.room(), 1);
         assert!(set.add(ready(MOST as u128, false, 1)));
+    }
+
+    #[test]
+    fn many_endpoints_keep_no_other_out() {
+        let mut set = ReadySet::default();
+        for number in 0..MOST as u128 {
+            set.add(ready(number, false, 1));
+        }
+        let newcomer = MOST as u128;
+        assert!(!set.admit(ready(newcomer, false, 1)));
+        let first = set.wanted(endpoint(newcomer), 1, at(AHEAD));
+        assert!(first.is_none(), "nobody has had a turn");
+        assert_eq!(set.next(3).len(), 3);
+        for number in 0..3 {
+            assert!(!set.admit(ready(newcomer + number, false, 1)));
+            assert_eq!(wanted(&mut set, newcomer + number).from, at(1));
+            let gone = set.wanted(endpoint(2 - number), 1, at(AHEAD));
+            assert!(gone.is_none(), "it is to be found again");
+        }
+        assert_eq!(set.room(), 0);
     }
 
     #[test]

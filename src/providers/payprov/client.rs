@@ -65,12 +65,15 @@ impl PayprovError {
             || matches!(self, Self::Refused { code, .. } if code == "resource_missing")
     }
 
-    /// Whether the request has certainly had no effect and won't have one: the provider answered that the caller is at
-    /// fault. Not by 408 or 409, which say nothing of an earlier attempt that may still be under way.
+    /// Whether the request has certainly had no effect and won't have one: the provider itself has refused it, with a
+    /// code of its own. What a proxy says, a key that isn't accepted, and a reused or contended idempotency key (which
+    /// have no code) say nothing of an earlier attempt that may still be under way.
     #[must_use]
     pub const fn is_definite(&self) -> bool {
         match self {
-            Self::Refused { status, .. } => matches!(*status, 400..=407 | 410..=499),
+            Self::Refused { status, code, .. } => {
+                matches!(*status, 400 | 402 | 404) && !code.is_empty()
+            }
             Self::Unavailable { .. } | Self::Nonsense(_) => false,
         }
     }
@@ -388,21 +391,27 @@ mod tests {
     }
 
     #[test]
-    fn only_a_fault_of_the_caller_is_definite() {
-        for (status, expected) in [
-            (400, true),
-            (401, true),
-            (402, true),
-            (404, true),
-            (408, false),
-            (409, false),
-            (422, true),
-            (500, false),
+    fn only_what_the_provider_itself_refuses_is_definite() {
+        let coded = json!({ "error": { "type": "card_error", "code": "card_declined" } });
+        let reused = json!({ "error": { "type": "idempotency_error" } });
+        for (status, body, expected) in [
+            (400, &coded, true),
+            (402, &coded, true),
+            (404, &coded, true),
+            // A key that isn't accepted, a proxy, a key under way, one that was used for something else.
+            (401, &coded, false),
+            (403, &coded, false),
+            (404, &Value::Null, false),
+            (408, &coded, false),
+            (409, &coded, false),
+            (400, &reused, false),
+            (413, &Value::Null, false),
+            (500, &coded, false),
         ] {
-            let error = refused(status, Value::Null, Some(false));
-            assert_eq!(error.is_definite(), expected, "{status}");
+            let error = refused(status, body.clone(), Some(false));
+            assert_eq!(error.is_definite(), expected, "{status} {body}");
         }
-        assert!(!refused(400, Value::Null, Some(true)).is_definite());
+        assert!(!refused(400, coded, Some(true)).is_definite());
         assert!(!PayprovError::Nonsense(String::new()).is_definite());
     }
 }

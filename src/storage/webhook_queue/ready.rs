@@ -26,6 +26,8 @@ pub struct Window {
     pub behind_since: DateTime<Utc>,
     /// What is due from here on is replayed.
     pub ahead: DateTime<Utc>,
+    /// Nothing that has been replayed is due from here on, unless a clock was set back.
+    pub behind_before: DateTime<Utc>,
 }
 
 /// The endpoints with deliveries that became ready within a window, and the oldest of these. Whatever becomes ready is due
@@ -43,13 +45,14 @@ pub async fn arrived(
                 ORDER BY due_at)
                UNION ALL
                (SELECT endpoint_id, due_at, true FROM webhook_queue
-                WHERE state = 'ready' AND attempts >= 0 AND due_at >= $3
+                WHERE state = 'ready' AND attempts >= 0 AND due_at >= $3 AND due_at < $4
                 ORDER BY due_at)
            ) AS arrived
            GROUP BY endpoint_id, is_behind"#,
         window.since,
         window.ahead,
         window.behind_since,
+        window.behind_before,
     )
     .fetch_all(connection)
     .await?;

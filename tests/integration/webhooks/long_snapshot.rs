@@ -115,6 +115,7 @@ fn window(now: DateTime<Utc>) -> Window {
         since,
         behind_since: since + TimeDelta::days(1),
         ahead: now + TimeDelta::minutes(1),
+        behind_before: now + TimeDelta::minutes(1) + TimeDelta::days(1),
     }
 }
 
