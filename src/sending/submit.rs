@@ -187,29 +187,29 @@ impl Sending {
                 Taken::Stale => caller.doubt(),
                 Taken::Twin => {
                     self.prove(&mut caller, still_means).await?;
-                    return Ok(self.answer_of_twin(wanted.app, key.as_ref()).await?);
+                    if let Some(answer) = self.answer_of_twin(wanted.app, key.as_ref()).await? {
+                        return Ok(answer);
+                    }
                 }
             }
         }
         Err(SendError::NotTaken.into())
     }
 
-    /// The answer of the message that a key stands for, or is about to.
+    /// The answer of the message that a key stands for, or was about to; `None` if the key is free after all.
     async fn answer_of_twin(
         &self,
         app: AppId,
         key: Option<&IdempotencyKey>,
-    ) -> Result<Answer, SendError> {
+    ) -> Result<Option<Answer>, SendError> {
         let key = key.ok_or(SendError::NotTaken)?;
         if let Some(answer) = self.answer_to(app, key).await? {
-            return Ok(answer);
+            return Ok(Some(answer));
         }
-        // A key that was deleted just now is free the next time.
         if self.is_free(app, key).await? {
-            return Err(SendError::NotTaken);
+            return Ok(None);
         }
-        let answer = self.answer_to(app, key).await?;
-        answer.ok_or(SendError::NotTaken)
+        self.answer_to(app, key).await
     }
 
     /// Queries the app again if it came from memory.
