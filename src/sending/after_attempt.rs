@@ -30,25 +30,13 @@ pub(super) enum Settled {
     },
 }
 
-impl Settled {
-    fn failed(failure: Failure, may_have_arrived: bool) -> Self {
-        Self::Failed(if may_have_arrived {
-            Failure::own(format!("{UNVERIFIABLE} ({failure})"))
-        } else {
-            failure
-        })
-    }
-}
-
 impl Sending {
-    /// Evaluates attempt number `attempts` of a message that was accepted at `opened_at`. If it `may_have_arrived` before,
-    /// only that it was sent now changes that.
+    /// Evaluates attempt number `attempts` of a message that was accepted at `opened_at`.
     pub(super) fn settle(
         &self,
         attempted: Attempted,
         attempts: i32,
         opened_at: DateTime<Utc>,
-        may_have_arrived: bool,
     ) -> Settled {
         let (failure, retry_after, outcome_unknown) = match attempted {
             Attempted::Known(Verdict::Sent { message_id }) => return Settled::Sent { message_id },
@@ -56,15 +44,15 @@ impl Sending {
                 Verdict::Permanent(failure)
                 | Verdict::SenderRefused(failure)
                 | Verdict::TokenRefused(failure),
-            ) => return Settled::failed(failure, may_have_arrived),
+            ) => return Settled::Failed(failure),
             Attempted::Known(Verdict::Unknown(failure)) => match self.settings.unverifiable {
-                Unverifiable::Fail => return Settled::failed(failure, true),
+                Unverifiable::Fail => return Settled::Failed(unverifiable(&failure)),
                 Unverifiable::Retry => (failure, None, false),
             },
             Attempted::Known(Verdict::Temporary {
                 failure,
                 retry_after,
-            }) => (failure, retry_after, may_have_arrived),
+            }) => (failure, retry_after, false),
             Attempted::Unconfirmed(failure) => (failure, None, true),
         };
         let scheduled = usize::try_from(attempts)
@@ -72,7 +60,8 @@ impl Sending {
             .and_then(|attempts| self.settings.retry.get(attempts.checked_sub(1)?))
             .filter(|_| !self.is_too_old(opened_at));
         match scheduled {
-            None => Settled::failed(failure, outcome_unknown),
+            None if outcome_unknown => Settled::Failed(unverifiable(&failure)),
+            None => Settled::Failed(failure),
             Some(wait) => {
                 let wait = jittered(*wait).max(retry_after.unwrap_or_default());
                 Settled::Again {
@@ -99,6 +88,11 @@ impl Sending {
             .checked_add_signed(age)
             .unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
+}
+
+/// Why a message is given up that may have arrived.
+pub(super) fn unverifiable(failure: &Failure) -> Failure {
+    Failure::own(format!("{UNVERIFIABLE} ({failure})"))
 }
 
 /// Adds up to a tenth, so that messages that failed together aren't retried together.

@@ -317,9 +317,14 @@ impl Sending {
 
     /// Withdraws a message that may have been stored although its sender got a temporary error: a commit whose answer
     /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if
-    /// its sender has repeated the request under its key and was answered that it is queued. The task's result is
-    /// whether it is surely nowhere.
-    pub(super) fn withdraw(
+    /// its sender has repeated the request under its key and was answered that it is queued.
+    pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
+        drop(self.withdraw_until(id, app, key, CancellationToken::new()));
+    }
+
+    /// As [`Sending::withdraw`], with no further try once `until` is cancelled. The task's result is whether the message is
+    /// surely nowhere.
+    fn withdraw_until(
         &self,
         id: LogId,
         app: AppId,
@@ -378,7 +383,7 @@ impl Sending {
         key: Option<&IdempotencyKey>,
     ) -> SendError {
         let until = CancellationToken::new();
-        let withdrawing = self.withdraw(id, app, key, until.clone());
+        let withdrawing = self.withdraw_until(id, app, key, until.clone());
         let _end = until.drop_guard();
         match timeout(WITHDRAWN_WITHIN, withdrawing).await {
             Ok(Ok(true)) => SendError::NotTaken,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use tokio_util::sync::CancellationToken;
 
 use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
@@ -96,7 +95,7 @@ impl Sending {
             Ok(Opened::Stale) => return Ok(Taken::Stale),
             Err(NotWritten::Trouble { .. }) => {
                 // Whether or not it was opened: without its bytes nobody can send it.
-                drop(self.withdraw(id, app, key, CancellationToken::new()));
+                self.withdraw(id, app, key);
                 return Err(SendError::NotTaken);
             }
             Err(NotWritten::Ended) => return Err(SendError::NotTaken),
@@ -147,7 +146,7 @@ impl Sending {
             milliseconds: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
         };
         let may_have_arrived = matches!(attempted, Attempted::Known(Verdict::Unknown(_)));
-        let settled = self.settle(attempted, 1, at, false);
+        let settled = self.settle(attempted, 1, at);
         report(&settled, &first.facts, took);
         match settled {
             Settled::Sent { message_id } => {
@@ -259,7 +258,7 @@ impl Sending {
             trouble!(error, error, log_id = %id, "a message that failed may have been stored: it is withdrawn");
             return Err(self.surely_withdraw(id, app, first.key).await);
         }
-        drop(self.withdraw(id, app, first.key, CancellationToken::new()));
+        self.withdraw(id, app, first.key);
         if let StoreError::QuotaFull = error {
             metrics::counter!("mailgate_waiting_refused_total").increment(1);
             return Err(SendError::QuotaFull);

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
-use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -11,7 +10,7 @@ use super::after_attempt::UNVERIFIABLE;
 use super::ending::Ending;
 use super::facts::Facts;
 use super::take_up::CUT_OFF;
-use super::verify::Presence;
+use super::verify::{LOOK_AGAIN, Presence};
 use crate::storage::outage::trouble;
 use crate::storage::spool::Claimed;
 use crate::storage::{gateways, mailboxes, spool};
@@ -20,10 +19,6 @@ use mailgate_types::past::Past;
 
 /// Abandoned messages claimed together.
 const ROUND: i64 = 64;
-
-/// How long a message rests that is looked for again: its mailbox can't be searched at the moment, or it may still
-/// arrive.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// How long to keep searching for a message with an unknown outcome before it counts as failed.
 const LOOKED_UP: TimeDelta = TimeDelta::days(1);

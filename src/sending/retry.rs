@@ -12,11 +12,11 @@ use super::facts::{Facts, report};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
 use super::retry_places::PER_MAILBOX;
 use super::take_up::{TakenUp, Tried};
+use super::verify::LOOK_AGAIN;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::Verdict;
 use crate::storage::outage::trouble;
-use crate::storage::spool;
-use crate::storage::spool::{Attempt, Claimed, Deferral, Room};
+use crate::storage::spool::{self, Attempt, Claimed, Deferral, Room};
 
 /// How long a message waits whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
@@ -26,9 +26,6 @@ const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
 
 /// How long a message waits that could not be read from the database.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
-
-/// How long a message waits at least before it is looked for again.
-const LOOK_AGAIN: TimeDelta = TimeDelta::minutes(1);
 
 /// What is shown of a message that may still arrive.
 const MAY_STILL_ARRIVE: &str = "The previous attempt was interrupted, and the provider may still be sending the message: it is looked for in the mailbox's sent mail before it is sent again";
@@ -94,14 +91,13 @@ impl Sending {
         let _hold = self.held.hold(claimed.id);
         let (started, at) = (std::time::Instant::now(), self.clock.now());
         match self.try_again(&claimed).await {
-            Ok(Tried::Attempted(attempted, may_have_arrived)) => {
+            Ok(Tried::Attempted(attempted)) => {
                 let attempt = Attempt {
                     number: claimed.attempts + 1,
                     at,
                     milliseconds: i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX),
                 };
-                self.end_attempt(&claimed, attempted, may_have_arrived, attempt)
-                    .await;
+                self.end_attempt(&claimed, attempted, attempt).await;
             }
             Ok(Tried::GivenBack) => self.release(&claimed).await,
             Ok(Tried::Paced(until, why)) => {
@@ -168,7 +164,7 @@ impl Sending {
         {
             return Ok(Tried::Withheld);
         }
-        Ok(Tried::Attempted(attempted, false))
+        Ok(Tried::Attempted(attempted))
     }
 
     /// Lets another replica take up a message immediately, as if it had not been claimed.
@@ -184,19 +180,8 @@ impl Sending {
         }
     }
 
-    async fn end_attempt(
-        &self,
-        claimed: &Claimed,
-        attempted: Attempted,
-        may_have_arrived: bool,
-        attempt: Attempt,
-    ) {
-        let settled = self.settle(
-            attempted,
-            attempt.number,
-            claimed.opened_at,
-            may_have_arrived,
-        );
+    async fn end_attempt(&self, claimed: &Claimed, attempted: Attempted, attempt: Attempt) {
+        let settled = self.settle(attempted, attempt.number, claimed.opened_at);
         let facts = Facts::of(claimed);
         let took = Duration::from_millis(u64::try_from(attempt.milliseconds).unwrap_or_default());
         report(&settled, &facts, took);

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::Sending;
+use super::after_attempt::unverifiable;
 use super::attempt::Attempted;
 use super::budget::{Holder, Share};
 use super::gate::{Blocked, admit};
@@ -27,8 +28,8 @@ const TOO_OLD: &str = "The message has waited for the maximum time";
 
 /// The outcome of taking up a stored message.
 pub(super) enum Tried {
-    /// It was tried, or can't be; and whether what was sent before may have arrived.
-    Attempted(Attempted, bool),
+    /// It was tried, or can't be.
+    Attempted(Attempted),
     /// Nothing was sent: the app may not send at the moment.
     Blocked(Blocked),
     /// Nothing was sent: the mailbox has reached its rate limit.
@@ -58,12 +59,11 @@ pub(super) enum TakenUp {
 impl Sending {
     /// Everything before the submission; it may be cancelled at any moment.
     pub(super) async fn take_up(&self, claimed: &Claimed) -> Result<TakenUp, sqlx::Error> {
-        let unknown = self.unknown_since(claimed);
         let mailbox = match self.admitted(claimed).await? {
             Ok(mailbox) => mailbox,
             Err(tried) => return Ok(TakenUp::Done(tried)),
         };
-        if let Some(left_by) = unknown
+        if let Some(left_by) = self.unknown_since(claimed)
             && let Err(tried) = self.missing(claimed, &mailbox, left_by).await
         {
             return Ok(TakenUp::Done(tried));
@@ -84,7 +84,16 @@ impl Sending {
 
     /// The mailbox of a message that its app may send.
     async fn admitted(&self, claimed: &Claimed) -> Result<Result<Mailbox, Tried>, sqlx::Error> {
-        let failed = |text: &str| Ok(Err(failed(text, claimed.outcome_unknown)));
+        // It can't be sent again, and nobody can look whether it has arrived.
+        let failed = |text: &str| {
+            let failure = Failure::own(text);
+            let failure = if claimed.outcome_unknown {
+                unverifiable(&failure)
+            } else {
+                failure
+            };
+            Ok(Err(told(Verdict::Permanent(failure))))
+        };
         let status = {
             let mut connection = self.pool.acquire().await?;
             apps::subscription_status(&mut connection, claimed.app).await?
@@ -127,7 +136,7 @@ impl Sending {
             (Presence::ConfirmedMissing, None) => Ok(()),
             (Presence::NotNow, _) => {
                 let why = Failure::own("the mailbox's sent mail can't be checked at the moment");
-                Err(Tried::Attempted(Attempted::Unconfirmed(why), true))
+                Err(Tried::Attempted(Attempted::Unconfirmed(why)))
             }
             (Presence::NotFound | Presence::Unknowable, _) => {
                 Err(told(Verdict::Unknown(Failure::own(CUT_OFF))))
@@ -138,7 +147,8 @@ impl Sending {
     /// The rest, after a search: a message found in the Sent folder was sent, even if the mailbox may no longer send as
     /// this address.
     async fn ready(&self, claimed: &Claimed, mailbox: Mailbox) -> Result<TakenUp, sqlx::Error> {
-        let failed = |text: &str| Ok(TakenUp::Done(failed(text, false)));
+        let done = |verdict| Ok(TakenUp::Done(told(verdict)));
+        let failed = |text: &str| done(Verdict::Permanent(Failure::own(text)));
         let from = claimed.from_address.as_str();
         if !self.mailboxes.may_send_as(&mailbox, from).await? {
             return failed(&format!("5.7.1 The mailbox may no longer send as {from}"));
@@ -150,8 +160,7 @@ impl Sending {
             Err(error) => {
                 tracing::error!(log_id = %claimed.id, %error, "the send key of a scheduled message can't be checked");
                 let why = Failure::own("the gateway can't check its send key at the moment");
-                let attempted = Attempted::Known(Verdict::temporary(why));
-                return Ok(TakenUp::Done(Tried::Attempted(attempted, false)));
+                return done(Verdict::temporary(why));
             }
         }
         if let Pace::Later { at, why } = self.pace(&mailbox, Asker::Stored).await {
@@ -187,12 +196,6 @@ impl Sending {
     }
 }
 
-/// It can't be sent, now or later.
-fn failed(text: &str, may_have_arrived: bool) -> Tried {
-    let verdict = Verdict::Permanent(Failure::own(text));
-    Tried::Attempted(Attempted::Known(verdict), may_have_arrived)
-}
-
 fn told(verdict: Verdict) -> Tried {
-    Tried::Attempted(Attempted::Known(verdict), true)
+    Tried::Attempted(Attempted::Known(verdict))
 }

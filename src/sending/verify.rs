@@ -18,6 +18,10 @@ use mailgate_types::past::Past;
 /// Timeout of one query of the Sent folder.
 const LONGEST: Duration = Duration::from_mins(1);
 
+/// How long a message rests that is looked for again: its mailbox can't be searched at the moment, or it may still
+/// arrive.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
 /// How much longer than `sending.data_seconds` a provider may take to file a message that it was given.
 const FILED_WITHIN: TimeDelta = TimeDelta::minutes(1);
 

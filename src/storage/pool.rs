@@ -503,12 +503,10 @@ impl DedicatedConnection {
         if self.pool.is_closed() {
             return Err(sqlx::Error::PoolClosed);
         }
-        if let Some((since, mut connection)) = self.open.take() {
-            if since.elapsed() < FRESH || connection.ping().await.is_ok() {
-                return Ok(connection);
-            }
-            // It was idle.
-            self.backend = None;
+        if let Some((since, mut connection)) = self.open.take()
+            && (since.elapsed() < FRESH || connection.ping().await.is_ok())
+        {
+            return Ok(connection);
         }
         let mut connection = if self.is_beside {
             let options = self.pool.connect_options();
