@@ -1,7 +1,5 @@
 //! Reactivates a subscription: the open invoices are paid, or a new subscription is created.
 
-use std::fmt::Write as _;
-
 use chrono::TimeDelta;
 use sha2::{Digest as _, Sha256};
 use tracing::Instrument as _;
@@ -16,6 +14,7 @@ use crate::providers::payprov::{Beginning, PayprovError};
 use crate::storage::outage::trouble;
 use crate::storage::subscribers::billing::{self, renewals};
 use mailgate_types::audit::{AuditAction, Author};
+use mailgate_types::hex::hex;
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::SubscriptionStatus;
 
@@ -256,13 +255,8 @@ impl Billing {
 
 /// The provider's idempotency key. The id is hashed, since both have the same longest length.
 fn key(ended: &str, number: i32) -> String {
-    let mut key = String::from("mailgate-reactivate-");
-    for byte in &Sha256::digest(ended)[..16] {
-        // Writing to a `String` can't fail.
-        let _ = write!(key, "{byte:02x}");
-    }
-    let _ = write!(key, "-{number}");
-    key
+    let digest = hex(&Sha256::digest(ended)[..16]);
+    format!("mailgate-reactivate-{digest}-{number}")
 }
 
 /// A declined payment is the subscriber's problem, any other refusal ours.

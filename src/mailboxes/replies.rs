@@ -1,7 +1,6 @@
 //! Reply tracking: each reply to a logged message is reported to its app, once.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
@@ -13,6 +12,7 @@ use crate::storage::mailboxes::Mailbox;
 use crate::storage::replies::{self, Answered, NewReply};
 use crate::storage::webhook_messages;
 use mailgate_types::event::{Emission, Event};
+use mailgate_types::hex::hex;
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::past::Past;
 
@@ -181,12 +181,7 @@ fn key_of(received: &Received) -> String {
         digest.update(part.as_bytes());
         digest.update([0]);
     }
-    let mut key = String::from("no-message-id:");
-    for byte in digest.finalize() {
-        // Writing to a `String` can't fail.
-        let _ = write!(key, "{byte:02x}");
-    }
-    key
+    format!("no-message-id:{}", hex(&digest.finalize()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Style and scripts, in the binary. Their addresses change with their content, so browsers keep them for a year.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
@@ -9,6 +8,8 @@ use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
+
+use mailgate_types::hex::hex;
 
 /// Bytes of the digest that stand in an address.
 const DIGEST: usize = 8;
@@ -23,11 +24,7 @@ pub(super) struct Asset {
 
 impl Asset {
     fn new(name: &str, extension: &str, media_type: &'static str, content: &'static [u8]) -> Self {
-        let mut hash = String::new();
-        for byte in &Sha256::digest(content)[..DIGEST] {
-            // Writing to a String can't fail.
-            let _ = write!(hash, "{byte:02x}");
-        }
+        let hash = hex(&Sha256::digest(content)[..DIGEST]);
         Self {
             file: format!("{name}.{hash}.{extension}"),
             media_type,

@@ -19,6 +19,8 @@ use rcgen::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use mailgate_types::hex::hex;
+
 /// Names that every leaf covers.
 const ALWAYS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
@@ -136,10 +138,7 @@ fn still_good(
 }
 
 fn digest(parts: [&str; 3]) -> String {
-    let digest = Sha256::digest(parts.concat());
-    digest
-        .iter()
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    hex(&Sha256::digest(parts.concat()))
 }
 
 struct Made {

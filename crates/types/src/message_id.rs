@@ -1,8 +1,8 @@
 //! A Message-ID as it is stored and compared.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
+
+use crate::hex::hex;
 
 /// Longest Message-ID, in octets: the limit of a header line (RFC 5322 §2.1.1). An index row of the database holds
 /// 2,704.
@@ -16,13 +16,10 @@ pub fn bounded(id: &str) -> String {
     if id.len() <= LONGEST {
         return id;
     }
-    let mut digest = String::from("<sha256-");
-    for byte in Sha256::digest(id.as_bytes()) {
-        // Writing to a `String` can't fail.
-        let _ = write!(digest, "{byte:02x}");
-    }
-    digest.push_str("@too-long.invalid>");
-    digest
+    format!(
+        "<sha256-{}@too-long.invalid>",
+        hex(&Sha256::digest(id.as_bytes()))
+    )
 }
 
 /// Whether this is a single `msg-id` of RFC 5322 §3.6.4: a provider that keeps such a Message-ID finds it again

@@ -1,7 +1,6 @@
 //! Delivers signed events to the receiver until it accepts them.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +12,7 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
 use super::PaymentProvider;
+use mailgate_types::hex::hex;
 
 /// How often due events are checked for and the passage of time is applied.
 const TICK: Duration = Duration::from_millis(500);
@@ -125,12 +125,8 @@ pub fn signature(secret: &str, timestamp: i64, body: &str) -> String {
         mac.update(signed.as_bytes());
         mac.finalize().into_bytes()
     });
-    let mut header = format!("t={timestamp},v1=");
-    for byte in digest.iter().flatten() {
-        // Writing to a `String` can't fail.
-        let _ = write!(header, "{byte:02x}");
-    }
-    header
+    let digest = digest.map(|digest| hex(&digest)).unwrap_or_default();
+    format!("t={timestamp},v1={digest}")
 }
 
 impl PaymentProvider {

@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::server_user::ServerUser;
 use super::{Durability, PostgresError};
+use mailgate_types::hex::hex;
 
 /// Where clusters are placed if the server's account can't access their own folder.
 const ELSEWHERE: &str = "/var/lib/mailgate-dev";
@@ -189,11 +190,7 @@ fn locate(
     fs::create_dir_all(elsewhere).map_err(PostgresError::io("create", elsewhere))?;
     sweep(elsewhere);
     let digest = Sha256::digest(directory.as_os_str().as_bytes());
-    let (digest, _) = digest.split_at(8);
-    let name = digest
-        .iter()
-        .fold(String::new(), |name, byte| name + &format!("{byte:02x}"));
-    let target = elsewhere.join(name);
+    let target = elsewhere.join(hex(&digest[..8]));
     // No link points here, so its contents belong to a folder that has been removed since.
     if target.exists() {
         fs::remove_dir_all(&target).map_err(PostgresError::io("remove", &target))?;
