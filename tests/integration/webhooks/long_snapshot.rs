@@ -241,6 +241,23 @@ async fn each_round_goes_on_where_the_last_one_ended() {
     pool.close().await;
 }
 
+/// A gateway whose app has an endpoint, while a snapshot is held by the connection.
+async fn under_a_snapshot() -> (Gateway, Receiver, PgConnection) {
+    let gateway = gateway().start().await;
+    let receiver = Receiver::start().await;
+    configure(
+        &gateway,
+        gateway.app.id,
+        &receiver.url("/"),
+        &["user.connected"],
+        SECRET,
+    )
+    .await;
+    let mut holder = gateway.database().await;
+    hold(&mut holder).await;
+    (gateway, receiver, holder)
+}
+
 /// Events of an hour ago that are committed only now.
 async fn happen_late(gateway: &Gateway) {
     let mut transaction = gateway.daemon.pool.begin().await.unwrap();
@@ -262,19 +279,8 @@ async fn happen_late(gateway: &Gateway) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_is_delivered_under_a_snapshot_and_what_commits_late_by_the_full_scan() {
-    let gateway = gateway().start().await;
-    let receiver = Receiver::start().await;
+    let (gateway, receiver, _holder) = under_a_snapshot().await;
     let app = gateway.app.id;
-    configure(
-        &gateway,
-        app,
-        &receiver.url("/"),
-        &["user.connected"],
-        SECRET,
-    )
-    .await;
-    let mut holder = gateway.database().await;
-    hold(&mut holder).await;
     deliver_many(&mut gateway.database().await, 20_000).await;
     let all = async |count: usize| {
         gateway
@@ -300,19 +306,8 @@ async fn all_is_delivered_under_a_snapshot_and_what_commits_late_by_the_full_sca
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_reads_little_for_each_event_under_a_snapshot() {
-    let gateway = gateway().start().await;
-    let receiver = Receiver::start().await;
+    let (gateway, receiver, _holder) = under_a_snapshot().await;
     let app = gateway.app.id;
-    configure(
-        &gateway,
-        app,
-        &receiver.url("/"),
-        &["user.connected"],
-        SECRET,
-    )
-    .await;
-    let mut holder = gateway.database().await;
-    hold(&mut holder).await;
     let mut watcher = gateway.database().await;
     deliver_many(&mut watcher, DEAD).await;
     let flush = "SELECT pg_stat_force_next_flush()";
