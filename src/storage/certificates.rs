@@ -113,7 +113,7 @@ pub async fn claim(
              SELECT id FROM certificates
              WHERE directory_url = $1 AND name = ANY($2) AND due_at <= now()
                    AND (lease_until IS NULL OR lease_until <= now()
-                        OR lease_until > now() + make_interval(secs => $3))
+                        OR lease_until > now() + make_interval(secs => $3) + interval '1 minute')
              ORDER BY due_at LIMIT 1
              FOR UPDATE SKIP LOCKED
          )

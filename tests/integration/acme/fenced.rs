@@ -144,3 +144,22 @@ async fn a_short_life_is_not_ordered_again_immediately() {
             .is_none()
     );
 }
+
+/// Its statement began a moment before the other's lease was given, so the lease lies a moment further ahead for it than
+/// any that it gives itself.
+#[tokio::test]
+async fn who_comes_a_moment_later_takes_nothing_over() {
+    let url = database::create().await;
+    let mut first = database::connect(&url).await;
+    let mut later = database::connect(&url).await;
+    let names = [MX.to_owned()];
+    let id = CertificateId::at(Utc::now());
+    ensure(&mut first, id, MX, DIRECTORY).await.unwrap();
+    for statement in ["BEGIN", "SELECT now()"] {
+        sqlx::query(statement).execute(&mut later).await.unwrap();
+    }
+    let claimed = claim(&mut first, &names, DIRECTORY, 600.0).await;
+    assert!(claimed.unwrap().is_some());
+    let taken_over = claim(&mut later, &names, DIRECTORY, 600.0).await;
+    assert!(taken_over.unwrap().is_none());
+}
