@@ -44,6 +44,7 @@ pub mod refusals;
 pub mod replies;
 pub mod sealed;
 pub mod send_keys;
+pub mod set_back;
 pub mod sign_of_life;
 pub mod signing_secrets;
 pub mod spool;

@@ -1,16 +1,20 @@
 //! Leaves a sign of life in the database each minute, and trusts the database's clock by it: nothing is deleted by its
-//! age before the first one, nor while a clock that has jumped is not trusted.
+//! age before the first one, nor while a clock that has jumped is not trusted. One that lies ahead shows that the clock
+//! was set back, and what waits is brought forward.
 
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use metrics::gauge;
-use sqlx::PgPool;
+use sqlx::{Connection as _, PgPool};
 use tokio_util::sync::CancellationToken;
 
 use super::pause;
 use crate::storage::outage::trouble;
+use crate::storage::pool::maintenance;
+use crate::storage::set_back::bring_forward;
 use crate::storage::sign_of_life::{read, replace};
-use mailgate_types::clock::SharedClock;
+use mailgate_types::clock::{SharedClock, TOLERANCE};
 use mailgate_types::sign_of_life::SignOfLife;
 
 /// How often.
@@ -55,14 +59,42 @@ async fn leave(
     let mut connection = pool.acquire().await?;
     let (mut last, now) = read(&mut connection).await?;
     let mut sign = last.next(now);
-    if !replace(&mut connection, last, sign).await? {
+    let set_back = last.observed_at - now;
+    let is_left = if set_back > TOLERANCE {
+        drop(connection);
+        leave_set_back(pool, (last, sign), set_back).await?
+    } else {
+        replace(&mut connection, last, sign).await?
+    };
+    if !is_left {
         // Another gateway has left one at the same moment.
-        (last, _) = read(&mut connection).await?;
+        (last, _) = read(&mut *pool.acquire().await?).await?;
         sign = last;
     }
     clock.trust(sign.trusted_at);
     gauge!("mailgate_deletions_held").set(if sign.held_since.is_some() { 1.0 } else { 0.0 });
     Ok((last, sign))
+}
+
+/// Leaves one after the database's clock was set back, and brings forward what waits by the old time; `false` if another
+/// gateway does.
+async fn leave_set_back(
+    pool: &PgPool,
+    (last, sign): (SignOfLife, SignOfLife),
+    by: TimeDelta,
+) -> Result<bool, sqlx::Error> {
+    let mut connection = maintenance(pool).await?;
+    let mut transaction = connection.begin().await?;
+    if !replace(&mut transaction, last, sign).await? {
+        return Ok(false);
+    }
+    bring_forward(&mut transaction, by).await?;
+    transaction.commit().await?;
+    tracing::warn!(
+        seconds = by.num_seconds(),
+        "the database's clock was set back: what waits for its time was brought forward by as much, scheduled messages never to before theirs"
+    );
+    Ok(true)
 }
 
 fn tell_held(sign: SignOfLife) {

@@ -6,6 +6,7 @@ mod clocks;
 pub mod held_line;
 mod leases;
 mod panics;
+mod set_back;
 mod stopped;
 mod upgraded;
 mod verified;
