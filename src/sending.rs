@@ -99,6 +99,8 @@ pub struct Sending {
     tracker: TaskTracker,
     /// Limits concurrent attempts of stored messages.
     retries: RetryPlaces,
+    /// See [`recover::LOOKS`].
+    looks: Arc<Semaphore>,
     /// Limits concurrent withdrawals.
     withdrawals: Arc<Semaphore>,
     /// The messages that this process is working on.
@@ -151,6 +153,7 @@ impl Sending {
             settings,
             tracker: shutdown.tracker.clone(),
             retries: RetryPlaces::default(),
+            looks: Arc::new(Semaphore::new(recover::LOOKS)),
             withdrawals: Arc::new(Semaphore::new(WITHDRAWALS)),
             budget,
             quota,

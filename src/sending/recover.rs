@@ -20,6 +20,10 @@ use mailgate_types::past::Past;
 /// Abandoned messages claimed together.
 const ROUND: i64 = 64;
 
+/// Mailboxes that one process looks into concurrently for messages of dead ones. They are not the places of the queue:
+/// a provider that takes a minute for each look would stop it.
+pub(super) const LOOKS: usize = 32;
+
 /// How long to keep searching for a message with an unknown outcome before it counts as failed.
 const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 
@@ -118,12 +122,17 @@ impl Sending {
             };
             tracing::warn!(log_id = %claimed.id, stored, "a message was left behind by a process that died");
             if !stored {
-                let place = self.retries.next().await;
-                let place = place.map(|place| place.of(claimed.credential));
                 let sending = self.clone();
                 self.tracker.spawn(async move {
-                    let (_place, _hold) = (place, hold);
-                    sending.end_unanswered(claimed).await;
+                    let _hold = hold;
+                    // Whoever takes over from this process takes it up.
+                    let place = sending
+                        .stop
+                        .run_until_cancelled(sending.looks.acquire())
+                        .await;
+                    if place.is_some() {
+                        sending.end_unanswered(claimed).await;
+                    }
                 });
             }
         }

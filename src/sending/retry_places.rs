@@ -57,21 +57,11 @@ impl RetryPlaces {
     /// All that are free.
     pub(super) fn free(&self) -> Vec<FreePlace> {
         std::iter::from_fn(|| Arc::clone(&self.places).try_acquire_owned().ok())
-            .map(|permit| self.place(permit))
+            .map(|permit| FreePlace {
+                places: self.clone(),
+                permit,
+            })
             .collect()
-    }
-
-    /// The next that is free; `None` never, as places are not closed.
-    pub(super) async fn next(&self) -> Option<FreePlace> {
-        let permit = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        Some(self.place(permit))
-    }
-
-    fn place(&self, permit: OwnedSemaphorePermit) -> FreePlace {
-        FreePlace {
-            places: self.clone(),
-            permit,
-        }
     }
 
     /// How many each mailbox has, if it has any.

@@ -6,6 +6,7 @@ use mailgate_types::ids::LogId;
 
 use super::{advance_to, chunks, deferred, emptied, logged_once};
 use crate::support::gateway::Gateway;
+use crate::support::patience;
 use crate::support::stand_in::{ADDRESS, StandIn};
 
 const RAW: &[u8] = b"From: carol@stand-in.example\r\nTo: bob@example.com\r\n\r\nHello\r\n";
@@ -117,6 +118,53 @@ async fn a_message_whose_holder_lives_is_left_alone() {
     assert_eq!(left, [id.0]);
     assert_ne!(id, abandoned);
     assert_eq!(chunks(&gateway).await, [RAW]);
+    replica.stop().await;
+    gateway.stop().await;
+}
+
+/// Many times what is looked for at a time, and as the queue has places.
+const MANY: usize = 200;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_that_take_long_leave_the_queue_its_places() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    let (status, answer) = gateway.send_to("tempfail@example.com").await;
+    assert_eq!(status, 202, "{answer}");
+    gateway.stop_daemon().await;
+    for _ in 0..MANY {
+        leave_behind(&gateway, false).await;
+    }
+    sqlx::query("UPDATE spool SET message_id = '<sought@stand-in.example>'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    // Nobody accepts: each look waits as long as it may.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut plugins = stand_in.plugins();
+    let plugin = plugins["plugin_b"].as_table_mut().unwrap();
+    plugin.insert("imap_host".to_owned(), "localhost".into());
+    let port = i64::from(silent.local_addr().unwrap().port());
+    plugin.insert("imap_port".to_owned(), port.into());
+    let replica = gateway.replica().plugins(plugins).start().await;
+    let in_hand = async || -> i64 {
+        sqlx::query_scalar(
+            "SELECT count(*) FROM spool WHERE state = 'open' AND lease_until IS NULL",
+        )
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+    };
+    patience::until("looks", async || in_hand().await > 100).await;
+    sqlx::query("UPDATE spool SET next_attempt_at = now() WHERE state = 'deferred'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    patience::until("its last attempt", async || {
+        deferred(&gateway).await.is_none()
+    })
+    .await;
+    let left = in_hand().await;
+    assert!(left > 64, "{left}");
     replica.stop().await;
     gateway.stop().await;
 }
