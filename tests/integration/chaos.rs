@@ -5,6 +5,7 @@
 //! `make chaos` runs it for `BENCH_SECONDS`; without `MAILGATE_CHAOS_SECONDS` it does nothing. `MAILGATE_CRASH_SEED`
 //! repeats the faults of an earlier run.
 
+mod clock;
 mod cluster;
 mod faults;
 mod felt;
@@ -13,7 +14,6 @@ mod mailboxes;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng as _;
@@ -24,19 +24,20 @@ use tokio_util::sync::CancellationToken;
 use crate::billing::Billed;
 use crate::command_line::process::Invocation;
 use crate::command_line::serve;
-use crate::crash::clients::Clients;
+use crate::crash::clients::{Account, Clients};
 use crate::crash::ledger::Ledger;
 use crate::crash::provider::{Arrival, Arrivals};
 use crate::crash::tables::Tables;
 use crate::crash::{SECOND_MAILBOX, recorded, seed, settle, tables};
 use crate::history::{self, History, rules};
 use crate::peers::Provider;
-use crate::peers_end_to_end::{self, Encryption, REDIRECT_URI};
+use crate::peers_end_to_end::{self, REDIRECT_URI};
 use crate::replicas::balancer::Balancer;
 use crate::replicas::fleet::{Fleet, HOSTS};
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 use crate::support::receiver::Receiver;
+use clock::Clock;
 use cluster::Cluster;
 use faults::Scene;
 use felt::Table;
@@ -50,9 +51,6 @@ const FURTHER: usize = 20;
 
 /// Longest that it may take until all is well again, and until the end of what is under way.
 const RECOVERED: Duration = Duration::from_mins(5);
-
-/// Debian's libfaketime, for a clock of each gateway's own.
-const FAKETIME: &str = "faketime/libfaketimeMT.so.1";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_adds_up_whatever_goes_wrong() {
@@ -69,8 +67,7 @@ async fn everything_adds_up_whatever_goes_wrong() {
         "postgres://postgres@{}/mailgate?sslmode=disable",
         cluster.address()
     );
-    let builder = (Gateway::builder().database(&database))
-        .plugins(peers_end_to_end::plugins(&provider, Encryption::Implicit));
+    let builder = (Gateway::builder().database(&database)).plugins(mailboxes::plugins(&provider));
     let billed = Billed::of(builder).await;
     billed.provisioned().await;
     let gateway = &billed.gateway;
@@ -87,7 +84,10 @@ async fn everything_adds_up_whatever_goes_wrong() {
     let folder = TempDir::new().unwrap();
     let mut scene = scene(cluster, &provider, gateway, &folder).await;
     let balancer = Balancer::start(gateway, &scene.fleet).await;
-    let account = balancer.account(gateway).owned(gateway).await;
+    let account = Account {
+        sent_folder: Some(mailboxes::sent_folder(&provider, SECOND_MAILBOX)),
+        ..balancer.account(gateway).owned(gateway).await
+    };
     gateway.stop_daemon().await;
     let url = format!("http://{}/payprov/webhook", scene.fleet.replicas[0].http);
     gateway.sandbox.payments.tell(&url);
@@ -171,7 +171,7 @@ async fn scene(
     folder: &TempDir,
 ) -> Scene {
     let provider_line = Line::start(SocketAddr::from(([127, 0, 0, 1], provider.tls_port))).await;
-    let faketime = faketime();
+    let faketime = clock::library();
     if faketime.is_none() {
         println!("skipped: clock steps, because libfaketime isn't installed");
     }
@@ -184,14 +184,13 @@ async fn scene(
         let mut invocation = invocation(gateway, provider, line.port(), provider_line.port());
         lines.push(line);
         if let Some(library) = &faketime {
-            let clock = folder.path().join(format!("clock-{number}"));
-            std::fs::write(&clock, "+0\n").unwrap();
-            invocation = invocation
-                .variable("LD_PRELOAD", library)
-                .variable("FAKETIME_TIMESTAMP_FILE", &clock)
-                .variable("FAKETIME_CACHE_DURATION", "1")
-                .variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-                .variable("FAKETIME_DISABLE_SHM", "1");
+            let clock = Clock::new(
+                library.clone(),
+                folder.path().join(format!("clock-{number}")),
+            );
+            for (name, value) in clock.variables() {
+                invocation = invocation.variable(name, value);
+            }
             clocks.push(clock);
         }
         invocations.push(invocation);
@@ -207,8 +206,7 @@ async fn scene(
 
 fn invocation(gateway: &Gateway, provider: &Provider, database: u16, mail: u16) -> Invocation {
     let url = format!("postgres://postgres@127.0.0.1:{database}/mailgate?sslmode=disable");
-    let plugins = peers_end_to_end::plugins(provider, Encryption::Implicit);
-    let mut invocation = serve::with_plugins(serve::replica(gateway), plugins)
+    let mut invocation = serve::with_plugins(serve::replica(gateway), mailboxes::plugins(provider))
         .set("DATABASE__URL", url)
         .set("PLUGINS__PLUGIN_B__SMTP_PORT", mail.to_string())
         .set("LIMITS__REQUESTS_PER_SECOND", "100000")
@@ -220,12 +218,6 @@ fn invocation(gateway: &Gateway, provider: &Provider, database: u16, mail: u16) 
         invocation = invocation.set(&name, value.as_str().unwrap());
     }
     invocation
-}
-
-fn faketime() -> Option<PathBuf> {
-    let folders = std::fs::read_dir("/usr/lib").ok()?;
-    let found = folders.filter_map(|folder| Some(folder.ok()?.path().join(FAKETIME)));
-    found.into_iter().find(|path: &PathBuf| Path::is_file(path))
 }
 
 /// Waits until the cluster is whole, all gateways live and are reached, and messages are sent.

@@ -3,12 +3,14 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use sqlx::{Connection as _, PgConnection};
 
+use super::clock::{self, Clock};
 use crate::crash::database::{NAME, children, signal};
 use crate::peers::process::{Household, find, give_to, is_root};
 use crate::support::{patience, ports};
@@ -29,6 +31,8 @@ pub struct Cluster {
     disks: Vec<Disk>,
     household: Household,
     http: reqwest::Client,
+    /// Of each node's Postgres; empty without libfaketime.
+    clocks: Vec<Clock>,
     /// Of Postgres and of Patroni, for each node.
     ports: [[u16; 2]; 2],
     port: u16,
@@ -40,6 +44,7 @@ impl Cluster {
         let [etcd, peer, port, a, b, c, d] = ports::reserve();
         let cluster = Self {
             disks: disks(household.folder()),
+            clocks: clocks(household.folder()),
             http: reqwest::Client::builder()
                 .no_proxy()
                 .timeout(Duration::from_secs(5))
@@ -131,6 +136,11 @@ impl Cluster {
         let name = if hangs { "STOP" } else { "CONT" };
         signal(name, &[postmaster]).await;
         signal(name, &children(postmaster)).await;
+    }
+
+    /// The clock of a node's Postgres is off by so many seconds.
+    pub fn set_clock(&self, number: usize, seconds: i32) {
+        self.clocks[number].set(seconds);
     }
 
     /// A node takes no writes, or takes them again.
@@ -239,7 +249,10 @@ impl Cluster {
         let folder = self.household.folder().display();
         let (name, data) = (NODES[number], self.data(number));
         let [postgres, patroni] = self.ports[number];
-        let (data, programs) = (data.display(), programs());
+        let (data, programs) = (
+            data.display(),
+            folder_of_programs(self.household.folder(), number),
+        );
         let (ttl, programs) = (TTL.as_secs(), programs.display());
         format!(
             "scope: mailgate
@@ -326,6 +339,44 @@ fn programs() -> PathBuf {
         .map(|version| version.unwrap().path())
         .max_by_key(|path| path.file_name()?.to_str()?.parse::<u32>().ok());
     newest.expect("postgresql isn't installed").join("bin")
+}
+
+/// A folder with the programs of one node.
+fn folder_of_programs(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("programs-{}", NODES[number]))
+}
+
+/// Makes the folders of programs, in which `postgres` goes by a clock of its node's own.
+fn clocks(folder: &Path) -> Vec<Clock> {
+    let library = clock::library();
+    let mut clocks = Vec::new();
+    for (number, name) in NODES.iter().enumerate() {
+        let at = folder_of_programs(folder, number);
+        fs::create_dir(&at).unwrap();
+        for program in fs::read_dir(programs()).unwrap() {
+            let program = program.unwrap();
+            symlink(program.path(), at.join(program.file_name())).unwrap();
+        }
+        let Some(library) = library.clone() else {
+            continue;
+        };
+        let clock = Clock::new(library, folder.join(format!("clock-{name}")));
+        let variables = clock.variables();
+        let variables: String = (variables.iter())
+            .flat_map(|(name, value)| [name, "=", value, " "])
+            .collect();
+        let real = programs().join("postgres");
+        let script = format!(
+            "#!/bin/sh\nexec env {variables} {} \"$@\"\n",
+            real.display()
+        );
+        let file = at.join("postgres");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, script).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        clocks.push(clock);
+    }
+    clocks
 }
 
 /// A file system in memory.

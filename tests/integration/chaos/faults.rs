@@ -1,13 +1,13 @@
 //! What goes wrong, for how long, and that it ends.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use mailgate_types::lease::LEASE;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use rand::seq::SliceRandom as _;
+use rand::seq::{IndexedRandom as _, SliceRandom as _};
 
+use super::clock::Clock;
 use super::cluster::{Cluster, TTL};
 use super::line::{Line, State, some_delay};
 use crate::replicas::fleet::{Fleet, HOSTS};
@@ -30,6 +30,7 @@ pub enum Fault {
     ProviderSilent,
     ProviderSlow,
     WrongClock,
+    WrongDatabaseClock,
     CommitsHeld,
     ReadOnly,
     Dump,
@@ -38,7 +39,7 @@ pub enum Fault {
 use Fault::{
     AnswersLost, ClockStep, CommitsHeld, DiskFull, Dump, Failover, GatewayKilled, GatewayStopped,
     LossyNetwork, Partition, ProviderRefuses, ProviderSilent, ProviderSlow, ReadOnly, SlowNetwork,
-    StandbyLost, Switchover, WrongClock,
+    StandbyLost, Switchover, WrongClock, WrongDatabaseClock,
 };
 
 /// How far a clock is off at most, in seconds.
@@ -47,7 +48,7 @@ const CLOCK_STEP: i32 = 90;
 /// How far one is off that nobody sets: 3 hours, 26 hours, 100 days, and 26 hours behind.
 const WRONG: [i32; 4] = [3 * 3_600, 26 * 3_600, 100 * 86_400, -26 * 3_600];
 
-const ALL: [Fault; 18] = [
+const ALL: [Fault; 19] = [
     GatewayKilled,
     GatewayStopped,
     SlowNetwork,
@@ -63,6 +64,7 @@ const ALL: [Fault; 18] = [
     ProviderSilent,
     ProviderSlow,
     WrongClock,
+    WrongDatabaseClock,
     CommitsHeld,
     ReadOnly,
     Dump,
@@ -75,8 +77,8 @@ pub struct Scene {
     /// From each gateway to the database, and from all of them to the provider.
     pub database_lines: Vec<Line>,
     pub provider_line: Line,
-    /// The offset of each gateway's clock; empty without libfaketime.
-    pub clocks: Vec<PathBuf>,
+    /// Each gateway's; empty without libfaketime.
+    pub clocks: Vec<Clock>,
 }
 
 impl Scene {
@@ -85,7 +87,7 @@ impl Scene {
         let mut deck: Vec<Fault> = (ALL.into_iter())
             .filter(|fault| match fault {
                 DiskFull => self.cluster.has_disks(),
-                ClockStep | WrongClock => !self.clocks.is_empty(),
+                ClockStep | WrongClock | WrongDatabaseClock => !self.clocks.is_empty(),
                 _ => true,
             })
             .collect();
@@ -136,9 +138,9 @@ impl Scene {
             }
             ClockStep => {
                 let step = random.random_range(-CLOCK_STEP..CLOCK_STEP);
-                self.set_clock(number, step);
+                self.clocks[number].set(step);
                 tokio::time::sleep(Duration::from_secs(10)).await;
-                self.set_clock(number, 0);
+                self.clocks[number].set(0);
             }
             ProviderRefuses => {
                 self.provider_line.set(State::Cut);
@@ -165,9 +167,9 @@ impl Scene {
                 self.provider_line.set(State::Open);
             }
             WrongClock => {
-                self.set_clock(number, WRONG[random.random_range(0..WRONG.len())]);
+                self.clocks[number].set(*WRONG.choose(random).unwrap());
                 tokio::time::sleep(Duration::from_secs(15)).await;
-                self.set_clock(number, 0);
+                self.clocks[number].set(0);
             }
             _ => self.inflict_on_database(fault, random).await,
         }
@@ -190,6 +192,17 @@ impl Scene {
                 // Before, it would become the primary again.
                 tokio::time::sleep(TTL + Duration::from_secs(5)).await;
                 self.cluster.start_node(primary);
+            }
+            WrongDatabaseClock => {
+                // It was right when its Postgres began, which is what Patroni knows it by.
+                self.cluster
+                    .set_clock(1 - primary, *WRONG.choose(random).unwrap());
+                tokio::time::sleep(Duration::from_secs(2)).await;
+                self.cluster.kill(primary).await;
+                tokio::time::sleep(TTL + Duration::from_secs(5)).await;
+                self.cluster.start_node(primary);
+                tokio::time::sleep(Duration::from_secs(15)).await;
+                self.cluster.set_clock(1 - primary, 0);
             }
             StandbyLost => {
                 self.cluster.kill(1 - primary).await;
@@ -230,11 +243,6 @@ impl Scene {
             line.set(state);
         }
     }
-
-    /// libfaketime reads it each second.
-    fn set_clock(&self, number: usize, seconds: i32) {
-        std::fs::write(&self.clocks[number], format!("{seconds:+}\n")).unwrap();
-    }
 }
 
 impl Fault {
@@ -255,6 +263,7 @@ impl Fault {
             ProviderSilent => "provider silent",
             ProviderSlow => "provider slower than a lease",
             WrongClock => "a gateway's clock wrong (+3 h, +26 h, +100 d, -26 h)",
+            WrongDatabaseClock => "failover to a clock that is wrong, as above",
             CommitsHeld => "commits held back by a standby that hangs",
             ReadOnly => "database read-only",
             Dump => "a dump in progress",

@@ -1,8 +1,9 @@
-//! End users whose mailboxes are disconnected meanwhile, so that the billed quantity has something to follow; and what
+//! Mailboxes with sent mail, in which mail clients save copies of their own; end users whose mailboxes are disconnected meanwhile, so that the billed quantity has something to follow; and what
 //! has arrived at the provider made of Postfix and Dovecot.
 
 use std::collections::HashMap;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mailgate_types::ids::CredentialId;
@@ -10,11 +11,13 @@ use mailgate_types::plugin::Plugin;
 use memchr::memmem;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use toml::Table;
 
 use crate::command_line::process::http_client_trusting;
 use crate::crash::clients::Account;
 use crate::crash::provider::Arrival;
 use crate::peers::Provider;
+use crate::peers_end_to_end::{self, Encryption};
 use crate::support::gateway::Gateway;
 
 /// Mailboxes that nobody sends from.
@@ -23,6 +26,23 @@ const OTHERS: usize = 20;
 /// A pause before the next one is disconnected, and before one is asked for again.
 const PAUSE: Duration = Duration::from_secs(15);
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// Settings of the provider made of Postfix and Dovecot, whose sent mail is looked into.
+pub fn plugins(provider: &Provider) -> Table {
+    let mut plugins = peers_end_to_end::plugins(provider, Encryption::Implicit);
+    let plugin = plugins["plugin_b"].as_table_mut().unwrap();
+    plugin.insert("imap_host".to_owned(), provider.smtp_host.clone().into());
+    let port = i64::from(provider.imaps_port);
+    plugin.insert("imap_port".to_owned(), port.into());
+    plugins
+}
+
+/// Where a mail client saves what it sends.
+pub fn sent_folder(provider: &Provider, account: &str) -> PathBuf {
+    provider
+        .folder()
+        .join(format!("dovecot/mail/{account}/.Sent/cur"))
+}
 
 /// Connects them, each of an end user of its own.
 pub async fn connect_others(gateway: &Gateway) -> Vec<CredentialId> {

@@ -49,6 +49,8 @@ pub struct Account {
     pub pushable_key: String,
     pub send_key: String,
     pub api_secret: String,
+    /// Where a mail client saves a copy of what it submits through the second mailbox, before it does.
+    pub sent_folder: Option<PathBuf>,
 }
 
 impl Account {
@@ -56,6 +58,7 @@ impl Account {
     pub fn of(gateway: &Gateway) -> Self {
         Self {
             api_secret: String::new(),
+            sent_folder: None,
             base_url: gateway.daemon.base_url.clone(),
             starttls: gateway.starttls_address(),
             tls: gateway.tls_address(),

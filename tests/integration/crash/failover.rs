@@ -35,7 +35,7 @@ async fn a_standby_takes_over_all_that_was_answered() {
     let times = std::env::var("MAILGATE_CRASH_FAILOVERS").unwrap_or_else(|_| "1".to_owned());
     let times: u64 = times.parse().expect("MAILGATE_CRASH_FAILOVERS is a number");
     for time in 0..times {
-        fail_over(seed().wrapping_add(time)).await;
+        Box::pin(fail_over(seed().wrapping_add(time))).await;
     }
 }
 

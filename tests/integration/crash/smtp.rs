@@ -1,8 +1,9 @@
 //! A client of the SMTP door. It keeps its connection as long as it lasts, and fails where the client of the
 //! other tests would panic.
 
-use std::io;
+use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -60,7 +61,13 @@ impl SmtpSender {
         };
         (self.envelope(&mut connection, message).await).map_err(|_| Unreached)?;
         // From here on the gateway may have taken it.
-        let Ok(reply) = content(&mut connection, message).await else {
+        let Ok(reply) = content(
+            &mut connection,
+            message,
+            self.account.sent_folder.as_deref(),
+        )
+        .await
+        else {
             return Ok(Told::Nothing);
         };
         self.connection = Some(connection);
@@ -134,20 +141,29 @@ pub fn mailbox(plugin: Plugin) -> &'static str {
     }
 }
 
-async fn content(connection: &mut Connection, message: &Message) -> io::Result<String> {
+async fn content(
+    connection: &mut Connection,
+    message: &Message,
+    sent_folder: Option<&Path>,
+) -> io::Result<String> {
     let key = (message.key.as_ref()).map(|key| format!("Idempotency-Key: {key}\r\n"));
     let send_at =
         (message.send_at).map(|at| format!("X-Mailgate-Send-At: {}\r\n", at.to_rfc3339()));
     let content = format!(
-        "From: <{}>\r\nTo: <{}>\r\nSubject: {}\r\n{}{}\r\n{}\r\n.\r\n",
+        "From: <{}>\r\nTo: <{}>\r\nMessage-ID: <{}@client.example>\r\nSubject: {}\r\n{}{}\r\n{}\r\n",
         mailbox(message.plugin),
         message.recipient,
+        // Backwards: the marker itself is counted.
+        message.marker.chars().rev().collect::<String>(),
         message.marker,
         key.unwrap_or_default(),
         send_at.unwrap_or_default(),
         message.body("\r\n")
     );
-    write(connection, &content).await?;
+    if let Some(folder) = sent_folder.filter(|_| message.plugin == Plugin::B) {
+        fs::write(folder.join(format!("{}:2,S", message.marker)), &content)?;
+    }
+    write(connection, &format!("{content}.\r\n")).await?;
     reply(connection).await
 }
 
