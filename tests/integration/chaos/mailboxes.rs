@@ -17,6 +17,7 @@ use crate::command_line::process::http_client_trusting;
 use crate::crash::clients::Account;
 use crate::crash::provider::Arrival;
 use crate::peers::Provider;
+use crate::peers::process::give_to;
 use crate::peers_end_to_end::{self, Encryption};
 use crate::support::gateway::Gateway;
 
@@ -37,11 +38,16 @@ pub fn plugins(provider: &Provider) -> Table {
     plugins
 }
 
-/// Where a mail client saves what it sends.
+/// Makes the folder in which a mail client saves what it sends, as Dovecot does once it is asked for it.
 pub fn sent_folder(provider: &Provider, account: &str) -> PathBuf {
-    provider
-        .folder()
-        .join(format!("dovecot/mail/{account}/.Sent/cur"))
+    let account = provider.folder().join("dovecot/mail").join(account);
+    let sent = account.join(".Sent");
+    let parts = ["cur", "new", "tmp"].map(|part| sent.join(part));
+    for folder in [&account, &sent].into_iter().chain(&parts) {
+        fs::create_dir_all(folder).unwrap();
+        give_to(folder, "mail");
+    }
+    sent.join("cur")
 }
 
 /// Connects them, each of an end user of its own.

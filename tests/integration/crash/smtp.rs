@@ -161,7 +161,8 @@ async fn content(
         message.body("\r\n")
     );
     if let Some(folder) = sent_folder.filter(|_| message.plugin == Plugin::B) {
-        fs::write(folder.join(format!("{}:2,S", message.marker)), &content)?;
+        let copied = fs::write(folder.join(format!("{}:2,S", message.marker)), &content);
+        copied.expect("a copy can be saved");
     }
     write(connection, &format!("{content}.\r\n")).await?;
     reply(connection).await
