@@ -54,7 +54,7 @@ pub async fn answered(
 }
 
 /// Most replies to one message that are recorded: whoever has got it may answer as often as they like.
-pub const MOST_OF_A_MESSAGE: i64 = 100;
+pub const MOST_OF_A_MESSAGE: i64 = 1_000;
 
 /// How many more replies to each of these messages may be recorded.
 pub async fn room(

@@ -12,6 +12,8 @@ use uuid::Uuid;
 
 use crate::peers::Provider;
 use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
+use mailgate::storage::replies::MOST_OF_A_MESSAGE;
+
 use crate::portal::visitor::Visitor;
 use crate::support::gateway::{Builder, Gateway};
 use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn};
@@ -315,6 +317,18 @@ async fn one_message_has_a_bounded_number_of_replies() {
             })
             .await;
     };
+    // As many as leave room for a hundred.
+    sqlx::query(
+        "INSERT INTO message_replies (log_id, key, from_address, replied_at)
+         SELECT id, 'earlier ' || number, $2, now()
+         FROM email_logs, generate_series(1, $3) AS number WHERE message_id = $1",
+    )
+    .bind(&first)
+    .bind(BOB)
+    .bind(i32::try_from(MOST_OF_A_MESSAGE).unwrap() - 100)
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
     // Over several looks, and within one.
     for number in 0..60 {
         answer(format!("<a{number}@example.org>"), &first);
@@ -332,11 +346,14 @@ async fn one_message_has_a_bounded_number_of_replies() {
     looked(&gateway).await;
     assert_eq!(told_replies(&gateway).await.len(), 103);
     for (query, expected) in [
-        ("SELECT count(*) FROM message_replies", 103),
+        (
+            "SELECT count(*) FROM message_replies",
+            MOST_OF_A_MESSAGE + 3,
+        ),
         ("SELECT count(*) FROM replies", 103),
         (
             "SELECT count(*) FROM message_replies GROUP BY log_id ORDER BY 1 DESC LIMIT 1",
-            100,
+            MOST_OF_A_MESSAGE,
         ),
     ] {
         let count: i64 = sqlx::query_scalar(query)
