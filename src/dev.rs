@@ -399,6 +399,7 @@ fn screen(
         connect_url(daemon, demo)
     ));
     line(format_args!("  app_id    {}", demo.app.slug));
+    line(format_args!("  pk        {pk}"));
     line(format_args!("  send_key  {send_key}"));
     line(format_args!("  secret    {}", demo.api_secret()));
     line(format_args!("  API       {base_url}/docs"));
@@ -420,11 +421,11 @@ fn screen(
         ));
     }
     line(format_args!(
-        "Receive webhooks (here on port 3000 of this machine):\n"
+        "Receive webhooks (a receiver on port 9000 of this machine, as in examples/README.md):\n"
     ));
     line(format_args!(
         "  curl -w '\\n' {base_url}/apps/{pk}/webhooks -H 'X-Api-Secret: {}' -H 'Content-Type: application/json' \
-         -d '{{\"url\":\"http://127.0.0.1:3000/\",\"events\":[\"email.sent\",\"email.failed_perm\"]}}'\n",
+         -d '{{\"url\":\"http://127.0.0.1:9000/\",\"events\":[\"email.sent\",\"email.failed_perm\"]}}'\n",
         demo.api_secret(),
     ));
     line(format_args!(
