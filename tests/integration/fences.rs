@@ -2,11 +2,11 @@
 //! rely on it that they neither write nor send any more.
 
 mod abandoned;
+mod clock_set;
 mod clocks;
 pub mod held_line;
 mod leases;
 mod panics;
-mod set_back;
 mod stopped;
 mod upgraded;
 mod verified;

@@ -22,7 +22,8 @@ pub trait Clock: Send + Sync + Debug {
     }
 
     /// A time that has certainly passed: what is kept for a time is deleted by it. It is the earliest of the database's
-    /// time, the machine's, and the last trusted time plus an hour, so one wrong clock deletes nothing early.
+    /// time, the machine's, and the last trusted time carried forward by the time since boot, so one wrong clock deletes
+    /// nothing early.
     fn certainly_past(&self) -> DateTime<Utc> {
         self.now()
     }
@@ -35,6 +36,11 @@ pub trait Clock: Send + Sync + Debug {
     /// Takes over the database's time: its clock, `reading`, was read on a request sent at `asked`.
     fn synchronize(&self, reading: DateTime<Utc>, asked: SuspendAwareInstant) {
         let _ = (reading, asked);
+    }
+
+    /// How often the database's clock was found to have been set by more than [`TOLERANCE`].
+    fn steps(&self) -> u64 {
+        0
     }
 
     /// Sets the trusted time: see [`Clock::certainly_past`].

@@ -5,11 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::clock::{Clock, SharedClock, SystemClock};
+use super::clock::{Clock, SharedClock, SystemClock, TOLERANCE};
 use super::suspend_aware_instant::SuspendAwareInstant;
-
-/// How long after the last trusted time things are deleted by it, in case it isn't renewed.
-const TRUSTED: TimeDelta = TimeDelta::hours(1);
 
 /// The database's clock beside the machine's.
 #[derive(Debug)]
@@ -21,10 +18,11 @@ pub struct DatabaseClock {
 #[derive(Debug, Default, Clone, Copy)]
 struct State {
     anchor: Option<Anchor>,
-    trusted: Option<DateTime<Utc>>,
+    trusted: Option<Anchor>,
+    steps: u64,
 }
 
-/// What the database's clock said, and when.
+/// A time, and when it was.
 #[derive(Debug, Clone, Copy)]
 struct Anchor {
     time: DateTime<Utc>,
@@ -71,9 +69,12 @@ impl DatabaseClock {
             at: answered,
         };
         let mut state = self.state();
-        let carried = state.anchor.map(|anchor| anchor.at(answered));
-        if carried.is_none_or(|carried| (carried - fresh.time).abs() > delta(half)) {
+        let off = (state.anchor).map(|anchor| (anchor.at(answered) - fresh.time).abs());
+        if off.is_none_or(|off| off > delta(half)) {
             state.anchor = Some(fresh);
+        }
+        if off.is_some_and(|off| off > delta(half) + TOLERANCE) {
+            state.steps += 1;
         }
     }
 }
@@ -94,7 +95,7 @@ impl Clock for DatabaseClock {
     fn certainly_past(&self) -> DateTime<Utc> {
         let state = *self.state();
         match (state.anchor, state.trusted) {
-            (Some(_), Some(trusted)) => self.agreed().min(trusted + TRUSTED),
+            (Some(_), Some(trusted)) => self.agreed().min(trusted.at(SuspendAwareInstant::now())),
             _ => DateTime::UNIX_EPOCH,
         }
     }
@@ -108,8 +109,13 @@ impl Clock for DatabaseClock {
         self.synchronize_between(reading, asked, SuspendAwareInstant::now());
     }
 
+    fn steps(&self) -> u64 {
+        self.state().steps
+    }
+
     fn trust(&self, time: DateTime<Utc>) {
-        self.state().trusted = Some(time);
+        let at = SuspendAwareInstant::now();
+        self.state().trusted = Some(Anchor { time, at });
     }
 }
 
@@ -186,7 +192,7 @@ mod tests {
         // Both clocks are wrong in the same way: a machine of its own, booted years ahead.
         machine.advance(TimeDelta::days(700));
         clock.synchronize(truth + TimeDelta::days(700), SuspendAwareInstant::now());
-        assert!(near(clock.certainly_past(), truth + TRUSTED));
+        assert!(near(clock.certainly_past(), truth));
     }
 
     #[test]
@@ -203,7 +209,9 @@ mod tests {
         clock.synchronize_between(truth, asked, answered);
         assert_eq!(time(), Some(truth));
         // This one can't be: the database has another clock.
+        assert_eq!(clock.steps(), 0);
         clock.synchronize_between(truth + TimeDelta::seconds(20), asked, answered);
         assert_eq!(time(), Some(truth + TimeDelta::seconds(25)));
+        assert_eq!(clock.steps(), 1);
     }
 }
