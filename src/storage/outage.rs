@@ -11,11 +11,14 @@ impl Outage for sqlx::Error {
     fn is_outage(&self) -> bool {
         match self {
             Self::Io(_) | Self::PoolTimedOut | Self::PoolClosed | Self::WorkerCrashed => true,
-            // Connection exceptions (class 08), a server that is shutting down, has crashed or is starting up, and a
-            // standby or another read-only database.
+            // Connection exceptions (class 08), a server that is shutting down, has crashed or is starting up, one that
+            // has no connection left, and a standby or another read-only database.
             Self::Database(error) => error.code().is_some_and(|code| {
                 code.starts_with("08")
-                    || matches!(code.as_ref(), "57P01" | "57P02" | "57P03" | "25006")
+                    || matches!(
+                        code.as_ref(),
+                        "57P01" | "57P02" | "57P03" | "53300" | "25006"
+                    )
             }),
             _ => false,
         }
