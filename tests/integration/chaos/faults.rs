@@ -194,6 +194,7 @@ impl Scene {
                 self.cluster.start_node(primary);
             }
             WrongDatabaseClock => {
+                let pause = seconds(2.0..20.0);
                 // It was right when its Postgres began, which is what Patroni knows it by.
                 self.cluster
                     .set_clock(1 - primary, *WRONG.choose(random).unwrap());
@@ -201,7 +202,7 @@ impl Scene {
                 self.cluster.kill(primary).await;
                 tokio::time::sleep(TTL + Duration::from_secs(5)).await;
                 self.cluster.start_node(primary);
-                tokio::time::sleep(Duration::from_secs(15)).await;
+                tokio::time::sleep(pause).await;
                 self.cluster.set_clock(1 - primary, 0);
             }
             StandbyLost => {

@@ -108,11 +108,14 @@ impl Balancer {
 
     /// Waits until a gateway is `UP`, or `DOWN`, at all doors.
     pub async fn sees(&self, number: usize, status: &str) {
-        patience::until(&format!("gateway {number} that is {status}"), async || {
-            let seen = self.statistics(number).await;
-            seen.iter().all(|(seen, _)| seen == status)
-        })
-        .await;
+        let what = format!("gateway {number} that is {status}");
+        patience::until(&what, async || self.sees_now(number, status).await).await;
+    }
+
+    /// Whether a gateway is `UP`, or `DOWN`, at all doors.
+    pub async fn sees_now(&self, number: usize, status: &str) -> bool {
+        let seen = self.statistics(number).await;
+        seen.iter().all(|(seen, _)| seen == status)
     }
 
     /// What it answers to its administrator, once it listens to one: it takes connections a moment before.
