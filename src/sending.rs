@@ -4,6 +4,7 @@
 mod after_attempt;
 mod attempt;
 pub mod budget;
+mod clock_set;
 pub mod draft;
 mod ending;
 mod facts;
@@ -51,6 +52,7 @@ use mailgate_types::ids::LogId;
 use mailgate_types::lease::Lease;
 
 use budget::Budget;
+pub use clock_set::ClockSet;
 pub use gate::Blocked;
 use in_flight::InFlight;
 use journal::Journal;

@@ -114,9 +114,19 @@ async fn what_may_have_arrived_is_waited_for_whichever_clock_was_wrong() {
     let ahead = "
         UPDATE spool SET outcome_unknown = true, left_by = now() + interval '3 hours',
                          next_attempt_at = now() + interval '8 hours';
-        UPDATE mailboxes SET parked_until = now() + interval '7 hours';
+        UPDATE mailboxes SET parked_until = now() + interval '7 hours',
+                             refresh_lease_until = now() + interval '3 hours';
+        UPDATE billing_jobs SET lease_until = now() + interval '20 minutes';
         UPDATE sign_of_life SET observed_at = now() + interval '3 hours'";
     assert_eq!(hours_ahead(&gateway, ahead, 0).await, [0, 5, 4]);
+    // A lease that can be of before is kept, since somebody may be at work under it.
+    let leases = "SELECT refresh_lease_until <= now() + interval '1 minute', lease_until > now() + interval '10 minutes'
+                  FROM mailboxes, billing_jobs";
+    let leases: (bool, bool) = sqlx::query_as(leases)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(leases, (true, true));
     // It was right, and is behind now: nothing was put off by it.
     let behind = "
         UPDATE spool SET left_by = now() + interval '3 hours', next_attempt_at = now() + interval '4 hours';
