@@ -18,7 +18,7 @@ use crate::storage::idempotency_keys::{self, NewKey};
 use crate::storage::outage::trouble;
 use crate::storage::spool::{self, Deferral, Opening};
 use crate::storage::webhook_messages::{self, NewMessage};
-use crate::storage::{email_logs, gateways, journal, transaction};
+use crate::storage::{email_attempts, email_logs, gateways, journal, transaction};
 use mailgate_types::ids::GatewayId;
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::message::Message;
@@ -58,15 +58,20 @@ impl From<sqlx::Error> for HandOverError {
 impl Sending {
     /// Records that a message was sent, overriding what was recorded of it before.
     pub(super) async fn stand_by(&self, ending: &Ending) -> Result<(), sqlx::Error> {
-        let (closing, now) = (&ending.closing, self.clock.now());
+        let (mut closing, now) = (ending.closing.clone(), self.clock.now());
         let mut transaction = transaction::begin(&self.pool).await?;
         let gateway = begin(&mut transaction, now).await?;
-        if spool::hand_to(&mut transaction, gateway, closing.id).await? {
+        let is_stored = spool::hand_to(&mut transaction, gateway, closing.id).await?;
+        if let Some(attempt) = &mut closing.attempt {
+            let end = email_attempts::number_of_end(&mut transaction, closing.id).await?;
+            attempt.number = end.unwrap_or(attempt.number);
+        }
+        if is_stored {
             let events = [NewMessage::of(&ending.emission, now)];
             let written =
-                journal::write(&mut transaction, gateway, &[], &[closing], &events, now).await?;
+                journal::write(&mut transaction, gateway, &[], &[&closing], &events, now).await?;
             written.map_err(|_| sqlx::Error::RowNotFound)?;
-        } else if email_logs::correct(&mut transaction, closing).await? {
+        } else if email_logs::correct(&mut transaction, &closing).await? {
             let emissions = [ending.emission.clone()];
             webhook_messages::emit(&mut transaction, &emissions, now).await?;
             tracing::info!(log_id = %closing.id, "a message that counted as failed was sent: the provider had said so");

@@ -46,3 +46,18 @@ pub async fn of_log(
         })
         .collect()
 }
+
+/// The number of the attempt that ended a message after all, when others have been recorded meanwhile: it replaces the
+/// end that they recorded, or follows them. `None` without any.
+pub async fn number_of_end(
+    connection: &mut PgConnection,
+    id: LogId,
+) -> Result<Option<i32>, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT number + (status <> 'failed_perm')::integer AS "number!"
+           FROM email_attempts WHERE log_id = $1 ORDER BY number DESC LIMIT 1"#,
+        id.0,
+    )
+    .fetch_optional(connection)
+    .await
+}

@@ -72,8 +72,8 @@ pub async fn state(
     .transpose()
 }
 
-/// Corrects a message that was recorded as failed to sent: its log row, its last attempt and the counters; `false` if
-/// the log doesn't record a failure.
+/// Corrects a message that was recorded as failed to sent: its log row, the attempt of this number and the counters;
+/// `false` if the log doesn't record a failure.
 pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bool, sqlx::Error> {
     let attempt = sent.attempt;
     let corrected = sqlx::query_scalar!(
@@ -85,7 +85,7 @@ pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bo
          ), attempted AS (
              INSERT INTO email_attempts (log_id, number, at, duration_ms, status)
              SELECT id, $3, $4, $5, 'sent' FROM corrected
-             WHERE $3::integer > 1
+             WHERE $3::integer > 1 OR EXISTS (SELECT FROM email_attempts WHERE log_id = $1)
              ON CONFLICT (log_id, number) DO UPDATE
              SET at = EXCLUDED.at, duration_ms = EXCLUDED.duration_ms, status = EXCLUDED.status,
                  error_message = NULL

@@ -20,6 +20,7 @@ use sqlx::FromRow;
 use uuid::Uuid;
 
 use crate::support::gateway::{Builder, Gateway, SEAL_KEY};
+use crate::support::receiver::Receiver;
 
 /// A secret of the standard's form, and the key in it.
 pub const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -70,6 +71,14 @@ async fn set_own_url(gateway: &Gateway, url: &str) {
         .execute(&mut gateway.database().await)
         .await
         .unwrap();
+}
+
+/// An endpoint of the gateway's app that is told when mailboxes are connected.
+async fn listener(gateway: &Gateway) -> Receiver {
+    let receiver = Receiver::start().await;
+    let url = receiver.url("/");
+    configure(gateway, gateway.app.id, &url, &["user.connected"], SECRET).await;
+    receiver
 }
 
 /// Something that happens to the app, as a transaction of the product's writes it.

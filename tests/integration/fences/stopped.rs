@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use chrono::TimeDelta;
-use serde_json::Value;
+use chrono::{SecondsFormat, TimeDelta};
+use mailgate_types::clock::Clock as _;
+use serde_json::{Value, json};
 
 use super::held_line::HeldLine;
 use super::{ends_as_failed, holder, send};
@@ -178,6 +179,86 @@ async fn before_the_providers_reply_the_late_250_corrects_an_unknown_end() {
     ends_as_failed(&mut child).await;
     is_sent_once(&gateway).await;
     assert_eq!(events(&gateway).await, ["email.failed_perm", "email.sent"]);
+    gateway.stop().await;
+}
+
+/// Its attempts, as the log shows them.
+async fn attempts(gateway: &Gateway) -> Vec<(i32, String)> {
+    sqlx::query_as("SELECT number, status FROM email_attempts ORDER BY number")
+        .fetch_all(&mut gateway.database().await)
+        .await
+        .unwrap()
+}
+
+/// A process is stopped while it waits for the provider's reply to this stored message, and woken once its successor has
+/// written what these attempts show.
+async fn stopped_with_a_stored_message(gateway: &Gateway, taken_over: &[(i32, &str)]) {
+    // Only the process sees that it is due.
+    gateway.clock.advance(-TimeDelta::hours(1));
+    sqlx::query("UPDATE spool SET recipients = '{slow@example.com}', next_attempt_at = now(), send_at = now() + (send_at - send_at)")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let hold = gateway.sandbox.slow.hold();
+    let mut child = replica(gateway).start();
+    child.ready().await;
+    patience::until("message at the provider", async || {
+        gateway.sandbox.slow.waiting() == 1
+    })
+    .await;
+    child.signal("STOP").await;
+    gateway.clock.advance(TimeDelta::hours(1));
+    gateway
+        .eventually("what its successor writes", async |gateway| {
+            let written = attempts(gateway).await;
+            (written
+                .iter()
+                .map(|(number, status)| (*number, status.as_str())))
+            .eq(taken_over.iter().copied())
+        })
+        .await;
+    drop(hold);
+    patience::until("message that arrived", async || {
+        gateway.arrived().await.len() == 1
+    })
+    .await;
+    child.signal("CONT").await;
+    ends_as_failed(&mut child).await;
+    is_sent_once(gateway).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_late_250_of_a_scheduled_message_replaces_the_attempt_that_said_otherwise() {
+    let gateway = start().await;
+    let send_at = gateway.clock.now() + TimeDelta::hours(2);
+    let (status, answer) = gateway
+        .send(json!({
+            "to": "bob@example.com", "subject": "x", "body": "x",
+            "send_at": send_at.to_rfc3339_opts(SecondsFormat::Secs, true),
+        }))
+        .await;
+    assert_eq!(status, 202, "{answer}");
+    stopped_with_a_stored_message(&gateway, &[(1, "failed_perm")]).await;
+    assert_eq!(attempts(&gateway).await, [(1, "sent".to_owned())]);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_late_250_of_a_message_that_was_put_back_follows_its_attempts() {
+    let gateway = Gateway::builder()
+        .set("SENDING__RETRY_SECONDS", "7200,7200,7200")
+        .set("SENDING__UNVERIFIABLE", "retry")
+        .start()
+        .await;
+    sqlx::query("UPDATE apps SET webhook_url = 'https://127.0.0.1:9/mail'")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(gateway.send_to("tempfail@example.com").await.0, 202);
+    let taken_over = [(1, "failed_temp"), (2, "failed_temp")];
+    stopped_with_a_stored_message(&gateway, &taken_over).await;
+    let written = attempts(&gateway).await;
+    assert_eq!(written.last().unwrap(), &(3, "sent".to_owned()));
     gateway.stop().await;
 }
 

@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, PgPool};
 use uuid::Uuid;
 
-use super::{SECRET, configure, connected, gateway, happen, queued};
+use super::{connected, gateway, happen, listener, queued};
 use crate::support::database;
 use crate::support::gateway::Gateway;
 use crate::support::receiver::Receiver;
@@ -244,15 +244,7 @@ async fn each_round_goes_on_where_the_last_one_ended() {
 /// A gateway whose app has an endpoint, while a snapshot is held by the connection.
 async fn under_a_snapshot() -> (Gateway, Receiver, PgConnection) {
     let gateway = gateway().start().await;
-    let receiver = Receiver::start().await;
-    configure(
-        &gateway,
-        gateway.app.id,
-        &receiver.url("/"),
-        &["user.connected"],
-        SECRET,
-    )
-    .await;
+    let receiver = listener(&gateway).await;
     let mut holder = gateway.database().await;
     hold(&mut holder).await;
     (gateway, receiver, holder)

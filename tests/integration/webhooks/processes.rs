@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::TimeDelta;
 use mailgate_types::ids::WebhookMessageId;
 
-use super::{SECRET, configure, connected, deliveries, gateway, happen, queued};
+use super::{SECRET, configure, connected, deliveries, gateway, happen, listener, queued};
 use crate::command_line::serve;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
@@ -122,15 +122,7 @@ async fn two_processes_share_the_work_and_tell_nothing_twice() {
         .set("WEBHOOKS__ALLOW_PRIVATE", true)
         .start()
         .await;
-    let receiver = Receiver::start().await;
-    configure(
-        &gateway,
-        gateway.app.id,
-        &receiver.url("/"),
-        &["user.connected"],
-        SECRET,
-    )
-    .await;
+    let receiver = listener(&gateway).await;
     for _ in 0..20 {
         let some: Vec<_> = (0..50).map(|_| connected(gateway.app.id)).collect();
         happen(&gateway, &some).await;
@@ -149,15 +141,7 @@ async fn two_processes_share_the_work_and_tell_nothing_twice() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_has_run_out_is_taken_up_by_somebody() {
     let gateway = gateway().start().await;
-    let receiver = Receiver::start().await;
-    configure(
-        &gateway,
-        gateway.app.id,
-        &receiver.url("/"),
-        &["user.connected"],
-        SECRET,
-    )
-    .await;
+    let receiver = listener(&gateway).await;
     // As a process leaves it that dies between its claim and its record.
     let mut transaction = gateway.daemon.pool.begin().await.unwrap();
     mailgate::storage::webhook_messages::emit(

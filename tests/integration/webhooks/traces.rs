@@ -10,7 +10,7 @@ use mailgate_types::event::Emission;
 use mailgate_types::ids::LogId;
 use tokio_util::sync::CancellationToken;
 
-use super::{SECRET, attempted, configure, connected, gateway, happen, queued, replied};
+use super::{SECRET, attempted, configure, connected, gateway, happen, listener, queued, replied};
 use crate::support::gateway::Gateway;
 use crate::support::receiver::{Receiver, Reply};
 
@@ -62,16 +62,8 @@ async fn messages_age_as_the_log_does_but_for_those_that_are_still_queued() {
         .set("WEBHOOKS__RETRY_SECONDS", "864000")
         .start()
         .await;
-    let receiver = Receiver::start().await;
+    let receiver = listener(&gateway).await;
     receiver.then([Reply::Status(500, "")]);
-    configure(
-        &gateway,
-        gateway.app.id,
-        &receiver.url("/"),
-        &["user.connected"],
-        SECRET,
-    )
-    .await;
     let day = gateway.clock.now().format("%Y%m%d").to_string();
     happen(&gateway, &[connected(gateway.app.id)]).await;
     attempted(&gateway, 1).await;
