@@ -17,6 +17,7 @@ use super::idempotency::IdempotencyKey;
 use super::journal::NotWritten;
 use super::minimal;
 use super::missing_day;
+use super::recover::cut_off_errors;
 use super::{SendError, Sending};
 use crate::storage::email_logs;
 use crate::storage::error_class::{is_of_missing_day, is_refusal};
@@ -32,6 +33,10 @@ use mailgate_types::message::Message;
 
 /// How long a sender waits for the withdrawal of its message.
 const WITHDRAWN_WITHIN: Duration = Duration::from_secs(10);
+
+/// The error text of a message that another process took over and ended, although its sender was told to try again.
+const NOT_TAKEN: &str =
+    "Nothing was sent: the gateway lost its database, and told the sender to try again";
 
 /// Attempts to write an outcome while the caller waits.
 pub(super) const WRITE_ATTEMPTS: u32 = 5;
@@ -78,6 +83,15 @@ enum Withdrawal {
     Kept,
     /// Another process has taken it over, and may requeue it.
     NotYet,
+}
+
+/// What the sender of a message that is withdrawn hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// That nothing was sent, which is certain.
+    NotTaken,
+    /// Nothing yet: it depends on the withdrawal.
+    Nothing,
 }
 
 impl Outage for StoreError {
@@ -317,9 +331,10 @@ impl Sending {
 
     /// Withdraws a message that may have been stored although its sender got a temporary error: a commit whose answer
     /// was lost may have succeeded. The message is held meanwhile, so that this process doesn't try it. It stays if
-    /// its sender has repeated the request under its key and was answered that it is queued.
+    /// its sender has repeated the request under its key and was answered that it is queued. If another process has taken
+    /// it over and recorded that it may have arrived, this one knows better, and says so.
     pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
-        drop(self.withdraw_until(id, app, key, CancellationToken::new()));
+        let _ = self.withdraw_until(id, app, key, Told::NotTaken, CancellationToken::new());
     }
 
     /// As [`Sending::withdraw`], with no further try once `until` is cancelled. The task's result is whether the message is
@@ -329,6 +344,7 @@ impl Sending {
         id: LogId,
         app: AppId,
         key: Option<&IdempotencyKey>,
+        told: Told,
         until: CancellationToken,
     ) -> JoinHandle<bool> {
         let sending = self.clone();
@@ -342,7 +358,7 @@ impl Sending {
                 }
                 // A commit may be held back, and connections are for others as well.
                 let place = sending.withdrawals.acquire().await;
-                let withdrawn = sending.try_withdraw(id, app, key.as_deref()).await;
+                let withdrawn = sending.try_withdraw(id, app, key.as_deref(), told).await;
                 drop(place);
                 match withdrawn {
                     Ok(Withdrawal::Done) => return true,
@@ -383,7 +399,7 @@ impl Sending {
         key: Option<&IdempotencyKey>,
     ) -> SendError {
         let until = CancellationToken::new();
-        let withdrawing = self.withdraw_until(id, app, key, until.clone());
+        let withdrawing = self.withdraw_until(id, app, key, Told::Nothing, until.clone());
         let _end = until.drop_guard();
         match timeout(WITHDRAWN_WITHIN, withdrawing).await {
             Ok(Ok(true)) => SendError::NotTaken,
@@ -396,6 +412,7 @@ impl Sending {
         id: LogId,
         app: AppId,
         key: Option<&str>,
+        told: Told,
     ) -> Result<Withdrawal, sqlx::Error> {
         let mut transaction = transaction::begin(&self.pool).await?;
         self.journal.settle(&mut transaction).await?;
@@ -404,11 +421,23 @@ impl Sending {
             // In this order: what is gone from the spool meanwhile is in the log.
             let is_there = spool::is_there(&mut transaction, id).await?;
             let logged = email_logs::ending(&mut transaction, id).await?;
-            return Ok(match logged {
-                _ if is_there => Withdrawal::NotYet,
-                Some(_) => Withdrawal::Kept,
-                None => Withdrawal::Done,
-            });
+            return match logged {
+                _ if is_there => Ok(Withdrawal::NotYet),
+                Some(_) if told == Told::NotTaken => {
+                    let reasons = cut_off_errors();
+                    if !email_logs::replace_error(&mut transaction, id, &reasons, NOT_TAKEN).await?
+                    {
+                        return Ok(Withdrawal::Kept);
+                    }
+                    if let Some(key) = key {
+                        idempotency_keys::withdraw(&mut transaction, app, key, id).await?;
+                    }
+                    transaction.commit().await?;
+                    Ok(Withdrawal::Done)
+                }
+                Some(_) => Ok(Withdrawal::Kept),
+                None => Ok(Withdrawal::Done),
+            };
         };
         if let Some(key) = key
             && !idempotency_keys::withdraw(&mut transaction, app, key, id).await?

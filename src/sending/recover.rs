@@ -31,6 +31,15 @@ const LOOKED_UP: TimeDelta = TimeDelta::days(1);
 const NOT_SENT: &str =
     "The gateway stopped before the message was sent, and before its sender got an answer";
 
+/// The error texts of messages that were taken over without their bytes.
+pub(super) fn cut_off_errors() -> [String; 2] {
+    [NOT_SENT.to_owned(), unconfirmed()]
+}
+
+fn unconfirmed() -> String {
+    format!("{UNVERIFIABLE} ({CUT_OFF})")
+}
+
 impl Sending {
     /// Recovers messages of processes that have ended: finishes them or returns them to the queue. Returns how many
     /// there were.
@@ -174,7 +183,7 @@ impl Sending {
                 return;
             }
             Presence::NotNow | Presence::NotFound | Presence::Unknowable => {
-                facts.failed(format!("{UNVERIFIABLE} ({CUT_OFF})"), None)
+                facts.failed(unconfirmed(), None)
             }
         };
         self.close(ending).await;

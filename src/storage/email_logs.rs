@@ -106,6 +106,27 @@ pub async fn correct(connection: &mut PgConnection, sent: &Closing) -> Result<bo
     Ok(corrected)
 }
 
+/// Replaces the error of a message that was recorded as failed without an attempt, for one of these reasons; `false` if
+/// the log doesn't have it so.
+pub async fn replace_error(
+    connection: &mut PgConnection,
+    id: LogId,
+    reasons: &[String],
+    error: &str,
+) -> Result<bool, sqlx::Error> {
+    let replaced = sqlx::query!(
+        "UPDATE email_logs SET error_message = $3
+         WHERE id = $1 AND status = 'failed_perm' AND error_message = ANY($2)
+               AND NOT EXISTS (SELECT FROM email_attempts WHERE log_id = $1)",
+        id.0,
+        reasons,
+        error,
+    )
+    .execute(connection)
+    .await?;
+    Ok(replaced.rows_affected() > 0)
+}
+
 /// Reopens a message that was recorded as failed but is to be sent after all; `false` if the log doesn't record a
 /// failure, or there has been an attempt since. Once stored, its row shows that it is waiting.
 pub async fn reopen(connection: &mut PgConnection, id: LogId) -> Result<bool, sqlx::Error> {

@@ -221,6 +221,11 @@ impl LogRow {
         self.status == "failed_perm" && self.error().contains("it may have arrived")
     }
 
+    /// Its sender was told to try again, so it counts as none.
+    pub fn is_untaken(&self) -> bool {
+        self.status == "failed_perm" && self.error().starts_with("Nothing was sent: ")
+    }
+
     pub fn is_cancelled(&self) -> bool {
         self.status == "failed_perm" && self.error() == "Cancelled"
     }

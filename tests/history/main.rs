@@ -89,7 +89,7 @@ fn arrival(log: &LogRow) -> Arrival {
 }
 
 /// One message of each kind: `sent`, under a key; `scheduled`, and sent; `waiting`; `cancelled`; `refused`; `lost`, whose
-/// outcome nobody knows; and `untaken`.
+/// outcome nobody knows; and `untaken`, whose sender was told so, also by the gateway that took it over.
 fn kept() -> History {
     let bob = "bob@example.com";
     let permfail = "permfail@example.com";
@@ -106,6 +106,7 @@ fn kept() -> History {
         Some("550 (permfail)"),
     );
     let lost = log(6, "lost", bob, "failed_perm", Some(unknown));
+    let untaken = log(7, "untaken", bob, "failed_perm", Some(NOTHING_SENT));
     let entry = |log: &LogRow, told: Told| Entry {
         message: message(&log.subject, &log.to_address),
         told,
@@ -135,6 +136,12 @@ fn kept() -> History {
         event(4, &cancelled, "email.failed_perm", end(&cancelled)),
         event(5, &refused, "email.failed_perm", end(&refused)),
         event(6, &lost, "email.failed_perm", end(&lost)),
+        event(
+            7,
+            &untaken,
+            "email.failed_perm",
+            json!({ "error": "it may have arrived (the gateway stopped)", "final": true }),
+        ),
     ];
     let content = b"waiting waiting waiting".to_vec();
     let spooled = SpoolRow {
@@ -174,7 +181,7 @@ fn kept() -> History {
         }),
         entries,
         tables: Tables {
-            logs: [sent, scheduled, waiting, cancelled, refused, lost]
+            logs: [sent, scheduled, waiting, cancelled, refused, lost, untaken]
                 .map(|log| (log.id, log))
                 .into(),
             spool: [(spooled.id, spooled)].into(),
@@ -191,6 +198,9 @@ fn what_keeps_the_rules_breaks_none() {
     assert_eq!(rules::broken(&kept()), <[String; 0]>::default());
 }
 
+/// What a log row says whose sender was told to try again.
+const NOTHING_SENT: &str = "Nothing was sent: the gateway lost its database";
+
 fn log_of(history: &mut History, number: u128) -> &mut LogRow {
     history.tables.logs.get_mut(&id(number)).unwrap()
 }
@@ -198,7 +208,7 @@ fn log_of(history: &mut History, number: u128) -> &mut LogRow {
 /// What is done to the history that keeps the rules, and what is said of it then.
 type Broken = (fn(&mut History), &'static str);
 
-const BROKEN: [Broken; 24] = [
+const BROKEN: [Broken; 26] = [
     // Answered sent: arrived, once.
     (|it| drop(it.arrived.remove("sent")), "sent: told wrongly"),
     (
@@ -229,6 +239,20 @@ const BROKEN: [Broken; 24] = [
         |it| {
             let copies = it.arrived["sent"].clone();
             it.arrived.insert("untaken".to_owned(), copies);
+        },
+        "untaken: told wrongly",
+    ),
+    (
+        |it| {
+            let copy = arrival(log_of(it, 7));
+            it.arrived.insert("untaken".to_owned(), vec![copy]);
+        },
+        "untaken: told wrongly",
+    ),
+    (
+        |it| {
+            log_of(it, 7).error_message =
+                Some("it may have arrived (the gateway stopped)".to_owned())
         },
         "untaken: told wrongly",
     ),

@@ -27,7 +27,8 @@ const MARKERS: usize = 3;
 pub fn broken(history: &History) -> Vec<String> {
     let tables = &history.tables;
     let mut logs = HashMap::<&str, Vec<&LogRow>>::new();
-    for log in tables.logs.values() {
+    // One whose sender was told to try again is none, as it says; nothing may arrive under its id.
+    for log in tables.logs.values().filter(|log| !log.is_untaken()) {
         logs.entry(&log.subject).or_default().push(log);
     }
     let mut check = Check {
@@ -240,6 +241,8 @@ impl Check<'_> {
                     data["message_id"] = json!(log.message_id);
                     "email.sent"
                 }
+                // It was told of by the gateway that had taken it over.
+                "failed_perm" if log.is_untaken() => continue,
                 "failed_perm" => {
                     data["error"] = json!(log.error_message);
                     data["final"] = json!(true);

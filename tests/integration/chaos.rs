@@ -50,7 +50,7 @@ const PAUSE: std::ops::Range<u64> = 200..800;
 const FURTHER: usize = 20;
 
 /// Longest that it may take until all is well again, and until the end of what is under way.
-const RECOVERED: Duration = Duration::from_mins(5);
+const RECOVERED: Duration = Duration::from_mins(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_adds_up_whatever_goes_wrong() {

@@ -8,6 +8,7 @@ use crate::command_line::serve;
 use crate::crash::database::DurablePostgres;
 use crate::crash::database_line::DatabaseLine;
 use crate::support::gateway::Gateway;
+use crate::support::patience;
 
 /// What a gateway logs that has given up storing a message.
 const WITHDRAWN: &str = "a message that failed may have been stored: it is withdrawn";
@@ -120,6 +121,48 @@ async fn what_was_sent_elsewhere_is_not_called_withdrawn() {
     assert_eq!((status, &problem["code"]), (500, &json!("outcome_unknown")));
     assert_eq!(gateway.logged().await, [("sent".to_owned(), None)]);
     deaf.terminate().await;
+    gateway.stop().await;
+}
+
+/// A gateway that is cut off can't know whether it has opened a message, but that it has sent nothing. Another one that takes
+/// the message over can only say that it may have arrived, and is corrected.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_over_unsent_is_said_to_be_unsent() {
+    let postgres = DurablePostgres::start().await;
+    let database = postgres.create_database().await;
+    let gateway = Gateway::builder().database(&database).start().await;
+    let line = DatabaseLine::start(postgres.socket());
+    let (deaf, base_url) = deaf(&gateway, &line).await;
+
+    let taken_over = async {
+        line.lose_commit("INSERT INTO idempotency_keys").await;
+        let mut database = gateway.database().await;
+        sqlx::query(
+            "UPDATE gateways SET ended_at = now() WHERE id = (SELECT gateway_id FROM spool)",
+        )
+        .execute(&mut database)
+        .await
+        .unwrap();
+        patience::until("another gateway ends it", async || {
+            let logged = gateway.logged().await;
+            let told = logged.first().and_then(|(_, error)| error.clone());
+            told.is_some_and(|told| told.contains("it may have arrived"))
+        })
+        .await;
+        line.open();
+    };
+    let ((), (status, problem)) = tokio::join!(taken_over, send(&gateway, &base_url));
+    assert_eq!((status, &problem["code"]), (503, &json!("unavailable")));
+    patience::until("the log is corrected", async || {
+        let error = gateway.logged().await.remove(0).1.unwrap();
+        error.starts_with("Nothing was sent: ") && keys(&gateway).await == 0
+    })
+    .await;
+    // The key is free: a new message.
+    let (status, told) = send(&gateway, &gateway.daemon.base_url).await;
+    assert_eq!(status, 202, "{told}");
+    assert_eq!((gateway.spooled().await, keys(&gateway).await), (1, 1));
+    drop(deaf);
     gateway.stop().await;
 }
 
