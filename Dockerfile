@@ -102,10 +102,10 @@ RUN apt-get update \
 COPY --from=demo-build /usr/local/bin/mailgate /usr/local/bin/mailgate
 # All of the container's addresses, by the numbers that the machine's loopback publishes them under: what is printed
 # leads here then.
-ENV MAILGATE__HTTP__LISTEN=0.0.0.0:8080 \
-    MAILGATE__SMTP__STARTTLS_LISTEN=0.0.0.0:2587 \
-    MAILGATE__SMTP__TLS_LISTEN=0.0.0.0:2465 \
-    MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025
+ENV MAILGATE__HTTP__LISTEN=[::]:8080 \
+    MAILGATE__SMTP__STARTTLS_LISTEN=[::]:2587 \
+    MAILGATE__SMTP__TLS_LISTEN=[::]:2465 \
+    MAILGATE__SANDBOX__LISTEN=[::]:8025
 WORKDIR /var/lib/mailgate
 USER 10001:10001
 EXPOSE 8080 2587 2465 8025

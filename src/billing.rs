@@ -98,6 +98,7 @@ struct Payprov {
     client: PayprovClient,
     webhook_secret: Option<SecretString>,
     trial_days: u32,
+    past_due_grace_days: u32,
 }
 
 /// Billing of subscribers.
@@ -135,6 +136,7 @@ impl Billing {
                     client: PayprovClient::new(settings, Arc::clone(&clock))?,
                     webhook_secret: settings.webhook_secret.clone(),
                     trial_days: settings.trial_days,
+                    past_due_grace_days: settings.past_due_grace_days,
                 }))
             }
         };

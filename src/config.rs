@@ -30,7 +30,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use toml::Table;
 
-pub use acme::{AcmeChallenge, AcmeSettings, CertificateSource};
+pub use acme::{AcmeChallenge, AcmeSettings, CertificateSource, ExternalAccount};
 pub use database::DatabaseSettings;
 pub use limits::Limits;
 pub use log::{LogAddresses, LogFormat, LogSettings};

@@ -5,6 +5,7 @@ mod answer;
 pub mod egress;
 pub mod mail;
 pub mod payprov;
+mod proxy;
 pub mod reach;
 pub mod relay;
 pub mod tls;

@@ -9,7 +9,7 @@ use super::authenticate::{AuthenticateError, PresentedKey, Unusable, has_expired
 use super::key_uses::UsedKey;
 use crate::storage::apps::SendingApp;
 use mailgate_types::ids::{AppVersion, CredentialId, SendKeyId};
-use mailgate_types::subscription::SubscriptionStatus;
+use mailgate_types::subscription::Subscription;
 
 /// An app, and the key that authenticated it.
 #[derive(Debug, Clone)]
@@ -33,10 +33,10 @@ impl Caller {
         &self.key.hash
     }
 
-    /// The status of its subscription.
+    /// Its subscription.
     #[must_use]
-    pub fn status(&self) -> Option<SubscriptionStatus> {
-        self.app.subscription_status
+    pub fn subscription(&self) -> Subscription {
+        self.app.subscription
     }
 
     /// The mailboxes that the key may send from; `None`: all of the app's.

@@ -6,7 +6,9 @@ use super::lifecycle::State;
 use super::{Billing, BillingError};
 use crate::storage::subscribers::billing::{self, BillingAccount};
 use mailgate_types::ids::SubscriberId;
-use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+use mailgate_types::subscription::{
+    SendingPermission, Subscription, SubscriptionStatus, sending_permission,
+};
 
 /// A banner is shown if the trial ends within this time.
 const ENDS_SOON: TimeDelta = TimeDelta::days(3);
@@ -104,13 +106,18 @@ fn subscription(account: BillingAccount) -> Option<LiveSubscription> {
 }
 
 fn standing(account: &BillingAccount, now: DateTime<Utc>) -> Standing {
-    let allowed = sending_permission(account.status) == SendingPermission::Allowed;
+    let subscription = Subscription {
+        status: account.status,
+        grace_ends_at: account.grace_ends_at,
+    };
+    let allowed = subscription.permission(now) == SendingPermission::Allowed;
+    let is_due = sending_permission(account.status) != SendingPermission::Allowed;
     let ends_soon = account.status == Some(SubscriptionStatus::Trialing)
         && account.trial_end.is_some_and(|end| end - now <= ENDS_SOON);
     Standing {
         allowed,
         status: account.status,
-        show_banner: !allowed || ends_soon || account.cancel_at_period_end,
+        show_banner: is_due || ends_soon || account.cancel_at_period_end,
     }
 }
 
@@ -147,6 +154,7 @@ mod tests {
                 subscription_created_at: None,
                 trial_end,
                 current_period_end: None,
+                grace_ends_at: None,
                 cancel_at_period_end: ending,
                 billed_quantity: None,
                 failed_invoice_id: None,

@@ -125,7 +125,8 @@ impl Billing {
                 self.compare_quantity(connection, account).await?;
             }
         }
-        billing::store(connection, account, now, next_look(account, now)).await?;
+        let grace = self.payprov()?.past_due_grace_days;
+        billing::store(connection, account, now, next_look(account, now), grace).await?;
         Ok(true)
     }
 
@@ -392,6 +393,7 @@ mod tests {
             subscription_created_at: None,
             trial_end: None,
             current_period_end: None,
+            grace_ends_at: None,
             cancel_at_period_end: false,
             billed_quantity: None,
             failed_invoice_id: None,

@@ -3,7 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
 use url::{Host, Url};
+use zeroize::Zeroizing;
 
 use super::reader::Reader;
 use mailgate_types::email_address::EmailAddress;
@@ -38,6 +42,8 @@ pub struct AcmeSettings {
     pub directory_url: String,
     /// Contact address; empty: none.
     pub email: String,
+    /// Binds a new account to one outside of ACME (RFC 8555 §7.3.4).
+    pub external_account: Option<ExternalAccount>,
     /// How names are proven.
     pub challenge: AcmeChallenge,
     /// Where HTTP-01 is answered.
@@ -48,6 +54,15 @@ pub struct AcmeSettings {
     pub smtp_name: String,
     /// The name of HTTP's TLS listener; `None`: there is none.
     pub http_name: Option<String>,
+}
+
+/// What a certificate authority gives its customers for their ACME accounts.
+#[derive(Debug, Clone)]
+pub struct ExternalAccount {
+    /// Names the customer's account.
+    pub key_id: String,
+    /// Signs the binding (HS256).
+    pub mac_key: SecretSlice<u8>,
 }
 
 impl AcmeSettings {
@@ -80,6 +95,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<CertificateSource> {
     let is_agreed = reader.flag("acme.terms_agreed");
     let http_listen = reader.required_listen_address("acme.http_listen");
     let ca_file = reader.path("acme.ca_file");
+    let external_account = external_account(reader);
     let Some(challenge) = challenge? else {
         for (name, path, what) in [
             ("tls.certificate", &certificate, "the chain"),
@@ -134,12 +150,47 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<CertificateSource> {
     Some(CertificateSource::Acme(AcmeSettings {
         directory_url,
         email,
+        external_account,
         challenge,
         http_listen: http_listen?,
         ca_file,
         smtp_name,
         http_name,
     }))
+}
+
+/// `None` where neither is set, or the reader has a problem to tell.
+fn external_account(reader: &mut Reader<'_>) -> Option<ExternalAccount> {
+    let key_id = reader.text("acme.eab_key_id").trim().to_owned();
+    let mac_key = SecretString::from(reader.text("acme.eab_mac_key"));
+    let (mine, others) = match (key_id.is_empty(), mac_key.expose_secret().is_empty()) {
+        (true, true) => return None,
+        (true, false) => ("acme.eab_key_id", "acme.eab_mac_key"),
+        (false, true) => ("acme.eab_mac_key", "acme.eab_key_id"),
+        (false, false) => {
+            let decoded = decode(mac_key.expose_secret());
+            if decoded.is_none() {
+                let text = "must be the MAC key of the certificate authority, in base64url";
+                reader.problem("acme.eab_mac_key", text);
+            }
+            return Some(ExternalAccount {
+                key_id,
+                mac_key: decoded?,
+            });
+        }
+    };
+    reader.problem(
+        mine,
+        format!("is required with {others}: the certificate authority gives both"),
+    );
+    None
+}
+
+/// Authorities write base64url (RFC 8555 §7.3.4), some of them with its padding, or plain base64.
+fn decode(mac_key: &str) -> Option<SecretSlice<u8>> {
+    let text = Zeroizing::new(mac_key.trim().replace('+', "-").replace('/', "_"));
+    let key = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()?;
+    (!key.is_empty()).then(|| key.into())
 }
 
 /// The name in an `https` address.

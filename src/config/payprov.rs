@@ -19,6 +19,8 @@ pub struct PayprovSettings {
     pub price: String,
     /// Days of trial; 0: none.
     pub trial_days: u32,
+    /// Days for which a failed payment doesn't stop sending; 0: it stops at once.
+    pub past_due_grace_days: u32,
     /// The version that the provider is asked to speak: a date, and a name behind a dot from 2024 on.
     pub api_version: String,
     /// For one answer of the provider.
@@ -33,6 +35,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
             .map(|name| reader.text(&format!("payprov.{name}")));
     let accept_unsigned = reader.flag("payprov.accept_unsigned");
     let trial_days = reader.number("payprov.trial_days", 0, 730);
+    let past_due_grace_days = reader.number("payprov.past_due_grace_days", 0, 90);
     let request = reader.seconds("payprov.request_seconds");
     // It goes into a header.
     if !secret_key.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -64,6 +67,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<PayprovSettings> {
         webhook_secret: some(webhook_secret).map(SecretString::from),
         price,
         trial_days,
+        past_due_grace_days,
         api_version,
         request,
     })

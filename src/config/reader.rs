@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         if address.is_none() {
             self.problem(
                 name,
-                format!("must be an address and a port, such as 0.0.0.0:8080, not {text:?}"),
+                format!("must be an address and a port, such as [::]:8080, not {text:?}"),
             );
         }
         address

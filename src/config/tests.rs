@@ -107,6 +107,21 @@ fn certificates_come_from_files_or_from_an_acme_server() {
             "acme.http_listen: ",
         ),
         (&[("MAILGATE__SMTP__HOST", "localhost")][..], "smtp.host: "),
+        (
+            &[("MAILGATE__ACME__EAB_KEY_ID", "customer-1")][..],
+            "acme.eab_mac_key: is required",
+        ),
+        (
+            &[("MAILGATE__ACME__EAB_MAC_KEY", "AAAA")][..],
+            "acme.eab_key_id: is required",
+        ),
+        (
+            &[
+                ("MAILGATE__ACME__EAB_KEY_ID", "customer-1"),
+                ("MAILGATE__ACME__EAB_MAC_KEY", "hunter 2"),
+            ][..],
+            "acme.eab_mac_key: must be the MAC key",
+        ),
         (&[https][..], "http.base_url: "),
         (
             &[
@@ -118,6 +133,36 @@ fn certificates_come_from_files_or_from_an_acme_server() {
     ] {
         let problems = acme(changes).unwrap_err().join("\n");
         assert!(problems.contains(expected), "{expected}{problems}");
+    }
+}
+
+#[test]
+fn mac_keys_as_authorities_write_them() {
+    for written in [
+        "-_-_AQIDBA",
+        "-_-_AQIDBA==",
+        "+/+/AQIDBA",
+        "+/+/AQIDBA==",
+        " -_-_AQIDBA ",
+    ] {
+        let settings = load_with(
+            &[
+                ("MAILGATE__DATABASE__URL", "postgres://localhost/x"),
+                ("MAILGATE__SEAL__KEYS", KEY),
+                ("MAILGATE__SMTP__HOST", "mx.gateway.example"),
+                ("MAILGATE__ACME__CHALLENGE", "http-01"),
+                ("MAILGATE__ACME__TERMS_AGREED", "true"),
+                ("MAILGATE__ACME__EAB_KEY_ID", "customer-1"),
+                ("MAILGATE__ACME__EAB_MAC_KEY", written),
+            ],
+            None,
+        );
+        let CertificateSource::Acme(acme) = settings.unwrap().certificates else {
+            panic!("they come from a server");
+        };
+        let account = acme.external_account.unwrap();
+        let expected = [0xfb, 0xff, 0xbf, 1, 2, 3, 4];
+        assert_eq!(account.mac_key.expose_secret(), expected, "{written:?}");
     }
 }
 

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount,
-    NewOrder, Order, OrderStatus, RetryPolicy,
+    Account, AccountCredentials, AuthorizationStatus, ChallengeType, Error, ExternalAccountKey,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 
 use self::http::{Http, Pause};
 use super::answer::one_line;
 use super::tls::{self, ClientTlsError};
-use crate::config::{AcmeChallenge, AcmeSettings};
+use crate::config::{AcmeChallenge, AcmeSettings, ExternalAccount};
 use mailgate_types::clock::SharedClock;
 
 /// How the server is asked whether it has decided: first after, and for how long.
@@ -89,6 +89,7 @@ pub struct Acme {
     http: Http,
     directory_url: String,
     contact: Option<String>,
+    external_account: Option<ExternalAccount>,
 }
 
 impl Acme {
@@ -101,9 +102,10 @@ impl Acme {
         let tls = tls::client(settings.ca_file.as_deref())?;
         let contact = (!settings.email.is_empty()).then(|| format!("mailto:{}", settings.email));
         Ok(Self {
-            http: Http::new(&tls, clock)?,
+            http: Http::new(&tls, &settings.directory_url, clock)?,
             directory_url: settings.directory_url.clone(),
             contact,
+            external_account: settings.external_account.clone(),
         })
     }
 
@@ -116,8 +118,11 @@ impl Acme {
             terms_of_service_agreed: true,
             only_return_existing: false,
         };
+        let external = self.external_account.as_ref().map(|account| {
+            ExternalAccountKey::new(account.key_id.clone(), account.mac_key.expose_secret())
+        });
         let created = Account::builder_with_http(http)
-            .create(&new, self.directory_url.clone(), None)
+            .create(&new, self.directory_url.clone(), external.as_ref())
             .await;
         let (account, credentials) = created.map_err(|error| failure(error, &pause))?;
         let credentials =

@@ -22,14 +22,13 @@ use std::sync::Arc;
 
 use reqwest::Client;
 use rustls::ClientConfig;
-use url::Url;
 
 use crate::config::{PluginSettings, ProviderKind, SendingSettings};
+use crate::providers::proxy;
 use crate::providers::tls::{self, ClientTlsError};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::plugin::TransportKind;
-use mailgate_types::web_address::names_loopback;
 
 use gmail::GmailApi;
 use gmail::send_as::SendAs;
@@ -203,12 +202,8 @@ fn http_client(
     sending: &SendingSettings,
     tls: &ClientConfig,
 ) -> Result<Client, reqwest::Error> {
-    let mut http = Client::builder();
-    // A proxy from the environment can't reach this machine's loopback.
-    if Url::parse(&settings.token_url).is_ok_and(|url| names_loopback(&url)) {
-        http = http.no_proxy();
-    }
-    http.tls_backend_preconfigured(tls.clone())
+    proxy::by_environment(Client::builder(), &settings.token_url)
+        .tls_backend_preconfigured(tls.clone())
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(sending.connect)
         .pool_idle_timeout(sending.idle_connection)

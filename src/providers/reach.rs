@@ -12,12 +12,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use url::Url;
 
 use super::mail::smtp::connection::{Connection, Endpoint as Submission};
-use super::tls;
+use super::{proxy, tls};
 use crate::config::{Endpoint, SubmissionTls};
-use mailgate_types::web_address::names_loopback;
 
 /// Longest greeting that is read, in bytes.
 const GREETING: usize = 1_024;
@@ -64,12 +62,7 @@ pub async fn http(
     limit: Duration,
 ) -> Result<Answered, Unreached> {
     let tls = tls::client(ca_file).map_err(|error| Unreached::by(&error))?;
-    let mut client = Client::builder();
-    // A proxy from the environment can't reach this machine's loopback.
-    if Url::parse(url).is_ok_and(|url| names_loopback(&url)) {
-        client = client.no_proxy();
-    }
-    let client = client
+    let client = proxy::by_environment(Client::builder(), url)
         .tls_backend_preconfigured(tls.as_ref().clone())
         .redirect(Policy::none())
         .timeout(limit)

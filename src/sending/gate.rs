@@ -1,6 +1,8 @@
 //! Whether an app may send at this moment.
 
-use mailgate_types::subscription::{SendingPermission, SubscriptionStatus, sending_permission};
+use chrono::{DateTime, Utc};
+
+use mailgate_types::subscription::{SendingPermission, Subscription, SubscriptionStatus};
 
 /// Sending is blocked by the subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -13,13 +15,13 @@ pub enum Blocked {
     Ended,
 }
 
-/// Admits an app whose subscription allows sending.
+/// Admits an app whose subscription allows sending at `now`.
 ///
 /// # Errors
 ///
 /// [`Blocked`], which also says whether waiting may help.
-pub(super) fn admit(status: Option<SubscriptionStatus>) -> Result<(), Blocked> {
-    match sending_permission(status) {
+pub(super) fn admit(subscription: Subscription, now: DateTime<Utc>) -> Result<(), Blocked> {
+    match subscription.permission(now) {
         SendingPermission::Allowed => Ok(()),
         SendingPermission::Suspended(status) => Err(Blocked::Suspended(status)),
         SendingPermission::Ended => Err(Blocked::Ended),

@@ -126,7 +126,9 @@ impl Sending {
             return Err(Refusal::SendAtPast);
         }
         for turn in 0..TURNS {
-            let may_rely = turn == 0 && draft.is_cheap() && admit(caller.status()).is_ok();
+            let may_rely = turn == 0
+                && draft.is_cheap()
+                && admit(caller.subscription(), self.clock.now()).is_ok();
             wanted.only = caller.mailboxes();
             let remembered = if may_rely {
                 self.mailboxes.remembered(&wanted, caller.version())
@@ -142,7 +144,7 @@ impl Sending {
                 {
                     return Ok(answer);
                 }
-                admit(caller.status())?;
+                admit(caller.subscription(), self.clock.now())?;
                 // The key may have been changed since.
                 wanted.only = caller.mailboxes();
                 let chosen = self.mailboxes.choose(&wanted).await?;

@@ -94,14 +94,14 @@ impl Sending {
             };
             Ok(Err(told(Verdict::Permanent(failure))))
         };
-        let status = {
+        let subscription = {
             let mut connection = self.pool.acquire().await?;
-            apps::subscription_status(&mut connection, claimed.app).await?
+            apps::subscription(&mut connection, claimed.app).await?
         };
-        let Some(status) = status else {
+        let Some(subscription) = subscription else {
             return failed("The app was deleted");
         };
-        match admit(status) {
+        match admit(subscription, self.clock.now()) {
             Ok(()) => {}
             Err(blocked @ Blocked::Suspended(_)) if self.is_too_old(claimed.opened_at) => {
                 return failed(&format!("{TOO_OLD}: {blocked}"));

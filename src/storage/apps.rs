@@ -15,7 +15,7 @@ pub use keys::{
     SealedCredentials, StoredKeys, find_credentials, find_webhook_secrets, lock_keys,
     replace_pushable_key, replace_send_key, rotate_webhook_secret, send_key_times, stored_keys,
 };
-pub use sending::{Restrictions, SendingApp, find_by_send_keys, subscription_status};
+pub use sending::{Restrictions, SendingApp, find_by_send_keys, subscription};
 
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 

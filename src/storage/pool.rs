@@ -1,18 +1,18 @@
 //! Connections to Postgres, and the migrations.
 
 use std::io;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use secrecy::ExposeSecret;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgPool, PgPoolOptions};
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgExecutor,
     Postgres, SqlSafeStr as _, Transaction,
 };
 
+use super::database_url::{self, UrlError};
 use super::error_class::is_refusal;
 use super::left_backends::{Backend, LeftBackends, backend_of};
 use super::transaction;
@@ -44,10 +44,8 @@ const FRESH: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// The URL is not valid.
-    #[error(
-        "database.url can't be read: {0}; write it as postgres://user:password@host:port/database"
-    )]
-    Url(#[source] sqlx::Error),
+    #[error("database.url can't be read: {0}")]
+    Url(#[from] UrlError),
     /// There is no server, or it refuses.
     #[error("the database at database.url can't be reached: {0}; {advice}", advice = advice(.0))]
     Connect(#[source] sqlx::Error),
@@ -86,6 +84,9 @@ impl From<MigrateError> for PoolError {
 
 /// What to do when the database can't be reached, by the error (SQLSTATE, Appendix A of the manual).
 fn advice(error: &sqlx::Error) -> &'static str {
+    if let Some(advice) = database_url::certificate_advice(error) {
+        return advice;
+    }
     let code = match error {
         sqlx::Error::Database(error) => error.code().unwrap_or_default(),
         sqlx::Error::Io(_) => {
@@ -95,7 +96,7 @@ fn advice(error: &sqlx::Error) -> &'static str {
             return "see whether a firewall drops what is sent there, or give database.url another host";
         }
         sqlx::Error::Tls(_) => {
-            return "give database.url the sslmode and sslrootcert that the server asks for";
+            return "turn TLS on there (ssl = on), or give database.url the sslmode and the files that the server asks for";
         }
         _ => return "see what Postgres has written into its own log",
     };
@@ -118,9 +119,7 @@ fn advice(error: &sqlx::Error) -> &'static str {
 ///
 /// [`PoolError`] with a text for the operator.
 pub async fn connect(settings: &DatabaseSettings) -> Result<PgPool, PoolError> {
-    let options =
-        PgConnectOptions::from_str(settings.url.expose_secret()).map_err(PoolError::Url)?;
-    let options = options.application_name("mailgate");
+    let options = database_url::read(settings.url.expose_secret())?.application_name("mailgate");
     let bounds = bounds(settings.statement.as_secs(), LOCK_SECONDS);
     let connected = PgPoolOptions::new()
         .max_connections(settings.max_connections)

@@ -133,6 +133,7 @@ pub async fn release_waiting(
                   JOIN apps ON apps.id = waiting.app_id
                   JOIN subscribers ON subscribers.id = subscriber_id
              WHERE subscription_status IS NULL OR subscription_status <> ALL($2)
+                   OR (subscription_status = 'past_due' AND grace_ends_at > $1)
          )
          UPDATE spool SET next_attempt_at = $1, awaits_subscription = false
          WHERE id = ANY (ARRAY(

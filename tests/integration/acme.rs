@@ -1,5 +1,6 @@
 //! Certificates that the gateway orders by itself, mostly from Pebble.
 
+mod bound;
 mod fenced;
 mod hostile_server;
 mod issued;
@@ -102,6 +103,7 @@ impl Alone {
         let settings = AcmeSettings {
             directory_url: directory_url.to_owned(),
             email: String::new(),
+            external_account: None,
             challenge: AcmeChallenge::Http01,
             http_listen: local(0),
             ca_file: Some(ca_file),

@@ -1,5 +1,6 @@
 //! The program itself: its command line, its settings, its ends and its memory, in child processes.
 
+mod database_tls;
 pub mod dev;
 mod dev_again;
 mod healthcheck;

@@ -33,6 +33,8 @@ pub enum Use {
     Operator,
     /// Commands for the account that Postgres runs as, and what follows a restore; tests/integration/restore.rs runs them.
     Backup,
+    /// Commands that make Postgres a certificate; tests/integration/command_line/database_tls.rs runs them.
+    Certificate,
     /// Commands of the runbook; tests/integration/operating/runbook.rs runs these and the next two.
     Asking,
     /// Queries of the runbook.
@@ -55,7 +57,7 @@ const LANGUAGES: [(&str, Use); 5] = [
 ];
 
 /// The other blocks, by how they begin.
-const STARTS: [(&str, Use); 30] = [
+const STARTS: [(&str, Use); 31] = [
     (
         "make ",
         Use::Elsewhere(
@@ -92,6 +94,7 @@ const STARTS: [(&str, Use); 30] = [
     ("cargo build ", Use::Operator),
     ("mkdir tls ", Use::Operator),
     ("mkdir -p /etc/mailgate/tls", Use::Operator),
+    ("openssl req -x509 -newkey rsa", Use::Certificate),
     ("mkdir -p -m 700 /var/backups/", Use::Backup),
     ("pg_basebackup ", Use::Backup),
     ("pg_dump ", Use::Backup),

@@ -7,7 +7,7 @@ mod in_hand;
 mod metered;
 
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,12 +108,12 @@ impl HttpLimits {
     }
 }
 
-/// Where a program on this machine reaches a listener: nobody connects to 0.0.0.0.
+/// Where a program on this machine reaches a listener: nobody connects to 0.0.0.0, and `[::]` is IPv4's as well, even
+/// where the machine has no IPv6.
 #[must_use]
 pub fn connectable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         ip => ip,
     };
     SocketAddr::new(ip, address.port())

@@ -3,6 +3,8 @@
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
+use chrono::{DateTime, Utc};
+
 /// A subscriber's status with the payment provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubscriptionStatus {
@@ -57,7 +59,31 @@ impl SubscriptionStatus {
     }
 }
 
-/// What a subscriber's status (`None`: no subscription) permits.
+/// A subscription, as far as it decides on sending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Subscription {
+    /// `None`: there is none.
+    pub status: Option<SubscriptionStatus>,
+    /// Until when a payment that failed stops nothing; `None`: it stops at once.
+    pub grace_ends_at: Option<DateTime<Utc>>,
+}
+
+impl Subscription {
+    /// What it permits at `now`.
+    #[must_use]
+    pub fn permission(self, now: DateTime<Utc>) -> SendingPermission {
+        match sending_permission(self.status) {
+            SendingPermission::Suspended(SubscriptionStatus::PastDue)
+                if self.grace_ends_at.is_some_and(|end| now < end) =>
+            {
+                SendingPermission::Allowed
+            }
+            permission => permission,
+        }
+    }
+}
+
+/// What a subscriber's status (`None`: no subscription) permits by itself.
 #[must_use]
 pub const fn sending_permission(status: Option<SubscriptionStatus>) -> SendingPermission {
     match status {
@@ -90,6 +116,8 @@ impl FromStr for SubscriptionStatus {
 
 #[cfg(test)]
 mod tests {
+    use chrono::TimeDelta;
+
     use super::*;
 
     #[test]
@@ -107,5 +135,30 @@ mod tests {
         );
         assert_eq!(permission("canceled"), SendingPermission::Ended);
         assert_eq!(permission("no such word"), SendingPermission::Ended);
+    }
+
+    #[test]
+    fn grace_is_for_a_failed_payment_alone_and_ends() {
+        let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(20_000);
+        let second = TimeDelta::seconds(1);
+        for status in SubscriptionStatus::ALL.map(Some).into_iter().chain([None]) {
+            for (grace_ends_at, is_within) in [
+                (None, false),
+                (Some(now - second), false),
+                (Some(now), false),
+                (Some(now + second), true),
+            ] {
+                let subscription = Subscription {
+                    status,
+                    grace_ends_at,
+                };
+                let expected = if is_within && status == Some(SubscriptionStatus::PastDue) {
+                    SendingPermission::Allowed
+                } else {
+                    sending_permission(status)
+                };
+                assert_eq!(subscription.permission(now), expected, "{subscription:?}");
+            }
+        }
     }
 }

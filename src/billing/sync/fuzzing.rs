@@ -24,6 +24,7 @@ pub(crate) fn billing_looks(data: &[u8]) {
         subscription_created_at: None,
         trial_end: None,
         current_period_end: None,
+        grace_ends_at: None,
         cancel_at_period_end: false,
         billed_quantity: None,
         failed_invoice_id: None,

@@ -13,6 +13,7 @@ use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use rustls::ClientConfig;
 
 use crate::providers::answer::{no_answer, retry_after};
+use crate::providers::proxy;
 use mailgate_types::clock::SharedClock;
 
 /// How long one exchange may take.
@@ -53,12 +54,15 @@ struct Watched {
 }
 
 impl Http {
-    pub(super) fn new(tls: &ClientConfig, clock: SharedClock) -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
+    pub(super) fn new(
+        tls: &ClientConfig,
+        directory_url: &str,
+        clock: SharedClock,
+    ) -> Result<Self, reqwest::Error> {
+        let client = proxy::by_environment(Client::builder(), directory_url)
             .tls_backend_preconfigured(tls.clone())
             .https_only(true)
             .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
             .referer(false)
             .timeout(EXCHANGE)
             .pool_idle_timeout(IDLE)

@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 
 use crate::config::PayprovSettings;
 use crate::providers::answer::{ProviderResponse, no_answer, one_line};
+use crate::providers::proxy;
 use crate::providers::tls::{self, ClientTlsError};
 use mailgate_types::clock::SharedClock;
-use mailgate_types::web_address::names_loopback;
 
 /// The largest response that is read: a hundred invoices with their lines.
 const MAXIMUM_ANSWER: usize = 8 << 20;
@@ -135,12 +135,7 @@ impl PayprovClient {
     /// Creates a client for the provider in these settings.
     pub fn new(settings: &PayprovSettings, clock: SharedClock) -> Result<Self, PayprovClientError> {
         let tls = tls::client(None)?;
-        let mut http = Client::builder();
-        // A proxy from the environment can't reach this machine's loopback.
-        if url::Url::parse(&settings.base_url).is_ok_and(|url| names_loopback(&url)) {
-            http = http.no_proxy();
-        }
-        let http = http
+        let http = proxy::by_environment(Client::builder(), &settings.base_url)
             .tls_backend_preconfigured(tls.as_ref().clone())
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(settings.request)

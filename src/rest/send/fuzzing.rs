@@ -14,6 +14,7 @@ use crate::sending::prepared::Prepared;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, is_printable};
 use mailgate_types::ids::AppId;
+use mailgate_types::subscription::Subscription;
 
 /// Recipients of a message.
 const RECIPIENTS: usize = 5;
@@ -27,7 +28,7 @@ pub(crate) fn send_request(data: &[u8]) {
         pushable_key: "pk_demo".to_owned(),
         suppress_bounced: false,
         multiuser: input.flag(),
-        subscription_status: None,
+        subscription: Subscription::default(),
         version: None,
         restrictions: None,
     };

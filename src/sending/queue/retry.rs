@@ -30,9 +30,9 @@ impl Queue {
         if message.was_scheduled && !message.is_logged {
             return Err(QueueError::Scheduled);
         }
-        let status = apps::subscription_status(&mut transaction, message.app).await?;
-        admit(status.flatten())?;
+        let subscription = apps::subscription(&mut transaction, message.app).await?;
         let now = self.clock.now();
+        admit(subscription.unwrap_or_default(), now)?;
         let due = waiting::make_due(&mut transaction, id, now).await?;
         let mut trail = Trail::new(author, now);
         let entry = AuditEntry::of_app(AuditAction::MessageRetried, message.app).on(id);

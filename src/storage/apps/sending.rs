@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 
 use mailgate_types::ids::{AppId, AppVersion, CredentialId, SendKeyId};
 use mailgate_types::networks::Networks;
-use mailgate_types::subscription::SubscriptionStatus;
+use mailgate_types::subscription::Subscription;
 
 /// The app of a send key, as of the query.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct SendingApp {
     /// Whether messages to recipients that have bounced are refused.
     pub suppress_bounced: bool,
     /// The subscription of the app's subscriber.
-    pub subscription_status: Option<SubscriptionStatus>,
+    pub subscription: Subscription,
     /// The version of the app's data, to detect later changes.
     pub version: Option<AppVersion>,
     /// What the key is restricted to; `None` for the app's main key.
@@ -52,7 +52,7 @@ pub async fn find_by_send_keys(
     let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
     let rows = sqlx::query!(
         r#"SELECT digest AS "digest!", apps.id, slug, pushable_key, multiuser, suppress_bounced,
-                subscription_status,
+                subscription_status, grace_ends_at,
                 (SELECT version FROM app_versions WHERE app_id = apps.id) AS version,
                 key_id, expires_at, allowed_addresses, credential_ids
          FROM (
@@ -94,9 +94,10 @@ pub async fn find_by_send_keys(
                 pushable_key: row.pushable_key,
                 multiuser: row.multiuser,
                 suppress_bounced: row.suppress_bounced,
-                subscription_status: row
-                    .subscription_status
-                    .and_then(|status| status.parse().ok()),
+                subscription: Subscription {
+                    status: (row.subscription_status).and_then(|status| status.parse().ok()),
+                    grace_ends_at: row.grace_ends_at,
+                },
                 version: row.version.map(AppVersion),
                 restrictions,
             };
@@ -109,19 +110,21 @@ pub async fn find_by_send_keys(
         .collect())
 }
 
-/// The subscription status behind an app: `None` when the app is gone, `Some(None)` when its
-/// subscriber has no subscription.
-pub async fn subscription_status(
+/// The subscription behind an app: `None` when the app is gone.
+pub async fn subscription(
     connection: &mut PgConnection,
     app: AppId,
-) -> Result<Option<Option<SubscriptionStatus>>, sqlx::Error> {
-    let row = sqlx::query_scalar!(
-        "SELECT subscription_status
+) -> Result<Option<Subscription>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT subscription_status, grace_ends_at
          FROM apps JOIN subscribers ON subscribers.id = subscriber_id
          WHERE apps.id = $1",
         app.0,
     )
     .fetch_optional(connection)
     .await?;
-    Ok(row.map(|status| status.and_then(|status| status.parse().ok())))
+    Ok(row.map(|row| Subscription {
+        status: (row.subscription_status).and_then(|status| status.parse().ok()),
+        grace_ends_at: row.grace_ends_at,
+    }))
 }

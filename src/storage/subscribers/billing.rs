@@ -29,6 +29,8 @@ pub struct BillingAccount {
     pub trial_end: Option<DateTime<Utc>>,
     /// The end of the paid period.
     pub current_period_end: Option<DateTime<Utc>>,
+    /// Until when a failed payment stops nothing.
+    pub grace_ends_at: Option<DateTime<Utc>>,
     /// Whether it ends with the period.
     pub cancel_at_period_end: bool,
     /// The billed quantity last seen at the provider.
@@ -53,6 +55,7 @@ struct Row {
     payprov_subscription_created_at: Option<DateTime<Utc>>,
     trial_end: Option<DateTime<Utc>>,
     current_period_end: Option<DateTime<Utc>>,
+    grace_ends_at: Option<DateTime<Utc>>,
     cancel_at_period_end: bool,
     billed_quantity: Option<i64>,
     failed_invoice_id: Option<String>,
@@ -75,6 +78,7 @@ impl From<Row> for BillingAccount {
             subscription_created_at: row.payprov_subscription_created_at,
             trial_end: row.trial_end,
             current_period_end: row.current_period_end,
+            grace_ends_at: row.grace_ends_at,
             cancel_at_period_end: row.cancel_at_period_end,
             billed_quantity: row.billed_quantity,
             failed_invoice_id: row.failed_invoice_id,
@@ -94,7 +98,7 @@ pub async fn find(
         Row,
         "SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
-                current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
+                current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
                 payprov_other_subscription_ids, payprov_look, payprov_applied_look
          FROM subscribers WHERE id = $1",
         id.0,
@@ -113,7 +117,7 @@ pub async fn lock(
         Row,
         "SELECT id, label, email, payprov_customer_id, subscription_status,
                 payprov_subscription_id, payprov_subscription_created_at, trial_end,
-                current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
+                current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
                 payprov_other_subscription_ids, payprov_look, payprov_applied_look
          FROM subscribers WHERE id = $1 FOR NO KEY UPDATE",
         id.0,
@@ -133,7 +137,7 @@ pub async fn begin_look(
         "UPDATE subscribers SET payprov_look = payprov_look + 1 WHERE id = $1
          RETURNING id, label, email, payprov_customer_id, subscription_status,
                    payprov_subscription_id, payprov_subscription_created_at, trial_end,
-                   current_period_end, cancel_at_period_end, billed_quantity, failed_invoice_id,
+                   current_period_end, grace_ends_at, cancel_at_period_end, billed_quantity, failed_invoice_id,
                    payprov_other_subscription_ids, payprov_look, payprov_applied_look",
         id.0,
     )
@@ -188,12 +192,14 @@ pub async fn looked_at(
     Ok(at.flatten())
 }
 
-/// Stores the result of a sync at `now`, with its number and the time of the next one.
+/// Stores the result of a sync at `now`, with its number and the time of the next one. Days of `grace` begin when the
+/// payment of a subscription fails that was in good standing; they aren't begun anew before it is again.
 pub async fn store(
     connection: &mut PgConnection,
     account: &BillingAccount,
     now: DateTime<Utc>,
     next_look: DateTime<Utc>,
+    grace: u32,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "UPDATE subscribers
@@ -201,7 +207,13 @@ pub async fn store(
              payprov_subscription_created_at = $4, trial_end = $5, current_period_end = $6,
              cancel_at_period_end = $7, billed_quantity = $8, failed_invoice_id = $9,
              payprov_applied_look = $10, payprov_look_due_at = $11,
-             payprov_looked_at = $12, payprov_other_subscription_ids = nullif($13::text[], '{}')
+             payprov_looked_at = $12, payprov_other_subscription_ids = nullif($13::text[], '{}'),
+             grace_ends_at = CASE
+                 WHEN $2 IS DISTINCT FROM 'past_due' THEN NULL
+                 WHEN subscription_status IN ('trialing', 'active')
+                 THEN $12::timestamptz + make_interval(days => nullif($14, 0))
+                 ELSE grace_ends_at
+             END
          WHERE id = $1",
         account.subscriber.0,
         account.status.map(SubscriptionStatus::as_str),
@@ -216,6 +228,7 @@ pub async fn store(
         next_look,
         now,
         &account.other_subscription_ids,
+        i32::try_from(grace).unwrap_or(i32::MAX),
     )
     .execute(connection)
     .await?;

@@ -213,11 +213,47 @@ async fn a_card_entered_in_the_trial_pays_whether_or_not_anybody_tells() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn days_of_grace_begin_with_a_failed_payment_and_end() {
+    let builder = Gateway::builder().set("PAYPROV__PAST_DUE_GRACE_DAYS", 3);
+    let billed = Billed::of(builder).await;
+    billed.provisioned().await;
+    billed.enter_card("works").await;
+    assert_eq!(billed.reactivate().await.0, 200);
+    let allowed = |is: bool| json!({ "allowed": is, "status": "past_due", "show_banner": true });
+    for _ in 0..2 {
+        billed.act(Action::PaymentFails).await;
+        billed.comes_to("past_due").await;
+        billed
+            .gateway
+            .eventually("the notice", async |_| {
+                billed.notices("payment_failed").await >= 1
+            })
+            .await;
+        assert_eq!(billed.get("/payprov/status").await, allowed(true));
+        assert_eq!(doors(&billed.gateway).await, ("250 2.0.0".to_owned(), 200));
+        billed.gateway.clock.advance(TimeDelta::hours(71));
+        // The next attempt to be paid doesn't begin them anew.
+        billed.act(Action::PaymentFails).await;
+        billed.get("/payprov/subscription").await;
+        assert_eq!(doors(&billed.gateway).await, ("250 2.0.0".to_owned(), 200));
+        billed.gateway.clock.advance(TimeDelta::hours(2));
+        assert_eq!(billed.get("/payprov/status").await, allowed(false));
+        assert_eq!(doors(&billed.gateway).await, ("451 4.7.1".to_owned(), 402));
+        let (status, body) = billed.reactivate().await;
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(doors(&billed.gateway).await, ("250 2.0.0".to_owned(), 200));
+    }
+    billed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_trial_the_first_invoice_waits_for_a_card() {
     // The mailbox is connected before the provider can be asked.
     let proxy = PayprovProxy::start(false).await;
     let builder = Gateway::builder()
         .set("PAYPROV__BASE_URL", &proxy.url)
+        // Nothing has been paid yet that grace could follow.
+        .set("PAYPROV__PAST_DUE_GRACE_DAYS", 3)
         .set("PAYPROV__TRIAL_DAYS", 0);
     let billed = Billed::of(builder).await;
     proxy.forward_to(billed.gateway.sandbox.payments.url());

@@ -20,10 +20,12 @@ async fn it_tells_whether_the_gateway_is_ready() {
     let (_folder, files) = certificates();
     let mut serve = Invocation::serve(&url, &files).start();
     let port = serve.ready().await.http.port();
-    // As a container listens; nobody connects to 0.0.0.0.
-    let ready = healthcheck(&format!("0.0.0.0:{port}")).await;
-    ready.succeeds();
-    assert_eq!((ready.stdout.as_str(), ready.stderr.as_str()), ("", ""));
+    // As a container listens; nobody connects to all addresses.
+    for all in ["0.0.0.0", "[::]"] {
+        let ready = healthcheck(&format!("{all}:{port}")).await;
+        ready.succeeds();
+        assert_eq!((ready.stdout.as_str(), ready.stderr.as_str()), ("", ""));
+    }
 
     let (server, rest) = url.split_once("/test_").unwrap();
     let (name, parameters) = rest.split_once('?').unwrap();

@@ -1,5 +1,6 @@
 //! `mailgate queue`, `mailgate mailboxes` and `mailgate check`, as child processes beside a gateway.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,6 +10,9 @@ use mailgate_types::database_clock::DatabaseClock;
 use mailgate_types::suspend_aware_instant::SuspendAwareInstant;
 use serde_json::{Value, json};
 use sqlx::Executor as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 use super::just_logs;
 use crate::command_line::process::{Finished, Invocation, certificates, http_client};
@@ -291,6 +295,69 @@ async fn what_a_gateway_needs_is_checked() {
         2,
         &["database.url", "seal.keys", "tls.certificate", "tls.key"],
     );
+    gateway.stop().await;
+}
+
+/// A proxy that refuses all that it is asked for; tells what that was.
+async fn refusing_proxy() -> (SocketAddr, mpsc::UnboundedReceiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (asked, requests) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = BufReader::new(stream);
+            let mut request = String::new();
+            while !request.ends_with("\r\n\r\n")
+                && stream
+                    .read_line(&mut request)
+                    .await
+                    .is_ok_and(|read| read > 0)
+            {}
+            let line = request.lines().next().unwrap_or_default();
+            asked.send(line.to_owned()).unwrap();
+            drop(stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await);
+        }
+    });
+    (address, requests)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_to_the_servers_of_the_settings_leaves_by_the_proxy() {
+    let gateway = Gateway::start().await;
+    let (proxy, mut requests) = refusing_proxy().await;
+    let (_folder, files) = certificates();
+    let checked = check(&gateway, &["--json"])
+        .set("TLS__CERTIFICATE", &files.certificate)
+        .set("TLS__KEY", &files.key)
+        .variable("HTTPS_PROXY", format!("http://{proxy}"))
+        .variable("NO_PROXY", "near.example")
+        .set(
+            "PLUGINS__PLUGIN_A__TOKEN_URL",
+            "https://oauth.example/token",
+        )
+        .set("PLUGINS__PLUGIN_B__TOKEN_URL", "https://near.example/token")
+        .set("PAYPROV__BASE_URL", "https://payments.example")
+        .set("PAYPROV__SECRET_KEY", "sk_test_1")
+        .set("PAYPROV__WEBHOOK_SECRET", "whsec_1")
+        .set("PAYPROV__PRICE", "price_1")
+        .set("RELAY__HOST", "relay.example")
+        .set("RELAY__FROM", "billing@gateway.example")
+        .finish()
+        .await;
+    assert!(!checked.status.success());
+    requests.close();
+    let mut asked = Vec::new();
+    while let Some(line) = requests.recv().await {
+        asked.push(line);
+    }
+    asked.sort();
+    // Nothing by SMTP, nothing to the hosts that need none, and nothing to this machine.
+    let expected = [
+        "CONNECT oauth.example:443 HTTP/1.1",
+        "CONNECT payments.example:443 HTTP/1.1",
+    ];
+    assert_eq!(asked, expected, "{}{}", checked.stdout, checked.stderr);
     gateway.stop().await;
 }
 

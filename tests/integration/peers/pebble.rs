@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::certificate;
 use super::process::{Household, find};
@@ -31,6 +31,23 @@ impl Pebble {
     ///
     /// If it isn't installed, or doesn't start.
     pub async fn start() -> Self {
+        Self::with(json!({ "externalAccountBindingRequired": false })).await
+    }
+
+    /// As [`Pebble::start`], for accounts that are bound by this key alone.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    pub async fn that_binds(key_id: &str, mac_key: &str) -> Self {
+        Self::with(json!({
+            "externalAccountBindingRequired": true,
+            "externalAccountMACKeys": { key_id: mac_key },
+        }))
+        .await
+    }
+
+    async fn with(binding: Value) -> Self {
         let [
             interface,
             management,
@@ -43,7 +60,7 @@ impl Pebble {
         let folder = household.folder().to_owned();
         let files = certificate::create(&folder);
         let config = folder.join("pebble.json");
-        let settings = json!({ "pebble": {
+        let mut settings = json!({ "pebble": {
             "listenAddress": format!("127.0.0.1:{interface}"),
             "managementListenAddress": format!("127.0.0.1:{management}"),
             "certificate": files.chain,
@@ -51,8 +68,9 @@ impl Pebble {
             "httpPort": http_port,
             "tlsPort": tls_port,
             "ocspResponderURL": "",
-            "externalAccountBindingRequired": false,
         }});
+        let pebble = settings["pebble"].as_object_mut().unwrap();
+        pebble.extend(binding.as_object().unwrap().clone());
         fs::write(&config, settings.to_string()).unwrap();
         let program = |name: &str| {
             let found = find(name);

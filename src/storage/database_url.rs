@@ -1,0 +1,144 @@
+//! The database's URL, and what it says of TLS, as libpq reads it (the Postgres manual, "SSL Support"), where sqlx
+//! reads it otherwise.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use rustls::CertificateError;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use url::Url;
+
+/// The name that stands for the machine's own roots.
+const SYSTEM: &str = "system";
+
+/// What helps where the reason says more.
+const ANOTHER: &str = "give the server another certificate";
+
+/// Why a URL can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UrlError {
+    /// It isn't one.
+    #[error("{0}; write it as postgres://user:password@host:port/database")]
+    Form(#[source] sqlx::Error),
+    /// It names roots that nothing would be verified by.
+    #[error(
+        "sslrootcert verifies nothing with sslmode={0}; write sslmode=verify-full, which verifies the server's certificate and its name"
+    )]
+    Unverified(&'static str),
+    /// The machine's roots vouch for anybody's server.
+    #[error(
+        "sslrootcert=system needs sslmode=verify-full: without the name, anybody's certificate would do"
+    )]
+    AnyServer,
+    /// The file of the roots.
+    #[error("sslrootcert {}: {reason}", .path.display())]
+    Roots {
+        /// As the URL names it.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// How to connect.
+///
+/// # Errors
+///
+/// [`UrlError`], with a text for the operator that holds no password.
+pub(super) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
+    let options = PgConnectOptions::from_str(url).map_err(UrlError::Form)?;
+    let Some(roots) = roots(url) else {
+        return Ok(options);
+    };
+    let unverified = match options.get_ssl_mode() {
+        PgSslMode::Disable => return Ok(options),
+        PgSslMode::Allow => Some("allow"),
+        PgSslMode::Prefer => Some("prefer"),
+        PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull => None,
+    };
+    if let Some(mode) = unverified {
+        return Err(UrlError::Unverified(mode));
+    }
+    let is_name_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+    if roots == SYSTEM {
+        // sqlx trusts the machine's roots beside those that it is given: here none.
+        return (is_name_verified.then(|| options.ssl_root_cert_from_pem(Vec::new())))
+            .ok_or(UrlError::AnyServer);
+    }
+    // sqlx takes the text of certificates too, from the environment.
+    if !roots.starts_with("-----BEGIN") {
+        let path = Path::new(&roots);
+        require_certificates(path).map_err(|reason| UrlError::Roots {
+            path: path.to_owned(),
+            reason,
+        })?;
+    }
+    Ok(if is_name_verified {
+        options
+    } else {
+        // With roots, `require` verifies by them, as `verify-ca` does.
+        options.ssl_mode(PgSslMode::VerifyCa)
+    })
+}
+
+/// The roots as sqlx finds them: the last parameter of that name, else the environment's.
+fn roots(url: &str) -> Option<String> {
+    let named = Url::parse(url).ok().and_then(|url| {
+        (url.query_pairs())
+            .filter(|(name, _)| matches!(&**name, "sslrootcert" | "ssl-root-cert" | "ssl-ca"))
+            .last()
+            .map(|(_, value)| value.into_owned())
+    });
+    named.or_else(|| std::env::var("PGSSLROOTCERT").ok())
+}
+
+/// A file without any would leave only the machine's roots, silently.
+fn require_certificates(path: &Path) -> Result<(), String> {
+    let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+    let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    match certificates {
+        Ok(certificates) if certificates.is_empty() => {
+            Err("it holds no certificate (\"-----BEGIN CERTIFICATE-----\")".to_owned())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("not certificates in PEM: {error}")),
+    }
+}
+
+/// What to do about a server's certificate that was refused; `None` for any other error.
+pub(super) fn certificate_advice(error: &sqlx::Error) -> Option<&'static str> {
+    let sqlx::Error::Io(error) = error else {
+        return None;
+    };
+    let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+    let rustls::Error::InvalidCertificate(reason) = error else {
+        return Some("see whether it is Postgres that listens there, with TLS 1.2 or 1.3");
+    };
+    Some(match reason {
+        CertificateError::UnknownIssuer => {
+            "the server's certificate is not from an authority in sslrootcert: give it the file of the one that signed it"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the server's certificate is for another name: name the host in database.url as the certificate does, or make one with this host as its subjectAltName (a common name doesn't count)"
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "the server's certificate has expired: renew it"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "the server's certificate is not valid yet: see the clocks of both machines"
+        }
+        // webpki's own errors, whose texts are their names.
+        CertificateError::Other(other) => match other.to_string().as_str() {
+            "CaUsedAsEndEntity" => {
+                "the server's certificate is self-signed, an authority's and not a server's: make one that an authority of yours signs"
+            }
+            "UnsupportedCertVersion" => {
+                "the server's certificate is of X.509 version 1: make one of version 3, with the host as its subjectAltName (openssl x509 -req needs -extfile for it)"
+            }
+            _ => ANOTHER,
+        },
+        _ => ANOTHER,
+    })
+}
