@@ -86,7 +86,7 @@ pub struct Composed {
     pub message: Message,
     /// Its Message-ID header, with the angle brackets.
     pub message_id: String,
-    /// The recipients, deduplicated, starting with those in To.
+    /// The recipients, deduplicated, starting with those in To, as they are written.
     pub recipients: Vec<String>,
     /// An address in the envelope or the headers isn't ASCII.
     pub smtputf8: bool,
@@ -104,24 +104,28 @@ pub struct Composed {
 /// `id`, which must be unguessable. An address that is named more than once gets it once.
 #[must_use]
 pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str) -> Composed {
+    let ascii = |of: &[EmailAddress]| of.iter().map(EmailAddress::to_ascii).collect::<Vec<_>>();
     let message_id = format!("<{id}@{}>", message_id_domain(from));
-    let mut known = HashSet::from([fields.to.lookup_key()]);
-    let mut new = |address: &EmailAddress| known.insert(address.lookup_key());
+    let key = |address: &EmailAddress| address.to_ascii().lookup_key();
+    let mut known = HashSet::from([key(&fields.to)]);
+    let mut new = |address: &EmailAddress| known.insert(key(address));
     let cc: Vec<EmailAddress> = fields.cc.into_iter().filter(&mut new).collect();
     let bcc: Vec<EmailAddress> = fields.bcc.into_iter().filter(&mut new).collect();
 
+    // What is written is ASCII wherever it can be: whether the provider has SMTPUTF8 isn't known yet.
+    let from = from.to_ascii();
+    let reply_to = ascii(fields.reply_to.as_slice());
+    let to = fields.to.to_ascii();
+    let written_cc = ascii(&cc);
     let mut pieces = Pieces::default();
     pieces.push(&format!("Date: {}\r\n", at.to_rfc2822()));
-    pieces.push(&header::from(fields.from_name.as_deref(), from));
-    pieces.push(&header::addresses("To", std::slice::from_ref(&fields.to)));
+    pieces.push(&header::from(fields.from_name.as_deref(), &from));
+    pieces.push(&header::addresses("To", std::slice::from_ref(&to)));
     if !cc.is_empty() {
-        pieces.push(&header::addresses("Cc", &cc));
+        pieces.push(&header::addresses("Cc", &written_cc));
     }
-    if let Some(reply_to) = &fields.reply_to {
-        pieces.push(&header::addresses(
-            "Reply-To",
-            std::slice::from_ref(reply_to),
-        ));
+    if !reply_to.is_empty() {
+        pieces.push(&header::addresses("Reply-To", &reply_to));
     }
     pieces.push(&header::subject(&fields.subject));
     pieces.push(&format!("Message-ID: {message_id}\r\n"));
@@ -135,8 +139,9 @@ pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str)
     content.write(id, &mut pieces);
     pieces.end_line();
 
-    let everybody = || std::iter::once(&fields.to).chain(&cc).chain(&bcc);
-    let in_headers = std::iter::once(from).chain(&fields.reply_to);
+    let written_bcc = ascii(&bcc);
+    let everybody = || std::iter::once(&to).chain(&written_cc).chain(&written_bcc);
+    let in_headers = std::iter::once(&from).chain(&reply_to);
     let addresses = |of: &[EmailAddress]| of.iter().map(ToString::to_string).collect();
     Composed {
         message: pieces.into_message(),

@@ -149,7 +149,10 @@ async fn with_database(
         return Err(DevError::ForeignDatabase);
     }
     let shutdown = Shutdown::new(settings.shutdown);
-    let run = serve(home, database, files, &provider, settings, clock, &shutdown).await;
+    let run = Box::pin(serve(
+        home, database, files, &provider, settings, clock, &shutdown,
+    ))
+    .await;
     let finished = shutdown.finish().await;
     sandbox_shutdown.finish().await?;
     run.and(finished.map_err(DevError::from))?;

@@ -204,6 +204,31 @@ fn everybody_gets_it_once_and_nobody_sees_bcc() {
 }
 
 #[test]
+fn a_domain_beyond_ascii_is_written_in_ascii() {
+    let beyond = |name: &str| address(&format!("{name}@b\u{fc}cher.example"));
+    let prepared = prepare(Fields {
+        to: beyond("bob"),
+        cc: vec![beyond("carol"), address("bob@xn--bcher-kva.example")],
+        bcc: vec![beyond("dan")],
+        reply_to: Some(beyond("ada")),
+        ..fields(Some("t"), None)
+    });
+    assert!(!prepared.smtputf8);
+    let text = String::from_utf8(bytes(&prepared)).unwrap();
+    for header in [
+        "\r\nTo: bob@xn--bcher-kva.example\r\n",
+        "\r\nCc: carol@xn--bcher-kva.example\r\n",
+        "\r\nReply-To: ada@xn--bcher-kva.example\r\n",
+    ] {
+        assert!(text.contains(header), "{header}{text}");
+    }
+    // An address that is named in both forms gets the message once.
+    let names = ["bob", "carol", "dan"].map(|name| format!("{name}@xn--bcher-kva.example"));
+    assert_eq!(prepared.recipients, names);
+    assert_eq!(prepared.bcc, ["dan@b\u{fc}cher.example"]);
+}
+
+#[test]
 fn one_address_beyond_ascii_needs_smtputf8() {
     let beyond = || address("jörg@example.org");
     let plain = || fields(Some("t"), None);

@@ -334,7 +334,7 @@ impl Sending {
     /// its sender has repeated the request under its key and was answered that it is queued. If another process has taken
     /// it over and recorded that it may have arrived, this one knows better, and says so.
     pub(super) fn withdraw(&self, id: LogId, app: AppId, key: Option<&IdempotencyKey>) {
-        let _ = self.withdraw_until(id, app, key, Told::NotTaken, CancellationToken::new());
+        drop(self.withdraw_until(id, app, key, Told::NotTaken, CancellationToken::new()));
     }
 
     /// As [`Sending::withdraw`], with no further try once `until` is cancelled. The task's result is whether the message is

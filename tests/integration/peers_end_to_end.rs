@@ -219,6 +219,56 @@ async fn messages_of_both_doors_arrive_to_the_byte() {
     gateway.stop().await;
 }
 
+/// As jstedfast/MailKit#1780 and bitwarden/server#1512 ask for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_without_smtputf8_gets_domains_in_ascii() {
+    let (provider, gateway) = start(Encryption::Implicit).await;
+    let ascii = "bob@xn--bcher-kva.example";
+    let by_rest = json!({ "body": "Hello", "reply_to": "ada@b\u{fc}cher.example" });
+    let (status, answer) = send(&gateway, "bob@b\u{fc}cher.example", "Hello", by_rest).await;
+    assert_eq!(
+        (status, &answer["status"]),
+        (200, &json!("sent")),
+        "{answer}"
+    );
+    assert_eq!(answer["to"], "bob@b\u{fc}cher.example");
+    let delivered = provider.wait_for_messages(ascii, 1).await;
+    let text = String::from_utf8_lossy(&delivered[0]);
+    assert!(text.contains(&format!("\r\nTo: {ascii}\r\n")), "{text}");
+    assert!(
+        text.contains("\r\nReply-To: ada@xn--bcher-kva.example\r\n"),
+        "{text}"
+    );
+
+    let content = format!(
+        "From: {ADA}\r\nTo: bob@b\u{fc}cher.example\r\nSubject: Gr\u{fc}\u{df}e\r\n\r\nna\u{ef}ve\r\n"
+    );
+    let parameters = " BODY=8BITMIME SMTPUTF8";
+    let reply = submit(
+        &gateway,
+        parameters,
+        "bob@B\u{dc}CHER.example",
+        content.as_bytes(),
+    )
+    .await;
+    assert!(reply.starts_with("250 2.0.0 log_"), "{reply}");
+    let delivered = provider.wait_for_messages(ascii, 2).await;
+    assert_same_below_trace(&delivered[1], content.as_bytes());
+
+    // There is no other form of what stands before the @.
+    let content = content.replace("bob@", "zo\u{eb}@");
+    let to = "zo\u{eb}@provider.test";
+    let reply = submit(&gateway, parameters, to, content.as_bytes()).await;
+    assert!(reply.starts_with("550 5.6.7 "), "{reply}");
+    let (status, answer) = send(&gateway, to, "Hello", json!({ "body": "Hello" })).await;
+    assert_eq!(
+        (status, &answer["code"]),
+        (502, &json!("provider_rejected")),
+        "{answer}"
+    );
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_message_arrives_whole_over_implicit_tls() {
     let (provider, gateway) = start(Encryption::Implicit).await;

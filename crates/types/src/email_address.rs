@@ -1,6 +1,8 @@
 //! An email address as SMTP defines it: RFC 5321's Mailbox, in UTF-8 as RFC 6531 allows. Display names and the header
 //! forms of RFC 5322 are not parsed here.
 
+mod ascii;
+
 use std::fmt::{Display, Formatter};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -64,7 +66,8 @@ impl EmailAddress {
         if !is_dot_string(local_part) && !is_quoted_string(local_part) {
             return Err(InvalidEmailAddress::LocalPart);
         }
-        if !is_domain(domain) && !is_address_literal(domain) {
+        let has_form = domain.is_ascii() || ascii::a_labels(domain).is_some();
+        if !has_form || !is_domain(domain) && !is_address_literal(domain) {
             return Err(InvalidEmailAddress::Domain);
         }
         Ok(Self(text.to_owned()))

@@ -12,6 +12,7 @@ use mail_parser::{Address, HeaderName, MessageParser};
 
 use super::transport::Recipients;
 use super::verdict::Failure;
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::message::Message;
 
 /// Maximum size of a message's headers, in bytes.
@@ -45,7 +46,11 @@ pub fn bcc_from_envelope(recipients: &Recipients, message: &Message) -> Result<M
     for address in &recipients.addresses {
         if told.insert(compared(address)) {
             let before = if bcc.is_empty() { "Bcc:" } else { ",\r\n" };
-            let _ = write!(bcc, "{before} {address}");
+            let written = EmailAddress::parse(address).map_or_else(
+                |_| address.clone(),
+                |address| address.to_ascii().to_string(),
+            );
+            let _ = write!(bcc, "{before} {written}");
         }
     }
     if bcc.is_empty() {
@@ -228,6 +233,11 @@ mod tests {
                 "Bcc: a@x.org\r\n",
             ),
             ("To: everybody\r\n\r\n", &["a@x.org"], "Bcc: a@x.org\r\n"),
+            (
+                "To: everybody\r\n\r\n",
+                &["a@b\u{fc}cher.example"],
+                "Bcc: a@xn--bcher-kva.example\r\n",
+            ),
         ] {
             assert_eq!(run(headers, recipients).unwrap(), front, "{headers}");
         }

@@ -1,4 +1,4 @@
-//! A private Postfix: submission with STARTTLS and with implicit TLS, tokens checked by Dovecot,
+//! A private Postfix: submission with STARTTLS, and with implicit TLS and without SMTPUTF8, tokens checked by Dovecot,
 //! every recipient delivered to a mailbox of Dovecot's. Nothing leaves the machine.
 
 use std::fs;
@@ -153,6 +153,7 @@ in_flow_delay = 0
   -o smtpd_tls_security_level=encrypt
 127.0.0.1:{tls_port} inet n - n - - smtpd
   -o smtpd_tls_wrappermode=yes
+  -o smtputf8_enable=no
 cleanup   unix       n - n -     0 cleanup
 qmgr      unix       n - n 300   1 qmgr
 tlsmgr    unix       - - n 1000? 1 tlsmgr

@@ -1,5 +1,6 @@
 //! One mail transaction: its envelope, and its message.
 
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 use tokio::io::AsyncWriteExt;
@@ -8,6 +9,7 @@ use tokio::time::timeout;
 use super::super::reply::Reply;
 use super::{Connection, StageError};
 use crate::providers::mail::transport::Leave;
+use mailgate_types::email_address::EmailAddress;
 use mailgate_types::message::Message;
 
 /// How long to wait for a reply that may explain a failed write.
@@ -18,6 +20,16 @@ const DATA: &str = "DATA\r\n";
 
 /// Minimum size of a write, while there is more.
 const WRITE_BYTES: usize = 64 * 1024;
+
+/// An address as a server takes it: in ASCII, if it has one such form, where SMTPUTF8 isn't offered (RFC 6531 §3.2).
+fn written(address: &str, offers_smtputf8: bool) -> Cow<'_, str> {
+    if offers_smtputf8 || address.is_ascii() {
+        return Cow::Borrowed(address);
+    }
+    EmailAddress::parse(address).map_or(Cow::Borrowed(address), |address| {
+        Cow::Owned(address.to_ascii().to_string())
+    })
+}
 
 /// The outcome of a transaction up to DATA's 354.
 pub(in crate::providers) enum Envelope {
@@ -54,6 +66,11 @@ impl Connection {
         smtputf8: bool,
         message: &Message,
     ) -> Result<Envelope, StageError> {
+        let offers_smtputf8 = self.extensions.smtputf8;
+        let sender = written(sender, offers_smtputf8);
+        let recipients: Vec<Cow<'_, str>> = (recipients.iter())
+            .map(|recipient| written(recipient, offers_smtputf8))
+            .collect();
         let mut mail = format!("MAIL FROM:<{sender}>");
         if self.extensions.size {
             mail = format!("{mail} SIZE={}", message.size());
@@ -64,13 +81,15 @@ impl Connection {
             }
             mail.push_str(" BODY=8BITMIME");
         }
-        if smtputf8 {
-            if !self.extensions.smtputf8 {
-                return Ok(own_refusal(
-                    "5.6.7 The provider takes no internationalized addresses",
-                ));
+        let is_ascii = sender.is_ascii() && recipients.iter().all(|it| it.is_ascii());
+        if offers_smtputf8 {
+            if smtputf8 || !is_ascii {
+                mail.push_str(" SMTPUTF8");
             }
-            mail.push_str(" SMTPUTF8");
+        } else if !is_ascii {
+            return Ok(own_refusal(
+                "5.6.7 The provider takes no addresses whose part before the @ isn't ASCII",
+            ));
         }
         mail.push_str("\r\n");
         let recipients: Vec<String> = recipients
