@@ -251,7 +251,7 @@ async fn answers_of_people_are_told_however_they_are_written() {
         let mut headers = format!("In-Reply-To: {original}\r\n");
         headers.extend(lines);
         if !headers.contains("Subject:") {
-            headers.push_str(&format!("Subject: {subject}\r\n"));
+            headers.extend(["Subject: ", &subject, "\r\n"]);
         }
         put(&number.to_string(), &headers, "x\r\n");
         if !automatic {

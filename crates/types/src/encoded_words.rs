@@ -33,8 +33,7 @@ pub fn decoded(value: &[u8]) -> String {
 pub fn joined(header: &[u8]) -> Cow<'_, [u8]> {
     let mut joined: Option<Vec<u8>> = None;
     let mut done = 0;
-    let mut pieces = Pieces::of(header);
-    while let Some(piece) = pieces.next() {
+    for piece in Pieces::of(header) {
         let Piece::Words(words) = piece else { continue };
         let (Some(first), Some(last)) = (words.first(), words.last()) else {
             continue;
@@ -182,16 +181,17 @@ fn end_of_data(data: &[u8], encoding: Encoding) -> Option<usize> {
     for (place, byte) in data.iter().enumerate() {
         match (byte, encoding) {
             (b'?', _) if data.get(place + 1) == Some(&b'=') => return Some(place),
-            (b'=', _) if data.get(place + 1) == Some(&b'?') => {
-                if data.get(place + 2) != Some(&b'=') {
-                    return None;
-                }
-            }
+            (b'=', _) if begins_another(&data[place..]) => return None,
             (byte, Encoding::B) if sextet(*byte).is_none() && !is_filler(*byte) => return None,
             _ => {}
         }
     }
     None
+}
+
+/// Whether this is `=?`, and not `=` before the end.
+fn begins_another(data: &[u8]) -> bool {
+    data.starts_with(b"=?") && !data.starts_with(b"=?=")
 }
 
 /// What may stand in base64 beside its letters.

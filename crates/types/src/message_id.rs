@@ -29,10 +29,16 @@ pub fn bounded(id: &str) -> String {
 #[must_use]
 pub fn all_in(value: &[u8]) -> Vec<String> {
     let text = encoded_words::decoded(value);
+    let is_encoded = memchr::memmem::find(value, b"=?").is_some();
     let mut ids = Vec::new();
     let mut add = |id: &str| {
         let words: Vec<&str> = id.split_whitespace().collect();
-        for id in [words.concat(), words.join(" ")] {
+        // Programs that encode it may leave `_` as it is, which means a blank there.
+        let underlined = is_encoded.then(|| words.join("_"));
+        for id in [words.concat(), words.join(" ")]
+            .into_iter()
+            .chain(underlined)
+        {
             let id = bounded(&format!("<{id}>"));
             if id != "<>" && ids.last() != Some(&id) {
                 ids.push(id);
@@ -159,6 +165,10 @@ mod tests {
             ("Ada's message of Monday <a@x> (copy)", &["<a@x>"]),
             ("<a\r\n @x>", &["<a@x>", "<a @x>"]),
             ("=?utf-8?q?=3Ca=40?= =?utf-8?q?x=3E?=", &["<a@x>"]),
+            (
+                "=?utf-8?q?<log_7@x>?=",
+                &["<log7@x>", "<log 7@x>", "<log_7@x>"],
+            ),
             ("a@x", &["<a@x>"]),
             ("a@x (copy)", &["<a@x>", "<a@x(copy)>"]),
             ("a@x b@x", &["<a@x>", "<b@x>"]),

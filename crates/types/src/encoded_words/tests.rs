@@ -37,6 +37,12 @@ fn words_are_joined_before_they_are_decoded() {
             "=?shift_jis?b?gqCC?= =?Shift_JIS?b?og==?=",
             "\u{3042}\u{3044}",
         ),
+        ("=?utf-8?q?=C3?= =?UTF8?q?=BC?=", "\u{fc}"),
+        ("=?utf-8?q?=C?= =?utf-8?q?3=bc?=", "\u{fc}"),
+        (
+            "=?utf-8?q?=C3?= =?utf-8?q??= =?utf-8?b??= =?utf-8?b?vA?=",
+            "\u{fc}",
+        ),
         // Different ones aren't.
         ("=?iso-8859-1?q?=C3?= =?utf-8?q?=BC?=", "\u{c3}\u{fffd}"),
         ("=?utf-8?q?=C3?= x =?utf-8?q?=BC?=", "\u{fffd} x \u{fffd}"),
@@ -125,7 +131,7 @@ fn time_grows_with_the_length() {
         "\n",
         "=?a?b?x?= ",
     ] {
-        let value = unit.repeat(1_000_000 / unit.len());
+        let value = unit.repeat(200_000 / unit.len());
         let began = std::time::Instant::now();
         let _ = (text(&value), joined(value.as_bytes()));
         assert!(began.elapsed().as_secs() < 20, "{unit:?}");

@@ -6,25 +6,29 @@ use super::{Encoding, Word};
 
 /// The text of adjacent words. Those of different charsets are joined as text only.
 pub(super) fn words_text(words: &[Word<'_>]) -> String {
-    let same = |one: &Word<'_>, other: &Word<'_>| one.charset.eq_ignore_ascii_case(other.charset);
+    let same = |one: &Word<'_>, other: &Word<'_>| letters(one.charset).eq(letters(other.charset));
     words.chunk_by(same).map(charset_text).collect()
+}
+
+/// What tells charsets apart: `UTF8` is `utf-8`.
+fn letters(charset: &[u8]) -> impl Iterator<Item = u8> {
+    let letters = charset.iter().filter(|byte| !matches!(byte, b'-' | b'_'));
+    letters.map(u8::to_ascii_lowercase)
 }
 
 /// The text of words of one charset.
 fn charset_text(words: &[Word<'_>]) -> String {
     let charset = words.first().map_or(&b""[..], |word| word.charset);
     let text = |cuts| in_charset(charset, &octets(words, cuts));
-    match cuts(words) {
-        Some(cuts) => text(cuts),
-        // Each may lack its padding, or they share a group of four letters.
-        None => {
-            let (padding, within) = (text(Cuts::Padding), text(Cuts::Within));
-            if is_clean(&padding) || !is_clean(&within) {
-                padding
-            } else {
-                within
-            }
-        }
+    if let Some(cuts) = cuts(words) {
+        return text(cuts);
+    }
+    // Each may lack its padding, or they share a group of four letters.
+    let (padding, within) = (text(Cuts::Padding), text(Cuts::Within));
+    if is_clean(&padding) || !is_clean(&within) {
+        padding
+    } else {
+        within
     }
 }
 
@@ -52,8 +56,10 @@ fn cuts(words: &[Word<'_>]) -> Option<Cuts> {
         let data = word.data.trim_ascii_end();
         let sextets: Vec<u8> = data.iter().filter_map(|byte| sextet(*byte)).collect();
         let last = sextets.last().copied().unwrap_or_default();
+        if data.ends_with(b"=") {
+            continue;
+        }
         let left = match sextets.len() % 4 {
-            _ if data.ends_with(b"=") => continue,
             0 => continue,
             1 => true,
             2 => last & 0b1111 != 0,

@@ -376,15 +376,14 @@ fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
         let raw = mime.get(field.offset_start as usize..field.offset_end as usize);
         let value = joined(raw.unwrap_or_default());
         is_joined |= matches!(value, Cow::Owned(_));
-        let pieces = [
+        for piece in [
             field.name().as_bytes(),
             b":",
             value.trim_ascii_end(),
             b"\r\n",
-        ];
-        pieces
-            .iter()
-            .for_each(|piece| header.extend_from_slice(piece));
+        ] {
+            header.extend_from_slice(piece);
+        }
     }
     if !is_joined {
         return part.attachment_name().map(str::to_owned);

@@ -235,6 +235,9 @@ fn reports_and_the_answers_of_calendars() {
     check(&[
         ("Content-Type: Multipart/Report; boundary=x", true),
         ("Content-Type: multipart/mixed; boundary=x", false),
+        ("Content-Type: message/disposition-notification", true),
+        ("From: Mail Delivery <MAILER-DAEMON@x.org>", true),
+        ("From: <postmaster@x.org>", false),
         ("X-Failed-Recipients: a@x.org", true),
         ("Content-Type: text/calendar; method=REPLY", true),
         (
@@ -272,6 +275,9 @@ fn answers_that_are_encoded_or_folded() {
         "In-Reply-To: <ours@1234567890.example.com\r\n >",
         "In-Reply-To:\r\n \r\n <ours@1234567890.example.com>",
         "In-Reply-To: <\r\n ours@1234567890.example.com>",
+        "In-Reply-To : <ours@1234567890.example.com>",
+        "in-reply-to:<ours@1234567890.example.com>",
+        "REFERENCES: <ours@1234567890.example.com> (the first)",
         "In-Reply-To: <ours@1234567890.example.com",
         "In-Reply-To: ours@1234567890.example.com",
         "In-Reply-To: ours@1234567890\r\n .example.com",
