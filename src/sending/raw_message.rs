@@ -25,6 +25,7 @@ use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
 use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::encoded_words;
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
@@ -147,9 +148,7 @@ impl RawMessage {
             to_address,
             cc_addresses: cc,
             bcc_addresses: unnamed,
-            subject: parsed
-                .subject()
-                .unwrap_or_default()
+            subject: subject(&fields)
                 .chars()
                 .filter(|letter| !letter.is_control())
                 .take(SUBJECT_LENGTH)
@@ -222,6 +221,14 @@ fn with_whole_headers(mut pieces: Vec<Bytes>) -> Result<(Bytes, Vec<Bytes>), Raw
 
 fn has_header_end(content: &[u8]) -> bool {
     content.starts_with(b"\r\n") || memchr::memmem::find(content, b"\r\n\r\n").is_some()
+}
+
+/// The subject, decoded; of several, mail readers show the last one, or any.
+fn subject(fields: &[Field<'_>]) -> String {
+    let mut named = fields.iter().rev();
+    let last = named.find(|field| field.is_named("subject"));
+    last.map(|field| encoded_words::decoded(field.value))
+        .unwrap_or_default()
 }
 
 /// Every From header counts: which of two a receiver shows is unpredictable.

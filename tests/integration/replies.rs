@@ -15,6 +15,7 @@ use crate::peers_end_to_end::{ADA, Encryption, REDIRECT_URI, connect, plugins};
 use mailgate::storage::replies::MOST_OF_A_MESSAGE;
 
 use crate::portal::visitor::Visitor;
+use crate::support::automatic_answers::{BY_CALENDAR, answers};
 use crate::support::gateway::{Builder, Gateway};
 use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn};
 use crate::support::smtp_client::SmtpClient;
@@ -229,6 +230,80 @@ async fn what_is_no_reply_is_not_told() {
     assert_eq!(told(&gateway, 2).await.len(), 2);
     looked(&gateway).await;
     assert_eq!(told_replies(&gateway).await.len(), 2);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_people_are_told_however_they_are_written() {
+    let (provider, gateway) = start().await;
+    let original = submit(&gateway, ADA, BOB, "original", "").await;
+    let put = |id: &str, headers: &str, body: &str| {
+        let message =
+            format!("From: {BOB}\r\nTo: {ADA}\r\nMessage-ID: <{id}@b>\r\n{headers}\r\n{body}");
+        provider.put(ADA, "INBOX", &[message], SystemTime::now());
+    };
+    let mut expected = Vec::new();
+    for (number, (fields, automatic)) in answers().enumerate() {
+        let subject = format!("answer {number}");
+        let lines = fields
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let mut headers = format!("In-Reply-To: {original}\r\n");
+        headers.extend(lines);
+        if !headers.contains("Subject:") {
+            headers.extend(["Subject: ", &subject, "\r\n"]);
+        }
+        put(&number.to_string(), &headers, "x\r\n");
+        if !automatic {
+            expected.push(subject);
+        }
+    }
+    let (header, body) = BY_CALENDAR;
+    put(
+        "calendar",
+        &format!("In-Reply-To: {original}\r\n{header}"),
+        body,
+    );
+    let thread: Vec<String> = (0..59).map(|number| format!("<m{number}@x.org>")).collect();
+    let thread = thread.join("\r\n ");
+    for (subject, answered) in [
+        // neomutt/neomutt#2315, python/cpython#79986
+        (
+            "encoded",
+            "In-Reply-To: =?utf-8?q?=3Coriginal=40provi?=\r\n =?utf-8?q?der=2Etest=3E?=".to_owned(),
+        ),
+        (
+            "folded",
+            "In-Reply-To: <original@provider\r\n .test>".to_owned(),
+        ),
+        ("begun", format!("References: {original}\r\n {thread}")),
+        ("ended", format!("References: {thread}\r\n {original}")),
+    ] {
+        put(
+            subject,
+            &format!("{answered}\r\nSubject: {subject}\r\n"),
+            "x\r\n",
+        );
+        expected.push(subject.to_owned());
+    }
+    // RFC 2047 §6.2
+    let words = "=?UTF-8?Q?pasi=C5=BEad=C4?=\r\n =?UTF-8?Q?=97jim?=";
+    put(
+        "words",
+        &format!("In-Reply-To: {original}\r\nSubject: {words}\r\n"),
+        "x\r\n",
+    );
+    expected.push("pasi\u{17e}ad\u{117}jim".to_owned());
+    told(&gateway, expected.len()).await;
+    looked(&gateway).await;
+    let events = told_replies(&gateway).await;
+    let mut subjects: Vec<&str> = events
+        .iter()
+        .map(|event| event["data"]["subject"].as_str().unwrap())
+        .collect();
+    subjects.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(subjects, expected);
     gateway.stop().await;
 }
 

@@ -1,6 +1,7 @@
 //! What the tests share: databases, gateways in this process, an SMTP client that says just what it
 //! is told, and a mail provider that does.
 
+pub mod automatic_answers;
 pub mod caller;
 pub mod contracts;
 pub mod database;

@@ -2,6 +2,8 @@
 
 use mail_parser::MessageParser;
 
+use mailgate_types::encoded_words::{decoded, joined};
+
 use crate::fields::{parameters, value};
 
 /// Headers that [`is_candidate`] looks at, for readers that fetch headers by name.
@@ -88,7 +90,9 @@ pub fn is_candidate(header: &[u8]) -> bool {
 
 /// Whether a mail server says that it is the author.
 pub(crate) fn is_from_daemon(header: &[u8]) -> bool {
-    let from = alone(header, "from");
+    let from = value(header, "from").unwrap_or_default();
+    // A header of its own, for a parser that knows fewer line ends and decodes each word on its own.
+    let from = [b"from: ", joined(from.as_bytes()).as_ref(), b"\r\n\r\n"].concat();
     let Some(parsed) = MessageParser::new().parse_headers(&from) else {
         return false;
     };
@@ -128,18 +132,9 @@ fn has_subject(header: &[u8]) -> bool {
     SUBJECTS.iter().any(|words| subject.contains(words))
 }
 
-/// The field with this name as a header of its own, for a parser that knows fewer line ends.
-fn alone(header: &[u8], name: &str) -> Vec<u8> {
-    let value = value(header, name).unwrap_or_default();
-    format!("{name}: {value}\r\n\r\n").into_bytes()
-}
-
 /// The subject, decoded.
 pub(crate) fn subject(header: &[u8]) -> String {
-    let header = alone(header, "subject");
-    let parsed = MessageParser::new().parse_headers(&header);
-    let subject = parsed.as_ref().and_then(mail_parser::Message::subject);
-    subject.unwrap_or_default().to_owned()
+    decoded(value(header, "subject").unwrap_or_default().as_bytes())
 }
 
 #[cfg(test)]

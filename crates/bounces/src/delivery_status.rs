@@ -4,7 +4,11 @@ use mailgate_types::bounce_type::BounceType;
 
 use crate::bounce::{BouncedRecipient, RECIPIENTS};
 use crate::fields::{Entries, Entry};
+use crate::original::{ENVELOPE, REPORTED};
 use crate::{diagnostic, recipient, status_code};
+
+/// Fields that name the message, of one part, that are kept.
+const NAMES: usize = 10;
 
 /// The fields of one recipient.
 #[derive(Debug, Default)]
@@ -116,6 +120,8 @@ pub(crate) struct DeliveryStatus {
     pub(crate) recipients: Vec<BouncedRecipient>,
     /// It is about recipients at all, whatever became of them.
     pub(crate) has_groups: bool,
+    /// Names and values of the fields that name the message: among those of the message, or of each recipient.
+    pub(crate) names: Vec<(String, String)>,
 }
 
 /// Reads the groups. An empty line should separate them (RFC 3464 §2.1), but some servers leave it out, and some put it
@@ -132,6 +138,13 @@ pub(crate) fn read(content: &[u8]) -> DeliveryStatus {
             is_after_blank = true;
             continue;
         };
+        if REPORTED.contains(&name.as_str()) || name == ENVELOPE {
+            let named = (name, value);
+            if found.names.len() < NAMES && !found.names.contains(&named) {
+                found.names.push(named);
+            }
+            continue;
+        }
         let names_recipient = matches!(name.as_str(), "original-recipient" | "final-recipient");
         let is_another = (names_recipient && is_after_blank)
             || group.place(&name).is_some_and(|place| place.is_some());

@@ -1,7 +1,7 @@
 //! The fields of a header, and of the groups of a delivery status, which are written alike (RFC 5322 §2.2, RFC 3464
 //! §2.1).
 
-use crate::lines::Lines;
+use crate::lines::{Line, Lines};
 
 /// Bytes of one value that are kept; what follows is ignored.
 const VALUE: usize = 16 * 1024;
@@ -22,14 +22,32 @@ pub(crate) enum Entry {
 /// Reads `block` entry by entry; a line that is no field continues the one before, since some servers forget to
 /// indent the further lines of a diagnostic.
 pub(crate) struct Entries<'a> {
-    lines: std::iter::Peekable<Lines<'a>>,
+    lines: Lines<'a>,
 }
 
 impl<'a> Entries<'a> {
     pub(crate) fn of(block: &'a [u8]) -> Self {
-        Self {
-            lines: Lines::from(block, 0).peekable(),
+        let lines = Lines::from(block, 0);
+        Self { lines }
+    }
+
+    /// The next line of the field at hand, if there is one. Lines of blanks alone may stand before it, if it is indented
+    /// (RFC 5322 §4.2, obs-FWS).
+    fn continuation(&mut self) -> Option<&'a [u8]> {
+        let mut ahead = self.lines.clone();
+        let mut line = ahead.next()?.text;
+        let is_behind_blanks = is_blank(line);
+        while is_blank(line) {
+            if !is_indented(line) {
+                return None;
+            }
+            line = ahead.next()?.text;
         }
+        let goes_on = is_indented(line) || !is_behind_blanks && split(line).is_none();
+        goes_on.then(|| {
+            self.lines = ahead;
+            line
+        })
     }
 }
 
@@ -46,12 +64,10 @@ impl Iterator for Entries<'_> {
                 continue;
             };
             let mut value = first.to_vec();
-            while let Some(more) = (self.lines).next_if(|line| {
-                !is_blank(line.text) && (is_indented(line.text) || split(line.text).is_none())
-            }) {
+            while let Some(more) = self.continuation() {
                 if value.len() < VALUE {
                     value.push(b' ');
-                    value.extend_from_slice(more.text.trim_ascii());
+                    value.extend_from_slice(more.trim_ascii());
                 }
             }
             value.truncate(VALUE);
@@ -63,14 +79,41 @@ impl Iterator for Entries<'_> {
     }
 }
 
-/// The values of the fields with this name, up to the first empty line.
+/// Where the header ends that begins at `begin`: behind its empty line, or before a line that is a delimiter. A line of
+/// blanks alone ends it only if no line of a header follows: it is a fold (RFC 5322 §4.2), or a server's empty line.
+pub(crate) fn end_of_header(
+    text: &[u8],
+    begin: usize,
+    is_delimiter: impl Fn(Line<'_>) -> bool,
+) -> usize {
+    let mut blanks: Option<usize> = None;
+    for line in Lines::from(text, begin) {
+        if is_delimiter(line) {
+            return line.begin;
+        }
+        if is_blank(line.text) {
+            if !is_indented(line.text) {
+                return line.next;
+            }
+            blanks.get_or_insert(line.next);
+            continue;
+        }
+        let goes_on = is_indented(line.text) || split(line.text).is_some();
+        match blanks.take() {
+            Some(end) if !goes_on => return end,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+/// The values of the fields with this name in a header, whatever follows it.
 pub(crate) fn values<'a>(header: &'a [u8], name: &'a str) -> impl Iterator<Item = String> + 'a {
-    Entries::of(header)
-        .map_while(|entry| match entry {
-            Entry::Field { name, value } => Some((name, value)),
-            Entry::Blank => None,
-        })
-        .filter_map(move |(its, value)| its.eq_ignore_ascii_case(name).then_some(value))
+    let end = end_of_header(header, 0, |_| false);
+    Entries::of(&header[..end]).filter_map(move |entry| match entry {
+        Entry::Field { name: its, value } => its.eq_ignore_ascii_case(name).then_some(value),
+        Entry::Blank => None,
+    })
 }
 
 /// The value of the first field with this name.

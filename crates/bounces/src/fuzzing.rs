@@ -13,11 +13,15 @@ use mailgate_types::fuzzing::is_printable;
 use mailgate_types::ids::LogId;
 use mailgate_types::message_id;
 
-use crate::{Bounce, DIAGNOSTIC, LOG_IDS, MESSAGE_IDS, RECIPIENTS, is_candidate, read};
+use crate::{
+    Bounce, DIAGNOSTIC, LOG_IDS, MESSAGE_IDS, RECIPIENTS, is_calendar_answer, is_candidate,
+    may_be_calendar_answer, read,
+};
 
 /// Any message: what is read is bounded, well-formed, and safe for a row, a page and a log line.
 pub fn bounces(data: &[u8]) {
-    let _ = is_candidate(data);
+    let _ = (is_candidate(data), may_be_calendar_answer(data));
+    let _ = is_calendar_answer(data);
     if let Some(bounce) = read(data) {
         check(&bounce);
     }
@@ -29,8 +33,9 @@ pub fn check(bounce: &Bounce) {
     assert!(bounce.message_ids.len() <= MESSAGE_IDS && bounce.log_ids.len() <= LOG_IDS);
     assert!(!bounce.message_ids.is_empty() || !bounce.log_ids.is_empty());
     for id in &bounce.message_ids {
+        let is_bracketed = id.starts_with('<') && id.ends_with('>');
         assert!(
-            id.starts_with('<') && id.ends_with('>') && id.len() > 2,
+            (is_bracketed || id.starts_with("=?")) && id.len() > 2,
             "{id:?}"
         );
         assert!(

@@ -2,6 +2,9 @@
 
 use crate::fields::is_indented;
 
+/// Lines of blanks alone that a field may be folded over.
+const BLANKS: usize = 8;
+
 /// Where the original begins in a text.
 #[derive(Debug, Default)]
 pub(crate) struct Inline {
@@ -16,10 +19,15 @@ pub(crate) fn find(lines: &[&str]) -> Inline {
     let mut begun: Option<usize> = None;
     let mut block = String::new();
     let (mut fields, mut has_id) = (0_usize, false);
+    let mut is_set_in = false;
     for (number, line) in lines.iter().enumerate() {
+        if begun.is_some() && !is_set_in && is_fold(&lines[number..]) {
+            continue;
+        }
         let text = line.trim_start_matches(['>', '|', ' ', '\t']);
         if let Some(name) = field_name(text) {
             begun.get_or_insert(number);
+            is_set_in = text.len() < line.len();
             fields += 1;
             has_id |= name.eq_ignore_ascii_case("message-id");
             block.push_str(text);
@@ -44,6 +52,16 @@ pub(crate) fn find(lines: &[&str]) -> Inline {
         };
     }
     Inline::default()
+}
+
+/// Whether a header goes on behind lines of blanks alone (RFC 5322 §4.2).
+fn is_fold(lines: &[&str]) -> bool {
+    let is_blanks = |line: &&&str| is_indented(line.as_bytes()) && line.trim().is_empty();
+    let blanks = lines.iter().take(BLANKS).take_while(is_blanks).count();
+    let next = lines.get(blanks).filter(|_| blanks > 0);
+    next.is_some_and(|next| {
+        !next.trim().is_empty() && (is_indented(next.as_bytes()) || field_name(next).is_some())
+    })
 }
 
 /// The name of a header field that looks like one of a message.
@@ -74,6 +92,26 @@ mod tests {
             "Received: from a\r\n by b\r\nMessage-ID: <m@x>\r\n"
         );
         assert_eq!(find(&["Message-ID: <m@x>"]).line, None);
+        let folded = [
+            "To: a@x.org",
+            "X-Spam-Report:",
+            " \t",
+            "\t* 1.0 x",
+            " ",
+            "Message-ID: <m@x>",
+            "",
+            "To: b",
+        ];
+        let found = find(&folded);
+        assert_eq!(found.line, Some(0));
+        assert!(
+            found.header.ends_with("* 1.0 x\r\nMessage-ID: <m@x>\r\n"),
+            "{}",
+            found.header
+        );
+        // Where all is set in, such a line is the empty one.
+        let set_in = ["  To: a@x.org", "  Message-ID: <m@x>", "  ", "  X: y"];
+        assert_eq!(find(&set_in).header, "To: a@x.org\r\nMessage-ID: <m@x>\r\n");
         assert_eq!(find(&["> From: x", "> Message-Id: <m@x>"]).line, Some(0));
         assert_eq!(find(&[]).line, None);
     }

@@ -1,7 +1,7 @@
 //! The parts of a message (RFC 2046 §5.1), found in one pass over its lines. Enclosed messages are leaves: whatever
 //! they enclose themselves isn't the sender's word.
 
-use crate::fields::{is_blank, parameters, value};
+use crate::fields::{end_of_header, parameters, value};
 use crate::lines::{Line, Lines};
 use crate::text::decoded;
 
@@ -75,7 +75,7 @@ pub(crate) struct Message<'a> {
 
 /// Splits a message.
 pub(crate) fn split(raw: &[u8]) -> Message<'_> {
-    let body = end_of_header(raw, 0, &[]);
+    let body = end_of_header(raw, 0, |_| false);
     let root = Part::of(&raw[..body], &raw[body..]);
     let mut message = Message {
         leaves: Vec::new(),
@@ -110,7 +110,7 @@ pub(crate) fn split(raw: &[u8]) -> Message<'_> {
             continue;
         }
         let header = line.next;
-        let body = end_of_header(raw, header, &open);
+        let body = end_of_header(raw, header, |line| delimiter(line, &open).is_some());
         let part = Part::of(&raw[header..body], &[]);
         at = body;
         match part.boundary() {
@@ -135,19 +135,6 @@ pub(crate) fn split(raw: &[u8]) -> Message<'_> {
 fn note(multiparts: &mut Vec<(String, String)>, part: &Part<'_>) {
     let report = part.parameter("report-type").unwrap_or_default();
     multiparts.push((part.media_type.clone(), report.to_ascii_lowercase()));
-}
-
-/// Where the body begins whose header begins at `begin`. A delimiter ends a header too.
-fn end_of_header(raw: &[u8], begin: usize, open: &[Vec<u8>]) -> usize {
-    for line in Lines::from(raw, begin) {
-        if is_blank(line.text) {
-            return line.next;
-        }
-        if delimiter(line, open).is_some() {
-            return line.begin;
-        }
-    }
-    raw.len()
 }
 
 /// The multipart whose delimiter this is, and whether it is the last one.

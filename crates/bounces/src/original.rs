@@ -3,26 +3,43 @@
 use std::str::FromStr;
 
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
-use mailgate_types::message_id;
+use mailgate_types::message_id::{self, both_ends};
 
 use crate::fields::values;
 
 /// Message-IDs that are kept.
-pub const MESSAGE_IDS: usize = 10;
+pub const MESSAGE_IDS: usize = 100;
+
+/// Bytes that those of one field have together.
+const BYTES: usize = 16 * 1024;
 
 /// Log ids that are kept.
 pub const LOG_IDS: usize = 10;
 
 /// Headers of a returned message that have its Message-ID, or the one that it had before the provider gave it another.
-const RETURNED: [&str; 4] = [
+const RETURNED: [&str; 5] = [
     "message-id",
+    "x-original-message-id",
     "x-gmail-original-message-id",
     "x-google-original-message-id",
     "x-microsoft-original-message-id",
 ];
 
-/// Headers of a notification that have it; the last one is Coremail's.
-const ANSWERED: [&str; 3] = ["in-reply-to", "references", "x-cm-original-message-id"];
+/// Headers of a notification that have it, or it is about; the last one is Coremail's.
+const ANSWERED: [&str; 5] = [
+    "in-reply-to",
+    "references",
+    "x-original-message-id",
+    "original-message-id",
+    "x-cm-original-message-id",
+];
+
+/// Fields of a delivery status that have it, in lower case: Gmail's, and one of RFC 8098.
+pub(crate) const REPORTED: [&str; 2] = ["x-original-message-id", "original-message-id"];
+
+/// The field of a delivery status that has the sender's name of the envelope (RFC 3464 §2.2.1), for which many take the
+/// Message-ID.
+pub(crate) const ENVELOPE: &str = "original-envelope-id";
 
 /// The messages that a bounce may be about.
 #[derive(Debug, Default)]
@@ -40,10 +57,23 @@ impl Originals {
             }
         }
         for value in values(header, LOG_ID_HEADER) {
-            let id = value.trim().to_owned();
-            let is_new = !self.log_ids.contains(&id) && LogId::from_str(&id).is_ok();
-            if is_new && self.log_ids.len() < LOG_IDS {
-                self.log_ids.push(id);
+            self.logged(value.trim());
+        }
+    }
+
+    /// Considers what a delivery status says of the message, by the fields' names.
+    pub(crate) fn reported<'a>(&mut self, fields: impl IntoIterator<Item = &'a (String, String)>) {
+        for (name, value) in fields {
+            if name != ENVELOPE {
+                self.named(value, 1);
+                continue;
+            }
+            for value in [&unescaped(value.trim()), value.trim()] {
+                self.logged(value);
+                // Anything may be written there.
+                if value.contains('@') {
+                    self.named(value, 1);
+                }
             }
         }
     }
@@ -57,24 +87,19 @@ impl Originals {
         }
     }
 
-    /// Adds the first Message-IDs of a value.
-    fn named(&mut self, value: &str, count: usize) {
-        let bracketed = value
-            .split('<')
-            .skip(1)
-            .filter_map(|rest| rest.split_once('>').map(|(id, _)| id));
-        let mut ids: Vec<&str> = bracketed.take(count).collect();
-        if ids.is_empty() {
-            // Some have no brackets.
-            ids = value.split_whitespace().take(count).collect();
+    /// Adds a log id, if it is one.
+    fn logged(&mut self, id: &str) {
+        let is_new = !self.log_ids.iter().any(|known| known == id) && LogId::from_str(id).is_ok();
+        if is_new && self.log_ids.len() < LOG_IDS {
+            self.log_ids.push(id.to_owned());
         }
-        for id in ids {
-            let id = id.trim_matches(['<', '>', ' ']);
-            let id = message_id::bounded(&format!("<{id}>"));
-            // One of control characters alone has nothing left.
-            if id == "<>" {
-                continue;
-            }
+    }
+
+    /// Adds Message-IDs of a value, of which the first one is meant, or both ends of a thread.
+    fn named(&mut self, value: &str, count: usize) {
+        let ids = message_id::all_in(value.as_bytes());
+        let encoded = message_id::encoded(value.as_bytes());
+        for id in both_ends(ids, count, BYTES).into_iter().chain(encoded) {
             if self.message_ids.len() < MESSAGE_IDS && !self.message_ids.contains(&id) {
                 self.message_ids.push(id);
             }
@@ -85,6 +110,23 @@ impl Originals {
     pub(crate) fn is_known(&self) -> bool {
         !self.message_ids.is_empty() || !self.log_ids.is_empty()
     }
+}
+
+/// An `xtext` (RFC 3461 §4) as it was meant.
+fn unescaped(value: &str) -> String {
+    let (mut octets, mut rest) = (Vec::new(), value.as_bytes());
+    while let [first, behind @ ..] = rest {
+        let digit = |place: usize| char::from(*behind.get(place)?).to_digit(16);
+        rest = behind;
+        match (first, digit(0), digit(1)) {
+            (b'+', Some(high), Some(low)) => {
+                octets.extend(u8::try_from(high * 16 + low));
+                rest = &behind[2..];
+            }
+            (byte, ..) => octets.push(*byte),
+        }
+    }
+    String::from_utf8_lossy(&octets).into_owned()
 }
 
 #[cfg(test)]

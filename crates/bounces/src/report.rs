@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::bounce::{Bounce, BouncedRecipient, RECIPIENTS};
 use crate::candidate::{is_automatic, subject};
-use crate::delivery_status;
+use crate::delivery_status::{self, DeliveryStatus};
 use crate::fields::values;
 use crate::inline::{self, Inline};
 use crate::mime::{self, Message, Part};
@@ -102,8 +102,10 @@ pub fn read(raw: &[u8]) -> Option<Bounce> {
         }
     }
     let is_returned = originals.is_known();
+    let status = by_status(&message);
+    originals.reported(&status.names);
     originals.answered(header);
-    let recipients = by_status(&message).or_else(|| {
+    let recipients = status.has_groups.then_some(status.recipients).or_else(|| {
         // A stranger's automatic answer must show what it is about.
         // A person may be called a postmaster: without the message itself, the mail must say that nobody wrote it.
         if !is_credible || !(is_returned || is_by_server && is_marked) {
@@ -111,6 +113,7 @@ pub fn read(raw: &[u8]) -> Option<Bounce> {
         }
         let flat = delivery_status::read(text.as_bytes());
         if flat.is_report() {
+            originals.reported(&flat.names);
             return Some(flat.recipients);
         }
         let notice = Notice {
@@ -138,14 +141,16 @@ fn is_other_report(message: &Message<'_>) -> bool {
         || (message.leaves.iter()).any(|part| OTHER_REPORTS.contains(&part.media_type.as_str()))
 }
 
-/// The recipients of its delivery status; `None` if it has none.
-fn by_status(message: &Message<'_>) -> Option<Vec<BouncedRecipient>> {
-    let mut found: Option<Vec<BouncedRecipient>> = None;
+/// What the parts say that are a delivery status.
+fn by_status(message: &Message<'_>) -> DeliveryStatus {
+    let mut found = DeliveryStatus::default();
     for part in &message.leaves {
         if STATUS.contains(&part.media_type.as_str()) {
             let read = delivery_status::read(&part.content());
+            found.names.extend(read.names);
             if read.has_groups {
-                found.get_or_insert_default().extend(read.recipients);
+                found.has_groups = true;
+                found.recipients.extend(read.recipients);
             }
         }
     }

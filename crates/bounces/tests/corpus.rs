@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mailgate_bounces::{Bounce, is_candidate, read};
+use mailgate_bounces::{Bounce, is_calendar_answer, is_candidate, read};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -104,6 +104,7 @@ fn nothing_else_is_a_bounce() {
     assert!(found.len() >= 15, "{}", found.len());
     for (name, message) in found {
         assert_eq!(read(&message), None, "{name}");
+        assert_eq!(is_calendar_answer(&message), name == "calendar", "{name}");
         for end in [&b"\n"[..], b"\r\n", b"\r"] {
             assert_eq!(read(&with_ends(&message, end)), None, "{name} {end:?}");
         }

@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
-use mail_parser::{HeaderValue, MessageParser};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
+
+use crate::mime;
 
 pub use self::search::Found;
 
@@ -337,12 +338,8 @@ fn load(path: &Path) -> Option<ArrivedMessage> {
 }
 
 fn subject(bytes: &[u8]) -> Option<String> {
-    let message = MessageParser::new()
-        .header_text(mail_parser::HeaderName::Subject)
-        .default_header_ignore()
-        .parse_headers(bytes)?;
-    match message.header(mail_parser::HeaderName::Subject)? {
-        HeaderValue::Text(text) => Some(text.to_string()),
-        _ => None,
-    }
+    let headers = mime::headers(bytes)?.into_iter();
+    let mut subjects = headers.filter(|(name, _)| name.eq_ignore_ascii_case("subject"));
+    let last = subjects.next_back().map(|(_, value)| value);
+    last.filter(|subject| !subject.is_empty())
 }

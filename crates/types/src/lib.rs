@@ -10,6 +10,7 @@ pub mod date;
 pub mod display_name;
 pub mod door;
 pub mod email_address;
+pub mod encoded_words;
 pub mod event;
 pub mod event_name;
 pub mod expires_at;

@@ -2,8 +2,9 @@
 //! `X-Mailgate-…`. They are read, and removed before the message leaves.
 
 use bytes::Bytes;
-use mail_parser::{Header, HeaderName, MessageParser};
+use mail_parser::{Header, HeaderName};
 
+use mailgate_types::encoded_words;
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::metadata::{InvalidMetadata, Metadata};
 
@@ -99,15 +100,7 @@ pub(super) fn metadata(
         let value = content.get(header.offset_start as usize..header.offset_end as usize);
         let value = value.and_then(|value| std::str::from_utf8(value).ok());
         let value = value.ok_or(InvalidMetadata::Control)?;
-        metadata.insert(key, &decoded(value))?;
+        metadata.insert(key, encoded_words::decoded(value.as_bytes()).trim())?;
     }
     Ok(metadata)
-}
-
-/// The text of a header that holds any text.
-fn decoded(value: &str) -> String {
-    let header = format!("Subject:{}\r\n\r\n", value.trim_end());
-    let parsed = MessageParser::new().parse_headers(header.as_bytes());
-    let text = parsed.as_ref().and_then(|parsed| parsed.subject());
-    text.unwrap_or_default().trim().to_owned()
 }

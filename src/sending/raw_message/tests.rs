@@ -287,6 +287,48 @@ fn metadata_is_read_and_taken_off() {
 }
 
 #[test]
+fn encoded_words_that_split_a_character_are_joined() {
+    // RFC 2047 §6.2: programs fold words at a number of octets, whatever these belong to.
+    for (value, expected) in [
+        (
+            "=?UTF-8?Q?pasi=C5=BEad=C4?= =?UTF-8?Q?=97jim?=",
+            "pasi\u{17e}ad\u{117}jim",
+        ),
+        (
+            "=?utf-8?q?=E2?=\r\n =?UTF-8?q?=82?=\r\n\t=?Utf-8*en?Q?=AC?=",
+            "\u{20ac}",
+        ),
+        ("=?utf-8?b?8J+O?= =?utf-8?b?iQ==?=", "\u{1f389}"),
+        ("=?utf-8?b?8J+OiSE?=\r\n =?utf-8?q?=21?=", "\u{1f389}!!"),
+        ("=?utf-8?b?8J+Oi?=\r\n =?utf-8?b?Q==?=", "\u{1f389}"),
+        ("=?utf-8?q?=F0=9F?= =?utf-8?B?jok=?=", "\u{1f389}"),
+        (
+            "=?ISO-2022-JP?B?GyRCJCI=?= =?ISO-2022-JP?B?JCQbKEI=?=",
+            "\u{3042}\u{3044}",
+        ),
+        (
+            "=?gb2312?b?xOPK?= =?GB2312?b?x8uto78=?=",
+            "\u{4f60}\u{662f}\u{8c01}\u{ff1f}",
+        ),
+        ("order =?utf-8?q?=C3?= =?utf-8?q?=BC?= 7", "order \u{fc} 7"),
+        ("=?utf-8?q?a?= =?iso-8859-1?q?=FC?=", "a\u{fc}"),
+        ("=?utf-8?q?a_?= =?utf-8?q?_b?=", "a  b"),
+        ("=?utf-8?q?a?=   =?utf-8?q?b?=", "ab"),
+        ("=?utf-8?q?a?= =?x", "a =?x"),
+        ("a  b =? c", "a  b =? c"),
+    ] {
+        let content = format!(
+            "From: a@example.com\r\nX-Mailgate-Metadata-k: {value}\r\nSubject: {value}\r\n\r\n"
+        );
+        let read = read(&content, &["x@example.org"]).unwrap();
+        let summary = &read.prepared.summary;
+        let metadata: Vec<(&str, &str)> = summary.metadata.iter().collect();
+        assert_eq!(metadata, [("k", expected)], "{value}");
+        assert_eq!(summary.subject, expected, "{value}");
+    }
+}
+
+#[test]
 fn metadata_out_of_bounds_is_refused() {
     let many: Vec<String> = (0..21)
         .map(|number| format!("X-Mailgate-Metadata-K{number}: x\r\n"))

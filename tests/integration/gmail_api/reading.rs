@@ -15,6 +15,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::submit;
+use crate::support::automatic_answers::{BY_CALENDAR, answers};
 use crate::support::gateway::{Gateway, SEAL_KEY};
 use crate::support::gmail_stand_in::{FULL_SCOPE, GmailStandIn, error};
 use crate::support::patience::deadline;
@@ -180,6 +181,35 @@ async fn new_mail_is_what_came_since_a_time_and_then_since_the_last_look() {
         let again = look(stale).await;
         assert_eq!(subjects(&again).len(), 3, "{stale}");
         assert!(look(&again.cursor).await.messages.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn what_programs_answer_is_told_apart() {
+    let stand_in = GmailStandIn::start().await;
+    let mut expected = Vec::new();
+    for (fields, automatic) in answers() {
+        let mut headers = vec![
+            ("From", "bob@example.org"),
+            ("In-Reply-To", "<m1@example.com>"),
+        ];
+        headers.extend(fields);
+        stand_in.receive(&headers, 300);
+        expected.push((fields, automatic));
+    }
+    let (header, body) = BY_CALENDAR;
+    let raw =
+        format!("From: bob@example.org\r\nIn-Reply-To: <m1@example.com>\r\n{header}\r\n{body}");
+    stand_in.receive_raw("INBOX", raw.as_bytes(), 300);
+    expected.push((&[], true));
+    let (reader, account) = (reader(&stand_in), account());
+    let read = reader.new_mail(&account, None, at(200), deadline()).await;
+    let read = read.unwrap().messages;
+    assert_eq!(read.len(), expected.len());
+    for (message, (fields, automatic)) in read.iter().zip(expected) {
+        assert_eq!(message.automatic, automatic, "{fields:?}");
+        assert_eq!(message.answers, ["<m1@example.com>"]);
+        assert_eq!(message.bounce, None);
     }
 }
 

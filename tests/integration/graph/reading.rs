@@ -16,6 +16,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::send;
+use crate::support::automatic_answers::{BY_CALENDAR, answers};
 use crate::support::gateway::SEAL_KEY;
 use crate::support::graph_stand_in::{ADDRESS, Call, Fault, GraphStandIn, READ_WRITE};
 use crate::support::patience::deadline;
@@ -119,6 +120,43 @@ async fn changes_are_read_once_page_after_page() {
     assert_eq!(message.answers, ["<m231@example.com>"]);
     assert_eq!(message.message_id.as_deref(), Some("<r231@example.org>"));
     assert_eq!((&*message.from, &*message.to), ("bob@example.org", ADDRESS));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_programs_answer_is_told_apart() {
+    let stand_in = GraphStandIn::start(READ_WRITE).await;
+    let (reader, account) = (reader(&stand_in), account(&stand_in));
+    let mut expected = Vec::new();
+    for (number, (fields, automatic)) in answers().enumerate() {
+        let mut answer = entry(number);
+        let listed = answer["internetMessageHeaders"].as_array_mut().unwrap();
+        listed.extend(
+            fields
+                .iter()
+                .map(|(name, value)| json!({"name": name, "value": value})),
+        );
+        stand_in.receive(answer);
+        expected.push((fields, automatic));
+    }
+    let (header, body) = BY_CALENDAR;
+    let mut answer = entry(expected.len());
+    let listed = answer["internetMessageHeaders"].as_array_mut().unwrap();
+    for line in header.lines() {
+        let (name, value) = line.split_once(": ").unwrap();
+        listed.push(json!({"name": name, "value": value}));
+    }
+    let raw = format!("From: bob@example.org\r\n{header}\r\n{body}");
+    stand_in.set_whole(answer["id"].as_str().unwrap(), raw.as_bytes());
+    stand_in.receive(answer);
+    expected.push((&[], true));
+    let read = reader.new_mail(&account, None, since(), deadline()).await;
+    let read = read.unwrap().messages;
+    assert_eq!(read.len(), expected.len());
+    for (message, (fields, automatic)) in read.iter().zip(expected) {
+        assert_eq!(message.automatic, automatic, "{fields:?}");
+        assert!(message.bounce.is_none() && !message.answers.is_empty());
+    }
+    assert_eq!(stand_in.count(Call::Whole), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::*;
 
-const MAIL: &[u8] = b"From: a@x.test\r\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\r\n\r\nhi\r\n";
+const MAIL: &[u8] =
+    b"From: a@x.test\r\nSubject: =?utf-8?q?Gr=C3?=\r\n =?utf-8?q?=BC=C3=9Fe?=\r\n\r\nhi\r\n";
 
 async fn add(inbox: &Inbox, from: &str) -> Arc<ArrivedMessage> {
     let to = ["b@y.test".to_owned()];

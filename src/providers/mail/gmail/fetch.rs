@@ -7,7 +7,7 @@ use super::GmailApi;
 use super::inbox::FETCHED_AT_ONCE;
 use super::message::header_block;
 use crate::providers::mail::reader::ReadError;
-use crate::providers::mail::received::{BOUNCES, HEADERS, Received, may_be_bounce};
+use crate::providers::mail::received::{BOUNCES, Received, header_names};
 use crate::providers::mail::transport::MailboxAccess;
 
 /// The largest message that is fetched whole, in bytes: base64 makes a third more of it, within
@@ -62,7 +62,7 @@ impl GmailApi {
         fetched: &mut Fetched,
     ) -> Result<(), ReadError> {
         let mut query = vec![("format", "metadata")];
-        query.extend(HEADERS.map(|name| ("metadataHeaders", name)));
+        query.extend(header_names().map(|name| ("metadataHeaders", name)));
         let query = &query;
         let ids: Vec<String> = added.iter().map(|one| one.id.clone()).collect();
         let mut found = stream::iter(ids)
@@ -77,7 +77,7 @@ impl GmailApi {
             if let Some(found) = found.try_next().await?.flatten() {
                 let headers = header_block(&found.payload.headers);
                 let mut received = Received::parse(&headers);
-                if may_be_bounce(&headers) {
+                if received.is_read_whole(&headers) {
                     let is_enough = fetched.bounces == BOUNCES || is_late();
                     if may_stop && is_enough {
                         break;
@@ -90,7 +90,7 @@ impl GmailApi {
                     } else {
                         self.beginning(account, &one.id).await?
                     };
-                    received.read_bounce(whole.as_deref().unwrap_or(&headers));
+                    received.read_whole(whole.as_deref().unwrap_or(&headers));
                 }
                 if !one.is_spam || received.bounce.is_some() {
                     fetched.messages.push((fetched.done, received));

@@ -169,6 +169,6 @@ mod tests {
         let received = Received::parse(&block);
         assert_eq!(received.from, "bob@example.org");
         assert_eq!(received.answers, ["<m1@example.com>"]);
-        assert_eq!(received.subject, "Grüße In-Reply-To: <forged@x>");
+        assert_eq!(received.subject, "Grüße  In-Reply-To: <forged@x>");
     }
 }

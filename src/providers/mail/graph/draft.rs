@@ -6,6 +6,7 @@
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::enclosed::{self, Opened};
 use crate::providers::mail::verdict::Failure;
+use mailgate_types::encoded_words::{decoded, joined};
 
 /// Maximum number of custom headers (Graph's `internetMessageHeaders`).
 const OWN_HEADERS: usize = 5;
@@ -112,15 +114,24 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
         if !bodies.contains(&number) && !matches!(part.body, PartType::Multipart(_)) {
             let taken_out = enclosed::number(&part).and_then(|number| enclosed.get_mut(number));
             let is_message = taken_out.is_some() || part.is_message();
-            let (part, content) = if let Some(enclosed) = taken_out {
+            let (part, content, name) = if let Some(enclosed) = taken_out {
                 let content = std::mem::take(&mut enclosed.content);
-                (std::mem::take(&mut enclosed.headers), Bytes::from(content))
+                let part = std::mem::take(&mut enclosed.headers);
+                let name = part.attachment_name().map(str::to_owned);
+                (part, Bytes::from(content), name)
             } else {
                 let content = content(mime, &mut part);
-                (part, content)
+                let name = file_name(mime, &part);
+                (part, content, name)
             };
             let number = attachments.len() + 1;
-            attachments.push(attachment(&part, is_message, content, number));
+            attachments.push(attachment(
+                &part,
+                name.as_deref(),
+                is_message,
+                content,
+                number,
+            ));
         }
     }
     Ok(Draft {
@@ -153,7 +164,7 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Result<Value, Failure
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
-    set("subject", message.subject().unwrap_or_default().into());
+    set("subject", subject(message).into());
     set("body", body(message));
     for (name, addressees) in [
         ("toRecipients", to),
@@ -210,12 +221,29 @@ impl Addressee {
 }
 
 fn addresses(message: &Message<'_>, name: &HeaderName<'_>) -> Vec<Addressee> {
-    message
-        .headers()
-        .iter()
+    let headers = message.headers().iter();
+    headers
         .filter(|header| header.name == *name)
-        .filter_map(|header| header.value.as_address())
-        .flat_map(Address::iter)
+        .flat_map(|header| match joined(raw(message, header)) {
+            Cow::Borrowed(_) => header
+                .value
+                .as_address()
+                .map(addressees)
+                .unwrap_or_default(),
+            // The parser decodes each word on its own.
+            Cow::Owned(value) => {
+                let header = [b"To: ", value.as_slice(), b"\r\n\r\n"].concat();
+                let parsed = MessageParser::new().parse_headers(&header);
+                let to = parsed.as_ref().and_then(Message::to);
+                to.map(addressees).unwrap_or_default()
+            }
+        })
+        .collect()
+}
+
+fn addressees(address: &Address<'_>) -> Vec<Addressee> {
+    address
+        .iter()
         .filter_map(|entry| {
             let (name, address) = (entry.name.as_deref(), entry.address.as_deref()?);
             // The parser takes a quoted local part without angle brackets for a display name.
@@ -316,16 +344,59 @@ fn is_to_be_kept(key: &str) -> bool {
 
 /// A header's raw value, on one line.
 fn unfolded(message: &Message<'_>, header: &Header<'_>) -> String {
-    let (start, end) = (header.offset_start as usize, header.offset_end as usize);
-    let raw = message.raw_message.get(start..end).unwrap_or_default();
-    String::from_utf8_lossy(raw)
+    String::from_utf8_lossy(raw(message, header))
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
 }
 
+/// A header's value as it is written.
+fn raw<'a>(message: &'a Message<'_>, header: &Header<'_>) -> &'a [u8] {
+    let (start, end) = (header.offset_start as usize, header.offset_end as usize);
+    message.raw_message.get(start..end).unwrap_or_default()
+}
+
+fn subject(message: &Message<'_>) -> String {
+    let mut headers = message.headers().iter().rev();
+    let subject = headers.find(|header| header.name == HeaderName::Subject);
+    subject
+        .map(|header| decoded(raw(message, header)))
+        .unwrap_or_default()
+}
+
+/// The name that a part has as a file. Encoded words may not stand there (RFC 2047 §5), and do.
+fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
+    let named = [HeaderName::ContentType, HeaderName::ContentDisposition];
+    let (mut header, mut is_joined) = (Vec::new(), false);
+    for field in part
+        .headers
+        .iter()
+        .filter(|field| named.contains(&field.name))
+    {
+        let raw = mime.get(field.offset_start as usize..field.offset_end as usize);
+        let value = joined(raw.unwrap_or_default());
+        is_joined |= matches!(value, Cow::Owned(_));
+        for piece in [
+            field.name().as_bytes(),
+            b":",
+            value.trim_ascii_end(),
+            b"\r\n",
+        ] {
+            header.extend_from_slice(piece);
+        }
+    }
+    if !is_joined {
+        return part.attachment_name().map(str::to_owned);
+    }
+    header.extend_from_slice(b"\r\n");
+    let parsed = MessageParser::new().parse_headers(&header);
+    let name = parsed.as_ref().and_then(|parsed| parsed.attachment_name());
+    name.map(str::to_owned)
+}
+
 fn attachment(
     part: &MessagePart<'_>,
+    name: Option<&str>,
     is_message: bool,
     content: Bytes,
     number: usize,
@@ -337,8 +408,7 @@ fn attachment(
             format!("attachment-{number}")
         }
     };
-    let name = part
-        .attachment_name()
+    let name = name
         .map(|name| name.chars().filter(|letter| !letter.is_control()).collect())
         .filter(|name: &String| !name.trim().is_empty())
         .unwrap_or_else(fallback);

@@ -22,7 +22,7 @@ use super::framing::{Framing, NotAResponse};
 use super::response::{self, Condition, Response, Status};
 use super::special_use::{Finder, SpecialUse};
 use crate::config::Endpoint;
-use crate::providers::mail::received::{BOUNCE_BYTES, HEADERS, Received, may_be_bounce};
+use crate::providers::mail::received::{BOUNCE_BYTES, Received, header_names};
 use crate::providers::mail::sent_copy::{COPIES, Found, Sought};
 use mailgate_types::ids::LOG_ID_HEADER;
 
@@ -85,7 +85,7 @@ pub(super) enum Keep {
 pub(super) struct Headers {
     pub(super) received: Received,
     /// It is worth reading whole.
-    pub(super) may_be_bounce: bool,
+    pub(super) is_read_whole: bool,
 }
 
 /// A connection, authenticated once [`Connection::authenticate`] has succeeded.
@@ -279,10 +279,13 @@ impl Connection {
         uids: &[u32],
     ) -> Result<BTreeMap<u32, Headers>, ImapError> {
         let mut messages = BTreeMap::new();
-        self.fetch_fields(uids, &HEADERS, |uid, headers| {
+        let names: Vec<&str> = header_names().collect();
+        self.fetch_fields(uids, &names, |uid, headers| {
+            let received = Received::parse(&headers);
+            let is_read_whole = received.is_read_whole(&headers);
             let headers = Headers {
-                received: Received::parse(&headers),
-                may_be_bounce: may_be_bounce(&headers),
+                received,
+                is_read_whole,
             };
             messages.insert(uid, headers);
         })

@@ -118,15 +118,15 @@ impl Progress {
         for (uid, headers) in connection.headers(round).await? {
             let Headers {
                 mut received,
-                may_be_bounce,
+                is_read_whole,
             } = headers;
-            if may_be_bounce {
+            if is_read_whole {
                 if self.limits.bounces == 0 || self.is_late() {
                     self.reached = Some(uid);
                     return Ok(false);
                 }
                 if let Some(message) = connection.beginning(uid).await? {
-                    received.read_bounce(&message);
+                    received.read_whole(&message);
                 }
                 self.limits.bounces -= 1;
             }

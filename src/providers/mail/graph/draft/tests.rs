@@ -80,6 +80,43 @@ fn fields_of_a_message() {
 }
 
 #[test]
+fn encoded_words_that_split_a_character_are_joined() {
+    // RFC 2047 §6.2
+    for (words, expected) in [
+        (
+            "=?UTF-8?Q?Gr=C3?= =?UTF-8?Q?=BC=C3?=\r\n =?utf-8?q?=9Fe?=",
+            "Grüße",
+        ),
+        ("=?utf-8?b?R3LD?= =?utf-8?q?=BC=C3=9Fe?=", "Grüße"),
+        ("=?utf-8?b?R3LDvM?= =?utf-8?b?OfZQ==?=", "Grüße"),
+        ("=?iso-8859-1?q?Gr=FC?= =?utf-8?q?=C3=9Fe?=", "Grüße"),
+        (
+            "=?ISO-2022-JP?B?GyRCJCIbKEI=?= =?iso-2022-jp?B?GyRCJCQbKEI=?=",
+            "\u{3042}\u{3044}",
+        ),
+        ("=?utf-8?q?Gr=C3=BC=C3=9Fe?=", "Grüße"),
+    ] {
+        let draft = converted(
+            &format!(
+                "From: {words} <ada@x.org>\r\nTo: {words} <bob@x.org>, Eve <eve@x.org>\r\nSubject: {words}\r\n\
+                 Content-Type: multipart/mixed; boundary=m\r\n\r\n--m\r\n\r\nx\r\n\
+                 --m\r\nContent-Type: application/pdf\r\n\
+                 Content-Disposition: attachment; filename=\"{words}\"\r\n\r\nx\r\n--m--\r\n"
+            ),
+            &["bob@x.org", "eve@x.org"],
+        );
+        let fields = &draft.fields;
+        assert_eq!(fields["subject"], expected, "{words}");
+        let to = &fields["toRecipients"];
+        assert_eq!(to[0]["emailAddress"]["name"], expected, "{words}");
+        assert_eq!(to[1]["emailAddress"]["address"], "eve@x.org");
+        let from = draft.from.unwrap();
+        assert_eq!(from["emailAddress"]["name"], expected, "{words}");
+        assert_eq!(draft.attachments[0].name, expected, "{words}");
+    }
+}
+
+#[test]
 fn a_header_that_would_be_lost_is_told_of() {
     let long = "y".repeat(4_001);
     let many: String = (0..51).fold(String::new(), |mut headers, number| {

@@ -1,11 +1,11 @@
-//! One message of a page: its headers, and what may be a bounce whole.
+//! One message of a page: its headers, and whole what its headers don't tell.
 
 use super::entry::{Entry, header_block};
 use super::refusal::{is_final, nonsense, refused, unreachable};
 use crate::providers::mail::graph::Graph;
 use crate::providers::mail::graph::api::{GraphResponse, encoded};
 use crate::providers::mail::reader::ReadError;
-use crate::providers::mail::received::{BOUNCE_BYTES, Received, may_be_bounce};
+use crate::providers::mail::received::{BOUNCE_BYTES, Received};
 use crate::providers::mail::transport::MailboxAccess;
 
 /// The fields requested of each message. The headers need Mail.Read; Mail.ReadBasic isn't enough.
@@ -40,7 +40,7 @@ impl Graph {
         }
     }
 
-    /// A message, and whether it was fetched whole, since it may be a bounce.
+    /// A message, and whether it was fetched whole.
     pub(super) async fn received(
         &self,
         account: &MailboxAccess,
@@ -48,7 +48,7 @@ impl Graph {
     ) -> Result<(Received, bool), ReadError> {
         let headers = header_block(entry);
         let mut received = Received::parse(&headers);
-        if entry.id.is_empty() || !may_be_bounce(&headers) {
+        if entry.id.is_empty() || !received.is_read_whole(&headers) {
             return Ok((received, false));
         }
         let path = format!("/messages/{}/$value", encoded(&entry.id));
@@ -60,7 +60,7 @@ impl Graph {
             .await;
         let answer = answer.map_err(|error| unreachable(&error))?;
         match answer.status {
-            200 => received.read_bounce(&answer.body),
+            200 => received.read_whole(&answer.body),
             _ if is_final(&answer) => note(account, entry, &answer),
             _ => return Err(refused(&answer)),
         }
