@@ -139,8 +139,8 @@ pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str)
     content.write(id, &mut pieces);
     pieces.end_line();
 
-    let written_bcc = ascii(&bcc);
-    let everybody = || std::iter::once(&to).chain(&written_cc).chain(&written_bcc);
+    let blind = ascii(&bcc);
+    let everybody = || std::iter::once(&to).chain(&written_cc).chain(&blind);
     let in_headers = std::iter::once(&from).chain(&reply_to);
     let addresses = |of: &[EmailAddress]| of.iter().map(ToString::to_string).collect();
     Composed {

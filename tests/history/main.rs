@@ -252,7 +252,7 @@ const BROKEN: [Broken; 26] = [
     (
         |it| {
             log_of(it, 7).error_message =
-                Some("it may have arrived (the gateway stopped)".to_owned())
+                Some("it may have arrived (the gateway stopped)".to_owned());
         },
         "untaken: told wrongly",
     ),

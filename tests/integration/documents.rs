@@ -33,7 +33,7 @@ pub enum Use {
     Operator,
     /// Commands for the account that Postgres runs as, and what follows a restore; tests/integration/restore.rs runs them.
     Backup,
-    /// Commands that make Postgres a certificate; tests/integration/command_line/database_tls.rs runs them.
+    /// Commands that make Postgres a certificate; `command_line/database_tls.rs` runs them.
     Certificate,
     /// Commands of the runbook; tests/integration/operating/runbook.rs runs these and the next two.
     Asking,

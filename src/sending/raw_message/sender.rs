@@ -6,6 +6,7 @@ use mail_parser::decoders::charsets::map::charset_decoder;
 
 use mailgate_types::display_name::{AT_SIGNS, holds_another};
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::encoded_words::joined;
 
 /// Characters that a name may hold only in quotes (RFC 5322 §3.2.3, specials), except the dot, which is commonly
 /// written without.
@@ -48,7 +49,13 @@ pub(super) fn sole_address(value: &[u8]) -> Option<EmailAddress> {
         _ => return None,
     };
     let has_one_word = words.len() == 1;
-    (!hides_another(&text, has_one_word, &address)).then_some(address)
+    // Some readers decode each word, some join them first, which may make an `@` of two halves.
+    let joined = joined(text.as_bytes());
+    let is_hidden = [text.as_bytes(), &joined]
+        .map(String::from_utf8_lossy)
+        .iter()
+        .any(|text| hides_another(text, has_one_word, &address));
+    (!is_hidden).then_some(address)
 }
 
 /// The words, and the content of the angle brackets; `None` for any other order.
@@ -245,6 +252,9 @@ mod tests {
             " evil\r\n @example.org <ada@sandbox.example>",
             " evil\u{1}@example.org <ada@sandbox.example>",
             " =?utf-8?q?evil=40example.org?= <ada@sandbox.example>",
+            " =?utf-8?q?evil=EF=BC?= =?utf-8?q?=A0example.org?= <ada@sandbox.example>",
+            " =?utf-8?b?ZXZpbO+8?=\r\n =?UTF8?B?oGV4YW1wbGUub3Jn?= <ada@sandbox.example>",
+            " =?utf-8?b?ZXZpbO+?= =?utf-8?q?=BC=A0example.org?= <ada@sandbox.example>",
             " =?utf-8?b?ZXZpbEBleGFtcGxlLm9yZw==?= <ada@sandbox.example>",
             " x =?utf-8?q?ada=40sandbox.example?= <ada@sandbox.example>",
             " evil=?utf-8?q?=40?=example.org <ada@sandbox.example>",
