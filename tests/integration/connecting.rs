@@ -1,5 +1,6 @@
 //! End users connect their mailboxes: the link, the provider, the way back, and what is told of it.
 
+mod account;
 mod audited;
 mod browser;
 mod button;
@@ -13,6 +14,7 @@ mod provider;
 mod rules;
 mod sessions;
 mod strangers;
+mod token_answers;
 mod visits;
 mod way;
 
