@@ -38,7 +38,8 @@ pub use mailboxes::MailboxSettings;
 pub use operator::{OperatorSettings, load_operator};
 pub use payprov::PayprovSettings;
 pub use plugins::{
-    ClientAuthentication, Endpoint, MailboxLimits, PluginSettings, ProviderKind, SubmissionTls,
+    AccountSettings, ClientAuthentication, Endpoint, MailboxLimits, PluginSettings, ProviderKind,
+    SubmissionTls, UserinfoAuthentication,
 };
 pub use portal::PortalSettings;
 pub use problem::{ConfigError, Problem};

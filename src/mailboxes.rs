@@ -19,6 +19,7 @@ mod replies;
 mod revoke;
 mod scopes;
 mod select;
+mod state;
 mod token;
 
 use std::sync::Arc;
@@ -44,8 +45,8 @@ pub use crate::storage::mailboxes::{
     Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
 };
 pub use addresses::PLACES as ADDRESS_PLACES;
-pub use authorize::{BeginError, ConnectLink, LinkOrigin};
-pub use complete::{CompleteError, Completed, ProviderAnswer, plain_word};
+pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun, ConnectLink, LinkOrigin};
+pub use complete::{CompleteError, Completed, ProviderAnswer, Returned, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};
 pub use inbox::PLACES as REPLY_PLACES;

@@ -18,6 +18,7 @@ mod connect_consent;
 mod connect_failure;
 mod connect_link;
 mod connect_pages;
+mod connect_pending;
 mod connect_result;
 mod connect_sessions;
 mod credentials;

@@ -1,10 +1,13 @@
 //! The settings of one mail provider, and the defaults of the kinds.
 
+mod account;
+
 use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 
+pub use self::account::{AccountSettings, UserinfoAuthentication};
 use super::reader::Reader;
 use mailgate_types::plugin::{Plugin, TransportKind};
 
@@ -73,6 +76,8 @@ pub struct PluginSettings {
     pub revoke_url: String,
     /// Answers the account's address as JSON; empty where the id token tells it.
     pub userinfo_url: String,
+    /// Where the address is found, for the kind generic.
+    pub account: AccountSettings,
     /// Scopes asked for, all of them needed.
     pub scopes: Vec<String>,
     /// How mail leaves.
@@ -270,9 +275,11 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         .zip(transport)
         .map(|(kind, transport)| Defaults::of(kind, transport));
     let keeps_sent_mail = read_keeps_sent_mail(reader, &name, defaults);
+    let account = account::read(reader, &name, kind);
     // Only now, so that all wrong choices are reported.
     let (kind, transport, defaults) = (kind?, transport?, defaults?);
     let (client_authentication, keeps_sent_mail) = (client_authentication?, keeps_sent_mail?);
+    let account = account?;
     let by_smtp = transport == TransportKind::Smtp;
     let mut url = |key: &str, default: &str, required: bool| {
         let given = reader.url(&name(key));
@@ -304,7 +311,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let userinfo_url = url(
         "userinfo_url",
         &own_userinfo,
-        kind != ProviderKind::Microsoft,
+        kind != ProviderKind::Microsoft && account.jwks_url.is_empty(),
     );
     // A list that is pasted may have spaces, as OAuth's own has (RFC 6749 §3.3).
     let scopes = reader.texts(&name("scopes"));
@@ -332,6 +339,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         token_url,
         revoke_url,
         userinfo_url,
+        account,
         scopes,
         transport,
         api_base_url,

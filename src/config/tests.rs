@@ -288,6 +288,83 @@ fn a_generic_plugin_needs_its_addresses_and_the_kinds_have_theirs() {
 }
 
 #[test]
+fn where_an_account_is_named_is_said_without_contradiction() {
+    const GENERIC: &str = "kind = 'generic'\nclient_id = 'c'\nsmtp_host = 'x'\n\
+        authorize_url = 'https://x.example/a'\ntoken_url = 'https://x.example/t'\n";
+    let with = |kind: &str, more: &str| {
+        let file = format!("[plugins.plugin_a]\n{kind}{more}");
+        load_with(&needed(), Some(&file)).map_or_else(
+            |problems| problems.join("\n"),
+            |settings| format!("{:?}", settings.plugins[0].account),
+        )
+    };
+    let keys = "jwks_url = 'https://x.example/jwks'\n";
+    let both = format!("{keys}issuer = 'https://x.example/'\n");
+    for (kind, more, expected) in [
+        (GENERIC, both.clone(), "issuer: \"https://x.example/\""),
+        (
+            GENERIC,
+            "userinfo_url = 'https://x.example/u'\nemail_field = 'a.b'".to_owned(),
+            "email_field: \"a.b\"",
+        ),
+        (
+            GENERIC,
+            "userinfo_url = 'https://x.example/u'\nuserinfo_auth = 'query'".to_owned(),
+            "userinfo_auth: Query",
+        ),
+        (
+            GENERIC,
+            "userinfo_url = 'https://x.example/u'".to_owned(),
+            "userinfo_auth: Bearer",
+        ),
+        (GENERIC, String::new(), "plugin_a.userinfo_url: is required"),
+        (
+            GENERIC,
+            keys.to_owned(),
+            "plugin_a.issuer: is required with jwks_url",
+        ),
+        (
+            GENERIC,
+            "issuer = 'x'".to_owned(),
+            "plugin_a.issuer: has no meaning without jwks_url",
+        ),
+        (
+            GENERIC,
+            format!("{both}userinfo_url = 'https://x.example/u'"),
+            "plugin_a.userinfo_url: must be empty with jwks_url",
+        ),
+        (
+            GENERIC,
+            format!("{both}scopes = ['mail.send']"),
+            "plugin_a.scopes: must have openid with jwks_url",
+        ),
+        (
+            GENERIC,
+            "userinfo_auth = 'body'".to_owned(),
+            "plugin_a.userinfo_auth: must be bearer or query",
+        ),
+        (
+            GENERIC,
+            "jwks_url = 'x'\nissuer = 'x'".to_owned(),
+            "plugin_a.jwks_url: must be an http",
+        ),
+        (
+            "kind = 'google'\nclient_id = 'c'\n",
+            both,
+            "plugin_a.jwks_url: is for a plugin of kind generic alone",
+        ),
+        (
+            "kind = 'microsoft'\nclient_id = 'c'\n",
+            "email_field = 'a'".to_owned(),
+            "plugin_a.email_field: is for a plugin of kind generic alone",
+        ),
+    ] {
+        let found = with(kind, &more);
+        assert!(found.contains(expected), "{more}: {found}");
+    }
+}
+
+#[test]
 fn a_transport_of_the_other_kind_is_named() {
     for (plugin, transport) in [("a", "graph"), ("b", "gmail_api")] {
         let client_id = format!(

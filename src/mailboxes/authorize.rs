@@ -1,16 +1,16 @@
-//! Starts the authorization request at a provider (RFC 6749 §4.1.1). The `state` parameter (§10.12) is sealed, carries
-//! everything that the callback needs, and is bound to the browser that started it; nothing is stored until it is used.
+//! Starts the authorization request at a provider (RFC 6749 §4.1.1). What the callback needs is sealed, bound to the
+//! browser that started it, and left with that browser; nothing is stored until it is used.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use url::Url;
-use uuid::Uuid;
 
 use super::Mailboxes;
 use super::connect_session::ConnectSession;
+use super::state::{Authorization, State};
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::AuthorizationRequest;
 use crate::storage::apps::connecting::{self, PublicApp};
@@ -19,20 +19,16 @@ use mailgate_types::language::Language;
 use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealError;
-use mailgate_types::sealed_text;
 use mailgate_types::secrets::{NoRandomness, PushableKey, random_bytes};
 
 /// How long a user may take at the provider.
-const LIFE: TimeDelta = TimeDelta::minutes(10);
+pub const AUTHORIZATION_LIFE: TimeDelta = TimeDelta::minutes(10);
 
 /// Number of expired links removed in one batch.
 const BATCH: i64 = 1_000;
 
 /// How long past its end a used link is remembered: a clock that is set back as far makes none valid again.
 const REMEMBERED: TimeDelta = TimeDelta::days(30);
-
-/// The sealing context of states.
-pub(super) const CONTEXT: &str = "connect state";
 
 /// The contents of a connect link.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,18 +87,15 @@ impl LinkOrigin {
     }
 }
 
-/// The `state` parameter, which the provider returns unchanged.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    pub(super) id: Uuid,
-    pub(super) app: Uuid,
-    pub(super) pushable_key: String,
-    pub(super) link: ConnectLink,
-    pub(super) redirect_uri: String,
-    pub(super) code_verifier: String,
-    /// Digest of the secret that the browser was given.
-    pub(super) browser: String,
-    pub(super) expires_at: DateTime<Utc>,
+/// An authorization that was started.
+#[derive(Debug)]
+pub struct Begun {
+    /// The provider's authorization page.
+    pub url: Url,
+    /// The `state` parameter in it.
+    pub state: String,
+    /// The rest, sealed, which the browser must bring back beside the state.
+    pub pending: String,
 }
 
 /// Why a user can't be sent to a provider.
@@ -137,49 +130,63 @@ impl Mailboxes {
         connecting::find_public(&mut connection, pushable_key.expose()).await
     }
 
-    /// The URL of the provider's authorization page. The user returns to `redirect_uri` once, within ten minutes, and
-    /// in the same browser: the one that holds the value whose digest is `browser`.
+    /// Starts an authorization. The user returns to `redirect_uri` once, within ten minutes, and in the same browser:
+    /// the one that holds the value whose digest is `browser`.
     pub fn begin(
         &self,
         app: &PublicApp,
         link: &ConnectLink,
         redirect_uri: &str,
         browser: &str,
-    ) -> Result<Url, BeginError> {
+    ) -> Result<Begun, BeginError> {
         let plugin = link.plugin;
         let provider = self
             .providers
             .get(plugin)
             .ok_or(BeginError::PluginOff(plugin))?;
         let code_verifier = URL_SAFE_NO_PAD.encode(random_bytes::<32>()?);
-        let state = State {
-            id: Uuid::new_v4(),
+        let expires_at = self.clock.now() + AUTHORIZATION_LIFE;
+        let state = State::new(browser, link.language, expires_at).seal(&self.seal_keys)?;
+        let authorization = Authorization {
+            id: state.id,
             app: app.id.0,
             pushable_key: app.pushable_key.clone(),
             link: link.clone(),
             redirect_uri: redirect_uri.to_owned(),
             code_verifier: code_verifier.clone(),
             browser: browser.to_owned(),
-            expires_at: self.clock.now() + LIFE,
+            expires_at,
         };
-        provider
+        let url = provider
             .oauth
             .authorization_url(&AuthorizationRequest {
                 redirect_uri,
-                state: &sealed_text::seal(&self.seal_keys, CONTEXT, &state)?,
+                state: &state.text,
                 code_verifier: &code_verifier,
                 login_hint: link.origin.login_hint(),
                 language: link.language,
             })
-            .ok_or(BeginError::AuthorizeUrl(plugin))
+            .ok_or(BeginError::AuthorizeUrl(plugin))?;
+        Ok(Begun {
+            url,
+            state: state.text,
+            pending: authorization.seal(&self.seal_keys)?,
+        })
     }
 
     /// The language that the pages of an authorization were asked for in, for what is said of one that can't be
     /// completed any more.
     #[must_use]
     pub fn language_of(&self, state: &str) -> Option<Language> {
-        let state: State = sealed_text::open(&self.seal_keys, CONTEXT, state)?;
-        state.link.language
+        let former = || {
+            Authorization::open_former(&self.seal_keys, state)?
+                .link
+                .language
+        };
+        match State::open(&self.seal_keys, state) {
+            Some((state, _)) => state.language,
+            None => former(),
+        }
     }
 
     /// Deletes used links that have long expired, in batches, until none are left or `stop` is cancelled.

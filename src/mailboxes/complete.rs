@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use tracing::Instrument as _;
 
-use super::authorize::{CONTEXT, ConnectLink, State};
+use super::authorize::ConnectLink;
 use super::connect::Terms;
+use super::state::{Authorization, State};
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use crate::storage::apps::connecting::{self, PublicApp};
 use crate::storage::used_links;
 use mailgate_types::audit::Author;
-use mailgate_types::sealed_text;
 
 /// Longest error code from a provider that is passed on, in bytes.
 const WORD_LENGTH: usize = 64;
@@ -28,6 +28,17 @@ pub enum ProviderAnswer {
         /// The provider's explanation.
         description: String,
     },
+}
+
+/// What a user's browser brings back from the provider.
+#[derive(Debug, Clone, Copy)]
+pub struct Returned<'a> {
+    /// The `state` parameter.
+    pub state: &'a str,
+    /// The rest of the authorization, which the browser kept.
+    pub pending: Option<&'a str>,
+    /// The digest of the value that the browser holds.
+    pub browser: Option<&'a str>,
 }
 
 /// An authorization that has ended, successfully or not.
@@ -59,48 +70,77 @@ pub enum CompleteError {
 }
 
 impl Mailboxes {
-    /// Completes the authorization that `state` identifies, for the user at `address`, in the browser that holds the
-    /// value whose digest is `browser`. It runs to completion even if the caller is cancelled.
+    /// Completes the authorization that a user at `address` comes back from. It runs to completion even if the caller is
+    /// cancelled.
     ///
     /// # Errors
     ///
     /// [`CompleteError`]; the app must not be given any details in that case.
     pub async fn complete(
         &self,
-        state: &str,
-        browser: Option<&str>,
+        returned: Returned<'_>,
         answer: ProviderAnswer,
         address: IpAddr,
     ) -> Result<Completed, CompleteError> {
-        let state: State = sealed_text::open(&self.seal_keys, CONTEXT, state)
-            .filter(|state: &State| state.expires_at > self.clock.now())
-            .ok_or(CompleteError::LinkDead)?;
-        if browser != Some(state.browser.as_str()) {
-            return Err(CompleteError::AnotherBrowser);
-        }
+        let authorization = self.authorization_of(returned)?;
         let mailboxes = self.clone();
         self.tracker
             .spawn(
-                async move { mailboxes.complete_state(state, answer, address).await }
-                    .in_current_span(),
+                async move {
+                    mailboxes
+                        .complete_authorization(authorization, answer, address)
+                        .await
+                }
+                .in_current_span(),
             )
             .await
             .map_err(|_| CompleteError::CutOff)?
     }
 
-    async fn complete_state(
+    /// The authorization, if it is still valid and was started in this browser.
+    fn authorization_of(&self, returned: Returned<'_>) -> Result<Authorization, CompleteError> {
+        let keys = &self.seal_keys;
+        let is_live = |expires_at| expires_at > self.clock.now();
+        let authorization = match State::open(keys, returned.state) {
+            Some((state, id)) => {
+                if !is_live(state.expires_at) {
+                    return Err(CompleteError::LinkDead);
+                }
+                if !returned.browser.is_some_and(|browser| state.is_of(browser)) {
+                    return Err(CompleteError::AnotherBrowser);
+                }
+                // A browser forgets it when it was used, and drops the oldest when too many are under way.
+                returned
+                    .pending
+                    .and_then(|pending| Authorization::open(keys, pending))
+                    .filter(|authorization| authorization.id == id)
+            }
+            None => Authorization::open_former(keys, returned.state),
+        };
+        let authorization = authorization
+            .filter(|authorization| is_live(authorization.expires_at))
+            .ok_or(CompleteError::LinkDead)?;
+        if returned.browser != Some(authorization.browser.as_str()) {
+            return Err(CompleteError::AnotherBrowser);
+        }
+        Ok(authorization)
+    }
+
+    async fn complete_authorization(
         &self,
-        state: State,
+        authorization: Authorization,
         answer: ProviderAnswer,
         address: IpAddr,
     ) -> Result<Completed, CompleteError> {
         let app = {
             let mut connection = self.pool.acquire().await?;
-            let app = connecting::find_public(&mut connection, &state.pushable_key)
+            let app = connecting::find_public(&mut connection, &authorization.pushable_key)
                 .await?
-                .filter(|app| app.id.0 == state.app)
+                .filter(|app| app.id.0 == authorization.app)
                 .ok_or(CompleteError::LinkDead)?;
-            if !used_links::insert(&mut connection, state.id, state.expires_at).await? {
+            if !used_links::insert(&mut connection, authorization.id, authorization.expires_at)
+                .await?
+            {
                 return Err(CompleteError::LinkDead);
             }
             app
@@ -109,15 +149,15 @@ impl Mailboxes {
             ProviderAnswer::Code(code) => {
                 let new = NewConnection {
                     app: app.id,
-                    user_id: state.link.origin.user_id(),
-                    plugin: state.link.plugin,
+                    user_id: authorization.link.origin.user_id(),
+                    plugin: authorization.link.plugin,
                     code: &code,
-                    redirect_uri: &state.redirect_uri,
-                    code_verifier: &state.code_verifier,
+                    redirect_uri: &authorization.redirect_uri,
+                    code_verifier: &authorization.code_verifier,
                 };
                 let terms = Terms {
-                    pushable_key: &state.pushable_key,
-                    session: state.link.origin.session(),
+                    pushable_key: &authorization.pushable_key,
+                    session: authorization.link.origin.session(),
                 };
                 let author = Author::user(Some(address));
                 self.connect_by(&new, Some(&terms), author).await
@@ -132,11 +172,11 @@ impl Mailboxes {
             return Err(CompleteError::LinkDead);
         }
         if let Err(error) = &result {
-            tracing::info!(app_id = %app.id, plugin = %state.link.plugin, %error, "a mailbox was not connected");
+            tracing::info!(app_id = %app.id, plugin = %authorization.link.plugin, %error, "a mailbox was not connected");
         }
         Ok(Completed {
             app,
-            link: state.link,
+            link: authorization.link,
             result,
         })
     }

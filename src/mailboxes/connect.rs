@@ -181,7 +181,7 @@ impl Mailboxes {
             .exchange(new.code, new.redirect_uri, new.code_verifier)
             .await?;
         // Read whatever the granted scopes: it decides whether the grant may be revoked.
-        let (email, proxies) = match provider.oauth.address(&tokens).await {
+        let (email, proxies) = match provider.oauth.address(&tokens, new.code_verifier).await {
             Ok(told) => {
                 let primary = EmailAddress::parse(&told.primary);
                 (primary.map_err(|_| ConnectError::NoAddress), told.proxies)

@@ -33,15 +33,35 @@ pub(super) fn missing<'a>(
 
 fn is_needed(kind: ProviderKind, scope: &str) -> bool {
     let is_default = kind == ProviderKind::Microsoft && last_segment(scope) == MICROSOFT_DEFAULT;
-    !NOT_NEEDED.contains(&scope) && !scope.starts_with(GOOGLE_USERINFO) && !is_default
+    !NOT_NEEDED.contains(&scope.to_ascii_lowercase().as_str())
+        && !scope.starts_with(GOOGLE_USERINFO)
+        && !is_default
 }
 
-/// Microsoft responds with `Mail.Send`, `mail.send` or the full URI for `https://graph.microsoft.com/Mail.Send`.
+/// Microsoft responds with `Mail.Send`, `mail.send` or the full URI for `https://graph.microsoft.com/Mail.Send`. Others
+/// change the case, too, or write either of the two spellings for the other.
 fn is_same(kind: ProviderKind, asked: &str, given: &str) -> bool {
     match kind {
         ProviderKind::Microsoft => last_segment(asked).eq_ignore_ascii_case(last_segment(given)),
-        ProviderKind::Google | ProviderKind::Generic => asked == given,
+        ProviderKind::Google => asked == given,
+        ProviderKind::Generic => {
+            let whole = |scope: &str| scope.trim_end_matches('/').to_ascii_lowercase();
+            let (asked, given) = (whole(asked), whole(given));
+            // Two URIs that differ are two scopes, whatever they end in.
+            asked == given
+                || in_uri(&asked).is_some_and(|name| name == given)
+                || in_uri(&given).is_some_and(|name| name == asked)
+        }
     }
+}
+
+/// The name at the end of a URI's path or fragment, or of a URN; `None` for a scope that is neither.
+fn in_uri(scope: &str) -> Option<&str> {
+    let (path, separators) = match scope.split_once("://") {
+        Some((_, path)) => (path, &['/', '#'][..]),
+        None => (scope.strip_prefix("urn:")?, &[':'][..]),
+    };
+    path.rsplit_once(separators).map(|(_, name)| name)
 }
 
 fn last_segment(scope: &str) -> &str {
@@ -61,7 +81,54 @@ mod tests {
             (Generic, "openid mail.send", None, ""),
             (Generic, "openid mail.send", Some("openid"), "mail.send"),
             (Generic, "openid mail.send", Some("mail.send"), ""),
-            (Generic, "mail.send", Some("Mail.Send"), "mail.send"),
+            // Logto's and Zoho's answers: another case, URIs, and the names of URIs.
+            (Generic, "mail.send", Some("Mail.Send"), ""),
+            (
+                Generic,
+                "Mail.Send",
+                Some("https://mail.x.example/scopes/mail.send"),
+                "",
+            ),
+            (
+                Generic,
+                "https://x.example/auth/mail.send",
+                Some("mail.send"),
+                "",
+            ),
+            (
+                Generic,
+                "https://x.example/mail/",
+                Some("https://X.example/mail"),
+                "",
+            ),
+            (
+                Generic,
+                "https://x.example/auth#mail.send",
+                Some("MAIL.SEND"),
+                "",
+            ),
+            (Generic, "mail.send", Some("urn:x:mail.send"), ""),
+            (Generic, "mail.send", Some("mail.send.all"), "mail.send"),
+            (Generic, "mail.send", Some("x/mail.send"), "mail.send"),
+            (Generic, "mail.send", Some("api:mail.send"), "mail.send"),
+            (
+                Generic,
+                "x.example",
+                Some("https://x.example/"),
+                "x.example",
+            ),
+            (
+                Generic,
+                "https://x.example/a/read",
+                Some("https://x.example/b/read"),
+                "https://x.example/a/read",
+            ),
+            (
+                Google,
+                "openid https://mail.google.com/",
+                Some("https://mail.google.com"),
+                "https://mail.google.com/",
+            ),
             (Generic, "openid email profile offline_access", Some(""), ""),
             (Generic, "a b c", Some("c a"), "b"),
             (

@@ -208,7 +208,7 @@ impl Mailboxes {
                     access_token: tokens.access_token,
                 }))
             }
-            Ok(Asked::Ended(reason)) => {
+            Ok(Asked::Ended(reason, error)) => {
                 let mut transaction = transaction::begin(&self.pool).await?;
                 let generation = Some(mailbox.token_generation);
                 let mut trail = Trail::new(Author::provider(), self.clock.now());
@@ -219,7 +219,7 @@ impl Mailboxes {
                 if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);
-                    tracing::warn!(credential_id = %id, reason = reason.as_str(), "the provider no longer accepts the grant: the mailbox is disconnected");
+                    tracing::warn!(credential_id = %id, reason = reason.as_str(), error, "the provider no longer accepts the grant: the mailbox is disconnected");
                 }
                 Err(TokenError::Disconnected)
             }
@@ -289,8 +289,9 @@ impl Mailboxes {
     /// spuriously.
     async fn ask(&self, mailbox: &Mailbox, provider: &MailProvider) -> Result<Asked, TokenError> {
         let mut reason = DisconnectReason::InvalidGrant;
+        let mut said = "no refresh token is stored".to_owned();
         let Some(sealed) = mailbox.refresh_token_sealed.as_deref() else {
-            return Ok(Asked::Ended(reason));
+            return Ok(Asked::Ended(reason, said));
         };
         let refresh_token = self
             .seal_keys
@@ -306,6 +307,7 @@ impl Mailboxes {
             };
             if let Some(ended) = error.grant_ended() {
                 reason = ended;
+                said = error.to_string();
             } else {
                 metrics::counter!(
                     "mailgate_token_refresh_failures_total",
@@ -316,15 +318,15 @@ impl Mailboxes {
                 return Err(TokenError::Unavailable(error.to_string()));
             }
         }
-        Ok(Asked::Ended(reason))
+        Ok(Asked::Ended(reason, said))
     }
 }
 
 /// The provider's response to a refresh.
 enum Asked {
     Tokens(Tokens),
-    /// The grant is dead.
-    Ended(DisconnectReason),
+    /// The grant is dead, in the provider's own words.
+    Ended(DisconnectReason, String),
 }
 
 fn access_context(id: CredentialId) -> String {

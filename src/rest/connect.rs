@@ -17,6 +17,7 @@ use super::connect_back::Back;
 use super::connect_consent::consent;
 use super::connect_link::{open, plugin_off, wrong};
 use super::connect_pages::{PageProblem, redirect};
+use super::connect_pending as pending;
 use super::query::QueryParameters;
 use super::visitor::Visitor;
 use crate::mailboxes::BeginError;
@@ -91,7 +92,7 @@ pub(super) async fn connect(
 }
 
 /// What the page's button does: redirects the user to the provider. `plugin` is required; the other parameters are
-/// those of the link. The response sets a cookie, which the callback requires.
+/// those of the link. The response sets cookies, which the callback requires.
 #[utoipa::path(
     post,
     path = "/connect/{pushable_key}",
@@ -102,7 +103,7 @@ pub(super) async fn connect(
         LinkParameters,
     ),
     responses(
-        (status = 303, description = "To the provider; the user must return within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Tells this browser from others"))),
+        (status = 303, description = "To the provider; the user must return within ten minutes", headers(("Location" = String, description = "The provider's page"), ("Set-Cookie" = String, description = "Tells this browser from others; further ones keep the authorization until the user returns, eight at once"))),
         (status = 403, body = String, content_type = "text/html", description = "`another_site`: the request came from another site's page"),
         (status = 404, body = String, content_type = "text/html", description = "`link_not_found`: the pushable key is not in use, or was renewed"),
         (status = 410, body = String, content_type = "text/html", description = "`link_expired`: the connect session has lapsed; `link_used`: it has connected a mailbox"),
@@ -165,13 +166,22 @@ async fn lead(
     let begun = state
         .mailboxes
         .begin(&app, &link, &redirect_uri, &browser.digest());
-    let url = begun.map_err(|error| match error {
+    let begun = begun.map_err(|error| match error {
         BeginError::PluginOff(plugin) => plugin_off(plugin),
         error => PageProblem::internal(&error),
     })?;
-    let mut response = redirect(StatusCode::SEE_OTHER, url.as_str());
-    if let Some(cookie) = browser.cookie(&state.base_url) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
+    let now = state.clock.now();
+    let kept = pending::keep(
+        press.headers,
+        &state.base_url,
+        &begun.state,
+        &begun.pending,
+        now,
+    );
+    let kept = kept.ok_or_else(|| wrong("the link is too long"))?;
+    let mut response = redirect(StatusCode::SEE_OTHER, begun.url.as_str());
+    for cookie in browser.cookie(&state.base_url).into_iter().chain(kept) {
+        response.headers_mut().append(SET_COOKIE, cookie);
     }
     Ok(response)
 }

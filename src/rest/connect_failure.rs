@@ -256,14 +256,19 @@ fn refused(error: &OAuthError) -> (&str, Reason) {
     match error {
         OAuthError::Unverified => ("unverified_address", Reason::UnverifiedAddress),
         OAuthError::SignInRequired { reason, .. } => (reason.as_str(), Reason::SignInRequired),
-        OAuthError::InvalidGrant(_) => ("invalid_grant", Reason::InvalidGrant),
-        OAuthError::Unreachable(_) => unavailable,
-        OAuthError::Refused { status, .. } if *status >= 500 || *status == 429 => unavailable,
+        OAuthError::InvalidGrant { error, .. } => (
+            plain_word(error).unwrap_or("invalid_grant"),
+            Reason::InvalidGrant,
+        ),
+        error if error.is_passing() => unavailable,
         OAuthError::Refused { error, .. } => {
             let word = plain_word(error).unwrap_or("provider_error");
             (word, Reason::ProviderError)
         }
-        OAuthError::Nonsense(_) => ("provider_error", Reason::ProviderError),
+        // `is_passing` has the first.
+        OAuthError::Unreachable(_) | OAuthError::Lacks { .. } | OAuthError::Nonsense(_) => {
+            ("provider_error", Reason::ProviderError)
+        }
     }
 }
 
@@ -335,9 +340,17 @@ mod tests {
                 Blame::User,
             ),
             (
-                ConnectError::OAuth(OAuthError::InvalidGrant(String::new())),
-                "invalid_grant",
+                ConnectError::OAuth(OAuthError::InvalidGrant {
+                    error: "bad_verification_code".to_owned(),
+                    description: String::new(),
+                }),
+                "bad_verification_code",
                 Blame::User,
+            ),
+            (
+                refused(200, "temporarily_unavailable"),
+                "provider_unavailable",
+                Blame::ProviderAway,
             ),
             (
                 ConnectError::NoRefreshToken,

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use axum::extract::{RawQuery, State};
+use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
@@ -14,12 +15,13 @@ use super::authority::ClientAddress;
 use super::browser::Browser;
 use super::connect_failure::Failure;
 use super::connect_pages::{PageProblem, ShownApp, redirect};
+use super::connect_pending as pending;
 use super::connect_result::Shown;
 use super::messages::messages;
 use super::query::QueryParameters;
 use super::visitor::Visitor;
 use crate::mailboxes::{
-    CompleteError, Completed, ConnectLink, Connected, ProviderAnswer, PublicApp,
+    CompleteError, Completed, ConnectLink, Connected, ProviderAnswer, PublicApp, Returned,
 };
 use mailgate_types::language::Language;
 
@@ -89,11 +91,21 @@ async fn end(
         })
     })?;
     let browser = Browser::of(headers, &state.base_url).map(|browser| browser.digest());
-    let completed = state
-        .mailboxes
-        .complete(oauth_state, browser.as_deref(), answer, address);
+    let kept = pending::of(headers, &state.base_url, oauth_state);
+    let returned = Returned {
+        state: oauth_state,
+        pending: kept.as_deref(),
+        browser: browser.as_deref(),
+    };
+    let completed = state.mailboxes.complete(returned, answer, address);
     match completed.await {
-        Ok(completed) => answered(state, completed, browser),
+        Ok(completed) => {
+            let mut response = answered(state, completed, browser)?;
+            for cookie in pending::forget(headers, &state.base_url, oauth_state) {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
+            Ok(response)
+        }
         Err(CompleteError::AnotherBrowser) => Err(PageProblem::new(
             StatusCode::FORBIDDEN,
             "another_browser",

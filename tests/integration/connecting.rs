@@ -1,5 +1,6 @@
 //! End users connect their mailboxes: the link, the provider, the way back, and what is told of it.
 
+mod account;
 mod audited;
 mod browser;
 mod button;
@@ -8,19 +9,24 @@ mod failures;
 mod former;
 mod languages;
 mod pages;
+mod pending;
 mod plans;
 mod provider;
 mod rules;
 mod sessions;
 mod strangers;
+mod token_answers;
 mod visits;
 mod way;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use mailgate::accounts::{AppFields, CreatedApp};
 use mailgate_types::ids::CredentialId;
 use mailgate_types::seal::SealKeys;
 use reqwest::RequestBuilder;
-use reqwest::header::{COOKIE, HeaderMap, LOCATION};
+use reqwest::header::{COOKIE, HeaderMap, LOCATION, SET_COOKIE};
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use url::Url;
@@ -30,6 +36,41 @@ use crate::support::gateway::{Gateway, OPERATOR, SEAL_KEY};
 
 /// What the browser of these tests shows: it was here before.
 pub const BROWSER: &str = "mailgate_browser=bWFpbGdhdGUncyBicm93c2VyIG9mIHRoZXNlIHRlc3Q";
+
+/// What that browser keeps of authorizations under way, by their states.
+static PENDING: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+
+/// The `state` in an address.
+fn state_in(url: &Url) -> Option<String> {
+    let mut pairs = url.query_pairs();
+    let (_, state) = pairs.find(|(name, _)| name == "state")?;
+    Some(state.into_owned())
+}
+
+/// Keeps the cookies that came with the way to a provider.
+pub fn keep_cookies(headers: &HeaderMap) {
+    let location = headers.get(LOCATION).and_then(|it| it.to_str().ok());
+    let Some(state) = location.and_then(|it| state_in(&it.parse().ok()?)) else {
+        return;
+    };
+    let cookies = headers.get_all(SET_COOKIE).iter();
+    let pairs = cookies.map(|cookie| cookie.to_str().unwrap().split(';').next().unwrap());
+    let pairs = pairs.filter(|pair| pair.contains("mailgate_pending_") && !pair.ends_with('='));
+    let pairs = pairs.collect::<Vec<_>>().join("; ");
+    if !pairs.is_empty() {
+        PENDING.lock().unwrap().insert(state, pairs);
+    }
+}
+
+/// The `Cookie` of that browser at an address.
+pub fn cookies_at(url: &str) -> String {
+    let pending = PENDING.lock().unwrap();
+    let state = url.parse().ok().and_then(|url| state_in(&url));
+    match state.and_then(|state| pending.get(&state)) {
+        Some(pairs) => format!("{BROWSER}; {pairs}"),
+        None => BROWSER.to_owned(),
+    }
+}
 
 /// What a browser is shown.
 struct Visit {
@@ -41,13 +82,16 @@ struct Visit {
 impl Visit {
     /// Opens an address; redirects are not followed.
     async fn to(url: impl Into<String>) -> Self {
-        Self::by(browser().get(url.into()).header(COOKIE, BROWSER)).await
+        let url = url.into();
+        let cookies = cookies_at(&url);
+        Self::by(browser().get(url).header(COOKIE, cookies)).await
     }
 
     /// Presses the button of the page at this address.
     async fn press(url: impl Into<String>) -> Self {
         let visit = Self::by(browser().post(url.into()).header(COOKIE, BROWSER)).await;
         assert_ne!(visit.status, 302, "a POST is answered with 303");
+        keep_cookies(&visit.headers);
         visit
     }
 

@@ -9,14 +9,24 @@ pub fn cookies<'a>(
     name: &str,
     base_url: &str,
 ) -> impl Iterator<Item = &'a str> {
+    cookies_under(headers, name, base_url)
+        .filter(|(rest, _)| rest.is_empty())
+        .map(|(_, value)| value)
+}
+
+/// The request's cookies whose names begin with this one: the rest of their names, and their values.
+pub fn cookies_under<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+    base_url: &str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
     let name = full_name(name, base_url);
     let cookies = headers.get_all(COOKIE).into_iter();
     cookies
         .filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .filter(move |(found, _)| *found == name)
-        .map(|(_, value)| value)
+        .filter_map(move |(found, value)| Some((found.strip_prefix(name.as_str())?, value)))
 }
 
 /// A `Set-Cookie` that lasts for `life` seconds, and goes with the user who comes from elsewhere, not with what other

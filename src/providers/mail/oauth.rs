@@ -1,9 +1,11 @@
 //! The OAuth 2 endpoints of a provider (RFC 6749, 7009): exchanging a code, refreshing, revoking. The authorization
-//! request is in [`authorize`], the account lookup in [`account`].
+//! request is in [`authorize`], what is answered in [`response`], the account lookup in [`account`].
 
 mod account;
 mod authorize;
 mod client_state;
+mod id_token;
+mod response;
 mod scope;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -11,34 +13,26 @@ pub(crate) use account::fuzzing::token_answers;
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
-use reqwest::{Client, Response, StatusCode};
+use chrono::{DateTime, Utc};
+use reqwest::{Client, Response};
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
 
 pub use account::AccountAddresses;
 pub use authorize::AuthorizationRequest;
 
-use self::client_state::ClientState;
+use self::client_state::{ClientState, is_about_client};
+use self::id_token::PublishedKeys;
+use self::response::{NamedError, fields, refusal};
 use crate::config::{ClientAuthentication, PluginSettings, ProviderKind};
-use crate::providers::answer::{no_answer, one_line};
+use crate::providers::answer::no_answer;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::event::DisconnectReason;
 
-/// Lifetime of an access token if the response has none (RFC 6749 §5.1 leaves it to the client), and the longest that
-/// is accepted, in seconds.
-const UNNAMED_LIFE: f64 = 3_600.0;
-const LONGEST_LIFE: f64 = 31_536_000.0;
-
-/// The reasons that require the user to sign in or to consent again.
-const SIGN_IN_REQUIRED: [DisconnectReason; 3] = [
-    DisconnectReason::InteractionRequired,
-    DisconnectReason::ConsentRequired,
-    DisconnectReason::LoginRequired,
-];
-
 /// The largest response that is read. An account may have many addresses.
 const MAXIMUM_ANSWER: usize = 1024 * 1024;
+
+/// The words for a problem of the provider's that passes (RFC 6749 §4.1.2.1, RFC 8628 §3.5).
+const PASSING: [&str; 3] = ["temporarily_unavailable", "server_error", "slow_down"];
 
 /// The tokens from a token endpoint.
 #[derive(Debug)]
@@ -59,8 +53,13 @@ pub struct Tokens {
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
     /// The grant is dead: revoked, expired, or never valid. This and the next one concern the mailbox.
-    #[error("the provider says invalid_grant: {0}")]
-    InvalidGrant(String),
+    #[error("the provider says {error}: {description}")]
+    InvalidGrant {
+        /// `invalid_grant`, or the provider's own word for it.
+        error: String,
+        /// The provider's description.
+        description: String,
+    },
     /// The user must sign in or consent again, in a browser (`OpenID` Connect Core §3.1.2.6; Microsoft's token endpoint
     /// returns these errors, too).
     #[error("the provider says {}: {description}", .reason.as_str())]
@@ -86,6 +85,16 @@ pub enum OAuthError {
     /// The provider hasn't verified the account's address.
     #[error("the provider doesn't vouch for the account's address")]
     Unverified,
+    /// A response without something that is needed.
+    #[error(
+        "the provider's OAuth endpoint answers nonsense: it has no {what}; there are: {fields}"
+    )]
+    Lacks {
+        /// The field.
+        what: String,
+        /// The names of the fields that there are.
+        fields: String,
+    },
     /// A malformed response.
     #[error("the provider's OAuth endpoint answers nonsense: {0}")]
     Nonsense(&'static str),
@@ -96,7 +105,7 @@ impl OAuthError {
     #[must_use]
     pub fn grant_ended(&self) -> Option<DisconnectReason> {
         match self {
-            Self::InvalidGrant(_) => Some(DisconnectReason::InvalidGrant),
+            Self::InvalidGrant { .. } => Some(DisconnectReason::InvalidGrant),
             Self::SignInRequired { reason, .. } => Some(*reason),
             _ => None,
         }
@@ -106,52 +115,26 @@ impl OAuthError {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
-            Self::InvalidGrant(_) | Self::SignInRequired { .. } => "invalid_grant",
-            Self::Refused { error, .. } if error == "invalid_client" => "invalid_client",
-            Self::Refused { status: 500.., .. } => "provider_error",
+            Self::InvalidGrant { .. } | Self::SignInRequired { .. } => "invalid_grant",
+            Self::Refused { error, .. } if is_about_client(error) => "invalid_client",
+            Self::Refused { .. } if self.is_passing() => "provider_error",
             Self::Refused { .. } => "refused",
             Self::Unreachable(_) => "unreachable",
-            Self::Unverified | Self::Nonsense(_) => "nonsense",
+            Self::Unverified | Self::Lacks { .. } | Self::Nonsense(_) => "nonsense",
         }
     }
-}
 
-#[derive(Deserialize)]
-struct TokenAnswer {
-    access_token: SecretString,
-    refresh_token: Option<SecretString>,
-    #[serde(default)]
-    expires_in: Option<Seconds>,
-    scope: Option<String>,
-    id_token: Option<SecretString>,
-}
-
-/// Some providers send the number as a string.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Seconds {
-    Number(f64),
-    Text(String),
-}
-
-/// The lifetime of an access token by `expires_in`: whole seconds, at most a year.
-fn life(named: Option<&Seconds>) -> TimeDelta {
-    let seconds = match named {
-        Some(Seconds::Number(seconds)) => Some(*seconds),
-        Some(Seconds::Text(text)) => text.trim().parse().ok(),
-        None => None,
-    };
-    let seconds = seconds.filter(|seconds: &f64| !seconds.is_nan());
-    #[expect(clippy::cast_possible_truncation, reason = "clamped to a year before")]
-    let seconds = seconds.unwrap_or(UNNAMED_LIFE).clamp(0.0, LONGEST_LIFE) as i64;
-    TimeDelta::seconds(seconds)
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct ErrorAnswer {
-    error: String,
-    error_description: String,
+    /// Whether it is a problem of the provider's that passes: by the status, or by a word that stands for one.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable(_) => true,
+            Self::Refused { status, error, .. } => {
+                *status >= 500 || *status == 429 || PASSING.contains(&error.as_str())
+            }
+            _ => false,
+        }
+    }
 }
 
 /// A provider's OAuth endpoints.
@@ -162,6 +145,7 @@ pub struct OAuthClient {
     limit: Duration,
     clock: SharedClock,
     state: ClientState,
+    published_keys: PublishedKeys,
 }
 
 impl OAuthClient {
@@ -179,6 +163,7 @@ impl OAuthClient {
             limit,
             clock,
             state: ClientState::new(settings.plugin),
+            published_keys: PublishedKeys::default(),
         }
     }
 
@@ -243,10 +228,12 @@ impl OAuthClient {
         ];
         let response = self.post(&self.settings.revoke_url, &form).await?;
         let status = response.status();
-        if status.is_success() {
+        let body = read(response).await?;
+        let named = fields(&body).as_ref().and_then(NamedError::of);
+        if status.is_success() && named.is_none() {
             return Ok(true);
         }
-        Err(refusal(status, &read(response).await?))
+        Err(named.unwrap_or_default().meaning(status, false))
     }
 
     async fn token(&self, form: &[(&str, &str)]) -> Result<Tokens, OAuthError> {
@@ -254,11 +241,7 @@ impl OAuthClient {
         let asked_at = self.clock.now();
         let status = response.status();
         let body = read(response).await?;
-        let answer = if status.is_success() {
-            tokens(&body, asked_at)
-        } else {
-            Err(refusal(status, &body))
-        };
+        let answer = response::tokens(status, &body, asked_at, &self.settings.scopes);
         self.state.learn(answer.as_ref());
         answer
     }
@@ -296,26 +279,6 @@ impl OAuthClient {
     }
 }
 
-/// The scopes in a response, without those that RFC 6749 §3.3 doesn't allow.
-fn scopes(scope: &str) -> Vec<String> {
-    let is_scope = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic());
-    let words = scope.split_whitespace().filter(is_scope);
-    words.map(str::to_owned).collect()
-}
-
-/// Parses a token response to a request made at `asked_at`.
-fn tokens(body: &[u8], asked_at: DateTime<Utc>) -> Result<Tokens, OAuthError> {
-    let answer: TokenAnswer = serde_json::from_slice(body)
-        .map_err(|_| OAuthError::Nonsense("no token is in the answer"))?;
-    Ok(Tokens {
-        access_token: answer.access_token,
-        refresh_token: answer.refresh_token,
-        expires_at: asked_at + life(answer.expires_in.as_ref()),
-        scopes: answer.scope.as_deref().map(scopes),
-        id_token: answer.id_token,
-    })
-}
-
 fn unreachable(error: reqwest::Error) -> OAuthError {
     OAuthError::Unreachable(no_answer(error))
 }
@@ -331,122 +294,11 @@ async fn read(mut response: Response) -> Result<Vec<u8>, OAuthError> {
     Ok(body)
 }
 
-fn refusal(status: StatusCode, body: &[u8]) -> OAuthError {
-    let answer: ErrorAnswer = serde_json::from_slice(body).unwrap_or_default();
-    let answer = ErrorAnswer {
-        error: one_line(&answer.error),
-        error_description: one_line(&answer.error_description),
-    };
-    // Only a 4xx with the standard's own code says that the grant is dead; a 5xx never does.
-    if answer.error == "invalid_grant" && status.is_client_error() {
-        return OAuthError::InvalidGrant(answer.error_description);
-    }
-    let reason = SIGN_IN_REQUIRED
-        .into_iter()
-        .find(|reason| reason.as_str() == answer.error);
-    if let Some(reason) = reason.filter(|_| status.is_client_error()) {
-        return OAuthError::SignInRequired {
-            reason,
-            description: answer.error_description,
-        };
-    }
-    OAuthError::Refused {
-        status: status.as_u16(),
-        error: answer.error,
-        description: answer.error_description,
-    }
-}
-
 /// The meaning of a token endpoint's error response.
 #[cfg(test)]
 pub(in crate::providers) fn error_on(status: u16, body: &[u8]) -> OAuthError {
-    refusal(StatusCode::from_u16(status).unwrap_or_default(), body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn only_invalid_grant_speaks_of_the_mailbox() {
-        let dead = refusal(StatusCode::BAD_REQUEST, br#"{"error":"invalid_grant"}"#);
-        assert!(matches!(dead, OAuthError::InvalidGrant(_)));
-        for reason in SIGN_IN_REQUIRED {
-            let body = format!(
-                r#"{{"error":"{}","suberror":"basic_action"}}"#,
-                reason.as_str()
-            );
-            let ended = |status| refusal(status, body.as_bytes()).grant_ended();
-            assert_eq!(ended(StatusCode::BAD_REQUEST), Some(reason));
-            assert_eq!(ended(StatusCode::BAD_GATEWAY), None);
-        }
-        for (status, body) in [
-            (
-                StatusCode::UNAUTHORIZED,
-                &br#"{"error":"invalid_client"}"#[..],
-            ),
-            (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                br#"{"error":"invalid_grant"}"#,
-            ),
-            (StatusCode::BAD_GATEWAY, b"<html>"),
-            (StatusCode::BAD_REQUEST, br#"{"error":7}"#),
-        ] {
-            assert!(matches!(refusal(status, body), OAuthError::Refused { .. }));
-        }
-    }
-
-    #[test]
-    fn lives_of_tokens_in_both_spellings() {
-        for (json, expected) in [
-            ("3600", 3_600),
-            ("\"3600\"", 3_600),
-            ("3599.5", 3_599),
-            ("\" 3599.5 \"", 3_599),
-            ("0", 0),
-            ("-1", 0),
-            ("\"-9000000000000\"", 0),
-            ("9000000000000", 31_536_000),
-            ("\"9000000000000\"", 31_536_000),
-            ("1e300", 31_536_000),
-            ("\"inf\"", 31_536_000),
-            ("\"nan\"", 3_600),
-            ("\"soon\"", 3_600),
-            ("null", 3_600),
-        ] {
-            let seconds: Option<Seconds> = serde_json::from_str(json).unwrap_or_default();
-            assert_eq!(life(seconds.as_ref()).num_seconds(), expected, "{json}");
-        }
-    }
-
-    #[test]
-    fn scopes_are_plain_words() {
-        assert_eq!(
-            scopes("a  https://b/c\n\u{0}d \u{fc} e"),
-            ["a", "https://b/c", "e"]
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn no_life_is_longer_than_a_year(number: f64, integer: i64, text in "-?[0-9]{1,40}|.{0,20}") {
-            let json = [
-                serde_json::to_string(&number),
-                serde_json::to_string(&integer),
-                serde_json::to_string(&text),
-            ];
-            for json in json.into_iter().flatten() {
-                let seconds: Option<Seconds> = serde_json::from_str(&json).unwrap_or_default();
-                let expires_at = DateTime::<Utc>::UNIX_EPOCH + life(seconds.as_ref());
-                prop_assert!((0..=31_536_000).contains(&expires_at.timestamp()));
-            }
-        }
-
-        #[test]
-        fn any_answer_is_survived(body in ".{0,200}", status in 100_u16..600) {
-            let status = StatusCode::from_u16(status).unwrap_or_default();
-            let _ = refusal(status, body.as_bytes());
-        }
-    }
+    refusal(
+        reqwest::StatusCode::from_u16(status).unwrap_or_default(),
+        body,
+    )
 }

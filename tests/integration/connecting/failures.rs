@@ -215,7 +215,7 @@ async fn a_browser_that_goes_away_leaves_nothing_half_done() {
     let url = callback(&gateway, "code=c").await;
     tokio::select! {
         // Its connection is closed when this ends.
-        page = gateway.http.get(url).header("cookie", super::BROWSER).send() => panic!("answered before the provider: {page:?}"),
+        page = gateway.http.get(url.clone()).header("cookie", super::cookies_at(url.as_str())).send() => panic!("answered before the provider: {page:?}"),
         () = gateway.eventually("the exchange", async |_| stand_in.tokens.calls_so_far() > 0) => {}
     }
     release.cancel();

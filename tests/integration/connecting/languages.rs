@@ -4,7 +4,7 @@ use mailgate_types::language::Language;
 use reqwest::header::{ACCEPT_LANGUAGE, COOKIE, REFERER};
 use url::Url;
 
-use super::{BROWSER, Visit, another_app, browser, execute, link, until_callback};
+use super::{Visit, another_app, browser, cookies_at, execute, link, until_callback};
 use crate::peers::browser::{Browser, Step};
 use crate::support::gateway::Gateway;
 
@@ -43,7 +43,8 @@ fn titles(language: Language) -> [&'static str; 3] {
 
 /// Opens an address in a browser that prefers these languages.
 async fn open(url: Url, accepted: &str) -> Visit {
-    let request = browser().get(url).header(COOKIE, BROWSER);
+    let cookies = cookies_at(url.as_str());
+    let request = browser().get(url).header(COOKIE, cookies);
     Visit::by(request.header(ACCEPT_LANGUAGE, accepted)).await
 }
 

@@ -37,7 +37,7 @@ async fn a_user_connects_a_mailbox_and_mail_leaves_from_it() {
     }
     // Sealed: it says nothing, and nothing of it is in the database.
     let state = begun.parameter("state").unwrap();
-    assert!(state.len() > 300, "{state}");
+    assert!(state.len() <= 128, "{state}");
     assert_eq!(used_links(&gateway).await, 0);
 
     let granted = Visit::to(begun.location()).await;

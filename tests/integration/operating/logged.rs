@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::command_line::process::http_client;
 use crate::command_line::serve::{replica, with_plugins};
-use crate::connecting::BROWSER;
+use crate::connecting::{cookies_at, keep_cookies};
 use crate::support::gateway::{Gateway, MAILBOX};
 use crate::support::stand_in::StandIn;
 use crate::support::stand_in::submission::{Answer, Stage};
@@ -82,12 +82,15 @@ async fn no_line_at_any_level_holds_one() {
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
     let browser = browser.no_proxy().build().unwrap();
     // The button, the provider, the way back, and the page at its end.
+    let mut cookies = cookies_at(&link);
     let mut step = browser.post(link);
     for status in [303, 302, 302, 200] {
-        let answer = step.header("cookie", BROWSER).send().await.unwrap();
+        let answer = step.header("cookie", cookies).send().await.unwrap();
         assert_eq!(answer.status(), status);
+        keep_cookies(answer.headers());
         let place = answer.headers().get("location");
         let place = place.map_or("http://127.0.0.1:9/", |place| place.to_str().unwrap());
+        cookies = cookies_at(place);
         step = browser.get(place.to_owned());
     }
     for to in [

@@ -45,12 +45,13 @@ async fn connect(gateway: &Gateway, http: SocketAddr, hint: &str) -> String {
             break;
         };
         location.to_str().unwrap().clone_into(&mut last);
+        crate::connecting::keep_cookies(answer.headers());
         if !last.contains("127.0.0.1") && !last.contains("localhost") {
             break;
         }
         answer = browser
             .get(&last)
-            .header(COOKIE, crate::connecting::BROWSER)
+            .header(COOKIE, crate::connecting::cookies_at(&last))
             .send()
             .await
             .unwrap();

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::OAuthClient;
+use super::id_token::nonce;
 use crate::config::ProviderKind;
 use mailgate_types::language::Language;
 
@@ -58,6 +59,9 @@ impl OAuthClient {
                 ProviderKind::Generic => {
                     query.append_pair("prompt", "consent");
                 }
+            }
+            if !self.settings.account.jwks_url.is_empty() {
+                query.append_pair("nonce", &nonce(request.code_verifier));
             }
             if let Some(hint) = request.login_hint {
                 query.append_pair("login_hint", hint);

@@ -77,11 +77,19 @@ impl ClientState {
     }
 }
 
+/// Whether an error's code means the client and not the grant: the standard's, or GitHub's and Zoho's.
+pub(super) fn is_about_client(error: &str) -> bool {
+    matches!(
+        error,
+        "invalid_client" | "invalid_client_secret" | "incorrect_client_credentials"
+    )
+}
+
 fn refusal(error: &OAuthError) -> Option<Refusal> {
     match error {
         OAuthError::Refused {
             error, description, ..
-        } if error == "invalid_client" => Some(if description.contains(EXPIRED) {
+        } if is_about_client(error) => Some(if description.contains(EXPIRED) {
             Refusal::Expired
         } else {
             Refusal::Refused
@@ -107,7 +115,18 @@ mod tests {
                 br#"{"error":"invalid_client","error_description":"Unauthorized"}"#,
                 Some(Refusal::Refused),
             ),
+            (
+                200,
+                br#"{"error":"invalid_client_secret"}"#,
+                Some(Refusal::Refused),
+            ),
+            (
+                200,
+                b"error=incorrect_client_credentials",
+                Some(Refusal::Refused),
+            ),
             (400, br#"{"error":"invalid_grant"}"#, None),
+            (200, br#"{"error":"invalid_code"}"#, None),
             (500, br#"{"error":"server_error"}"#, None),
             (429, b"AADSTS7000222", None),
         ] {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use axum::extract::State;
-use axum::http::StatusCode;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Form, Json, Router};
@@ -20,6 +20,7 @@ use super::ADDRESS;
 pub struct Answer {
     status: u16,
     body: String,
+    content_type: &'static str,
     location: Option<String>,
     /// It is kept back until then.
     release: Option<CancellationToken>,
@@ -30,13 +31,22 @@ impl Answer {
         Self {
             status,
             body: body.to_owned(),
+            content_type: "text/plain; charset=utf-8",
             location: None,
             release: None,
         }
     }
 
     pub fn json(status: u16, body: &Value) -> Self {
-        Self::new(status, &body.to_string())
+        Self::typed(status, "application/json", &body.to_string())
+    }
+
+    /// With its Content-Type.
+    pub fn typed(status: u16, content_type: &'static str, body: &str) -> Self {
+        Self {
+            content_type,
+            ..Self::new(status, body)
+        }
     }
 
     /// An error of RFC 6749 §5.2.
@@ -61,12 +71,28 @@ impl Answer {
     }
 }
 
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).expect("a status");
+        let typed = [("content-type", self.content_type)];
+        match self.location {
+            Some(location) => (status, [("location", location)], self.body).into_response(),
+            None => (status, typed, self.body).into_response(),
+        }
+    }
+}
+
 #[derive(Default)]
 struct Calls {
     queued: VecDeque<Answer>,
     received: usize,
     refresh_tokens: Vec<String>,
     issued: u32,
+    accounts: VecDeque<Answer>,
+    /// How the access token was shown for each.
+    shown: Vec<String>,
+    keys: Value,
+    fetches: usize,
 }
 
 #[derive(Default)]
@@ -88,7 +114,8 @@ impl TokenEndpoint {
         let address = listener.local_addr().expect("it has an address");
         let router = Router::new()
             .route("/token", post(token))
-            .route("/userinfo", get(async || Json(json!({ "email": ADDRESS }))))
+            .route("/userinfo", get(account))
+            .route("/jwks", get(keys))
             .with_state(Arc::clone(&shared));
         let closed = shared.closed.clone();
         servers.spawn(async move {
@@ -109,6 +136,26 @@ impl TokenEndpoint {
         self.calls().queued.push_back(answer);
     }
 
+    /// The next call for the account is answered so; otherwise it is told [`ADDRESS`].
+    pub fn queue_account(&self, answer: Answer) {
+        self.calls().accounts.push_back(answer);
+    }
+
+    /// How each call for the account has shown its token: `Bearer …`, or `?…`.
+    pub fn shown(&self) -> Vec<String> {
+        self.calls().shown.clone()
+    }
+
+    /// From now on these are the published keys.
+    pub fn publish(&self, keys: &[Value]) {
+        self.calls().keys = json!({ "keys": keys });
+    }
+
+    /// How often they were fetched.
+    pub fn fetches(&self) -> usize {
+        self.calls().fetches
+    }
+
     /// The refresh tokens that were presented so far, one for each call.
     pub fn refresh_tokens(&self) -> Vec<String> {
         self.calls().refresh_tokens.clone()
@@ -127,6 +174,31 @@ impl TokenEndpoint {
     fn calls(&self) -> MutexGuard<'_, Calls> {
         self.shared.calls.lock().expect("nobody panics with it")
     }
+}
+
+async fn account(
+    State(shared): State<Arc<Shared>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let mut calls = shared.calls.lock().expect("nobody panics with it");
+    let bearer = headers.get("authorization");
+    let mut shown = bearer
+        .map_or("", |it| it.to_str().expect("text"))
+        .to_owned();
+    shown.extend(query.map(|query| format!("?{query}")));
+    calls.shown.push(shown);
+    let answer = calls.accounts.pop_front();
+    answer.map_or_else(
+        || Json(json!({ "email": ADDRESS })).into_response(),
+        IntoResponse::into_response,
+    )
+}
+
+async fn keys(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let mut calls = shared.calls.lock().expect("nobody panics with it");
+    calls.fetches += 1;
+    Json(calls.keys.clone())
 }
 
 async fn token(
@@ -155,13 +227,8 @@ async fn token(
             )
         }
     };
-    if let Some(release) = answer.release {
+    if let Some(release) = &answer.release {
         release.cancelled().await;
     }
-    let status = StatusCode::from_u16(answer.status).expect("a status");
-    let headers = answer.location.map(|location| [("location", location)]);
-    match headers {
-        Some(headers) => (status, headers, answer.body).into_response(),
-        None => (status, answer.body).into_response(),
-    }
+    answer.into_response()
 }

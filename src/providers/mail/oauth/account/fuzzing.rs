@@ -2,9 +2,12 @@
 
 use chrono::TimeDelta;
 use reqwest::StatusCode;
+use secrecy::ExposeSecret;
 
-use super::super::{OAuthError, refusal, tokens};
-use super::{Claims, claims};
+use super::super::id_token::{SignedToken, public_keys};
+use super::super::response::{fields, tokens};
+use super::super::{OAuthError, refusal};
+use super::{AddressField, Claims, claims};
 use crate::config::ProviderKind;
 use crate::providers::answer::fuzzing::{is_told, moment};
 use crate::providers::mail::aliases::fuzzing::check_kept;
@@ -17,10 +20,21 @@ const YEAR: TimeDelta = TimeDelta::days(366);
 pub(crate) fn token_answers(data: &[u8]) {
     let mut input = Input::new(data);
     let asked_at = moment(&mut input);
-    let status = 300 + u16::try_from(input.number() % 300).unwrap_or_default();
+    let status = 200 + u16::try_from(input.number() % 400).unwrap_or_default();
+    let status = StatusCode::from_u16(status).unwrap_or_default();
     let body = input.rest();
-    match tokens(body, asked_at) {
+    match tokens(status, body, asked_at, &[]) {
         Ok(tokens) => {
+            assert!(status.is_success(), "{status}");
+            let refresh_token = tokens
+                .refresh_token
+                .as_ref()
+                .unwrap_or(&tokens.access_token);
+            for token in [&tokens.access_token, refresh_token] {
+                assert!(!token.expose_secret().trim().is_empty());
+            }
+            let is_scope = |scope: &String| scope.bytes().all(|it| it.is_ascii_graphic());
+            assert!(tokens.scopes.iter().flatten().all(is_scope));
             assert!(tokens.expires_at >= asked_at, "{}", tokens.expires_at);
             assert!(
                 tokens.expires_at <= asked_at + YEAR,
@@ -28,26 +42,40 @@ pub(crate) fn token_answers(data: &[u8]) {
                 tokens.expires_at
             );
         }
-        Err(error) => assert!(matches!(error, OAuthError::Nonsense(_))),
+        Err(error) => look_at_error(&error, status, body),
     }
-    let status = StatusCode::from_u16(status).unwrap_or_default();
-    let refusal = refusal(status, body);
-    assert!(is_told(&refusal.to_string()), "{refusal}");
-    assert!(
-        !matches!(refusal, OAuthError::InvalidGrant(_)) || status.is_client_error(),
-        "{refusal}"
-    );
+    look_at_error(&refusal(status, body), status, body);
+    if let Some(keys) = public_keys(body) {
+        assert!(!keys.is_empty() && keys.len() <= 100);
+    }
+    let token = std::str::from_utf8(body).ok().map(SignedToken::parse);
+    if let Some(Ok(token)) = token {
+        assert!(token.verify(&[]).is_err());
+    }
     for kind in [
         ProviderKind::Google,
         ProviderKind::Microsoft,
         ProviderKind::Generic,
     ] {
-        if let Ok(claims) = serde_json::from_slice::<Claims>(body) {
-            look(claims, kind);
+        let told = fields(body);
+        let in_token = std::str::from_utf8(body).ok().and_then(claims);
+        for claims in [told, in_token].into_iter().flatten() {
+            look(Claims::of(&claims, AddressField("")), kind);
+            let chosen = AddressField("data.0.email");
+            let _ = Claims::of(&claims, chosen).address(kind, chosen);
         }
-        if let Some(claims) = std::str::from_utf8(body).ok().and_then(claims) {
-            look(claims, kind);
-        }
+    }
+}
+
+/// An error is short, and ends a grant only where the provider itself says so.
+fn look_at_error(error: &OAuthError, status: StatusCode, body: &[u8]) {
+    assert!(is_told(&error.to_string()), "{error}");
+    if let OAuthError::InvalidGrant { error: word, .. } = error {
+        assert!(status.is_client_error() || status.is_success(), "{error}");
+        let body = String::from_utf8_lossy(body).to_ascii_lowercase();
+        // JSON and forms may write its letters by their codes.
+        let is_there = body.contains(word.as_str()) || body.contains(['\\', '%']);
+        assert!(is_there, "{error}");
     }
 }
 
@@ -58,12 +86,9 @@ fn look(claims: Claims, kind: ProviderKind) {
         .clone()
         .or(claims.preferred_username.clone());
     let proxied = claims.proxy_addresses.clone();
-    let is_vouched = [&claims.email_verified, &claims.xms_edov]
-        .into_iter()
-        .flatten()
-        .any(super::Flag::is_set);
+    let is_vouched = [claims.email_verified, claims.xms_edov].contains(&Some(true));
     check_kept(&claims.proxies());
-    let Ok(address) = claims.address(kind) else {
+    let Ok(address) = claims.address(kind, AddressField("")) else {
         return;
     };
     if let (ProviderKind::Microsoft, Some(name)) = (kind, name) {
