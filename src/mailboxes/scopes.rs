@@ -81,7 +81,7 @@ mod tests {
             (Generic, "openid mail.send", None, ""),
             (Generic, "openid mail.send", Some("openid"), "mail.send"),
             (Generic, "openid mail.send", Some("mail.send"), ""),
-            // Logto's and Zoho's answers: another case, URIs, and the names of URIs.
+            // In another case, as URIs, and by the names of URIs.
             (Generic, "mail.send", Some("Mail.Send"), ""),
             (
                 Generic,

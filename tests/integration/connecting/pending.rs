@@ -103,7 +103,8 @@ async fn several_tabs_go_their_ways_at_once_over_any_replica() {
         "UPDATE apps SET multilink = true, callback_url = 'https://app.example/'",
     )
     .await;
-    let plugins = gateway.sandbox.plugins(&gateway.ca_file);
+    let mut plugins = gateway.sandbox.plugins(&gateway.ca_file);
+    plugins.remove("plugin_a");
     let replica = gateway.replica().plugins(plugins).start().await;
     let mut jar: Vec<String> = vec![BROWSER.to_owned()];
     let mut callbacks = Vec::new();

@@ -41,7 +41,7 @@ fn form(body: &str, page: (u16, &'static str), is_dead: bool) -> Refusal {
     }
 }
 
-// Zoho's token endpoint, nextauthjs/next-auth#4391 and octokit/auth-oauth-user.js#54: errors are said with status 200.
+// Weble/ZohoBooksApi#84, octokit/auth-oauth-app.js#13, lelylan/simple-oauth2#459: errors with status 200.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn refusals() -> Vec<Refusal> {
     vec![
@@ -288,7 +288,7 @@ async fn a_refresh_ends_the_mailbox_only_by_a_word_that_says_so() {
     gateway.stop().await;
 }
 
-// supabase/auth#1807: fields that say nothing stand beside the tokens.
+/// Fields that say nothing stand beside the tokens.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_error_stands_in_no_way() {
     let (stand_in, gateway) = StandIn::with_gateway().await;

@@ -383,7 +383,7 @@ mod tests {
         }
     }
 
-    // gitea's and keycloak's brokers, Yandex (login.yandex.ru/info): the address stands elsewhere.
+    // SocialiteProviders/Yandex#1, grafana/grafana#15311: the address stands elsewhere.
     #[test]
     fn the_address_stands_where_the_settings_say() {
         let yandex = json!({

@@ -564,4 +564,26 @@ mod tests {
         assert_ne!(nonce("a"), nonce("b"));
         assert_eq!(nonce("a").len(), 43);
     }
+
+    #[test]
+    fn keys_are_fetched_again_when_they_are_old() {
+        let moment = |seconds| DateTime::from_timestamp(NOW + seconds, 0).unwrap();
+        let fetched = |at| Fetched {
+            keys: Vec::new(),
+            at,
+        };
+        let at = Some(moment(0));
+        for (at, age, now, expected) in [
+            (None, KEYS_LIFE, 0, true),
+            (at, KEYS_PAUSE, 0, false),
+            (at, KEYS_PAUSE, 59, false),
+            (at, KEYS_PAUSE, 60, true),
+            (at, KEYS_LIFE, 60, false),
+            (at, KEYS_LIFE, 86_400, true),
+            (at, KEYS_LIFE, -1, true),
+        ] {
+            let is_older = fetched(at).is_older_than(age, moment(now));
+            assert_eq!(is_older, expected, "{age} {now}");
+        }
+    }
 }

@@ -257,8 +257,7 @@ mod tests {
         }
     }
 
-    // Zoho says invalid_code with 200, GitHub bad_refresh_token in a form: octokit/auth-oauth-user.js, and others'
-    // ways beside them.
+    // Weble/ZohoBooksApi#84, octokit/auth-oauth-app.js#13, lelylan/simple-oauth2#459: errors with status 200.
     #[test]
     fn only_words_that_say_so_end_a_grant() {
         for word in GRANT_DEAD {

@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    // octokit/auth-oauth-user.js: GitHub joins them by commas; others list them.
+    // ramosbugs/oauth2-rs#86: a list. GitHub joins them by commas.
     #[test]
     fn granted_scopes_in_every_spelling() {
         use serde_json::json;
