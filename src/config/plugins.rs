@@ -243,6 +243,22 @@ const REQUIRED: &str = "is required for a plugin of kind generic";
 const FOREIGN: &str =
     "isn't one of the plugin's kind: google has smtp and gmail_api, microsoft has smtp and graph";
 
+/// A list that is pasted may have spaces, as OAuth's own has (RFC 6749 §3.3).
+fn read_scopes(
+    reader: &mut Reader<'_>,
+    name: &impl Fn(&str) -> String,
+    defaults: &Defaults,
+) -> Vec<String> {
+    let given = reader.texts(&name("scopes"));
+    let given = given.iter().flat_map(|scopes| scopes.split_whitespace());
+    let given: Vec<String> = given.map(str::to_owned).collect();
+    if given.is_empty() {
+        defaults.scopes.iter().map(ToString::to_string).collect()
+    } else {
+        given
+    }
+}
+
 /// Reads one plugin's section; `None` where it is off.
 pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSettings> {
     let name = |key: &str| format!("plugins.{plugin}.{key}");
@@ -313,13 +329,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         &own_userinfo,
         kind != ProviderKind::Microsoft && account.jwks_url.is_empty(),
     );
-    // A list that is pasted may have spaces, as OAuth's own has (RFC 6749 §3.3).
-    let scopes = reader.texts(&name("scopes"));
-    let scopes = scopes.iter().flat_map(|scopes| scopes.split_whitespace());
-    let mut scopes: Vec<String> = scopes.map(str::to_owned).collect();
-    if scopes.is_empty() {
-        scopes = defaults.scopes.iter().map(ToString::to_string).collect();
-    }
+    let scopes = read_scopes(reader, &name, defaults);
     let (smtp, smtp_tls) = read_smtp(reader, &name, defaults, by_smtp && is_on)?;
     let imap = read_imap(reader, &name, defaults, by_smtp);
     let label = match (reader.text(&name("label")), defaults.label) {
