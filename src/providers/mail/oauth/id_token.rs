@@ -544,7 +544,7 @@ mod tests {
             ("nonce", json!(null), "another sign-in"),
             ("exp", json!(NOW - 59), ""),
             ("exp", json!(NOW - 60), "has expired"),
-            ("exp", json!(NOW as f64 + 0.5), ""),
+            ("exp", json!(1_764_000_000.5), ""),
             ("exp", json!(null), "has expired"),
             ("exp", json!((NOW + 600).to_string()), "has expired"),
             ("exp", json!(1e300), "has expired"),
