@@ -143,7 +143,7 @@ impl NamedError {
             || status.is_success();
         let is = |word: &&str| word.eq_ignore_ascii_case(&self.code);
         if is_sure && !is_contradicted {
-            if GRANT_DEAD.iter().any(|word| is(word)) {
+            if GRANT_DEAD.iter().any(is) {
                 return OAuthError::InvalidGrant {
                     error: self.code.to_ascii_lowercase(),
                     description: self.description,
