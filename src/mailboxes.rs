@@ -13,6 +13,7 @@ mod disconnected;
 mod former;
 mod idle;
 mod inbox;
+mod link;
 mod owned;
 mod read;
 mod replies;
@@ -45,12 +46,13 @@ pub use crate::storage::mailboxes::{
     Chosen, ConnectedUser, Disconnected, FormerMailbox, Mailbox, Wanted,
 };
 pub use addresses::PLACES as ADDRESS_PLACES;
-pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun, ConnectLink, LinkOrigin};
+pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun};
 pub use complete::{CompleteError, Completed, ProviderAnswer, Returned, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
 pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;
+pub use link::{ConnectLink, LinkOrigin};
 pub use owned::OwnedFilter;
 pub use read::MailboxReadError;
 use token::Flights;

@@ -332,11 +332,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let scopes = read_scopes(reader, &name, defaults);
     let (smtp, smtp_tls) = read_smtp(reader, &name, defaults, by_smtp && is_on)?;
     let imap = read_imap(reader, &name, defaults, by_smtp);
-    let label = match (reader.text(&name("label")), defaults.label) {
-        (given, _) if !given.is_empty() => given,
-        (_, "") => host(&authorize_url),
-        (_, label) => label.to_owned(),
-    };
+    let label = read_label(reader, &name, defaults, &authorize_url);
     let settings = PluginSettings {
         plugin,
         kind,
@@ -361,6 +357,19 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         limits: read_limits(reader, &name, defaults),
     };
     is_on.then_some(settings)
+}
+
+fn read_label(
+    reader: &mut Reader<'_>,
+    name: &impl Fn(&str) -> String,
+    defaults: &Defaults,
+    authorize_url: &str,
+) -> String {
+    match (reader.text(&name("label")), defaults.label) {
+        (given, _) if !given.is_empty() => given,
+        (_, "") => host(authorize_url),
+        (_, label) => label.to_owned(),
+    }
 }
 
 fn read_keeps_sent_mail(

@@ -4,12 +4,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::TimeDelta;
-use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::Mailboxes;
-use super::connect_session::ConnectSession;
+use super::link::ConnectLink;
 use super::state::{Authorization, State};
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::AuthorizationRequest;
@@ -29,63 +28,6 @@ const BATCH: i64 = 1_000;
 
 /// How long past its end a used link is remembered: a clock that is set back as far makes none valid again.
 const REMEMBERED: TimeDelta = TimeDelta::days(30);
-
-/// The contents of a connect link.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ConnectLink {
-    /// The chosen provider.
-    pub plugin: Plugin,
-    /// Which end user the mailbox is for, and who vouches for that.
-    pub origin: LinkOrigin,
-    /// The language that its pages were asked for in; `None`: in the browser's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub language: Option<Language>,
-}
-
-/// Who vouches for the end user of a link.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum LinkOrigin {
-    /// Only the link itself: a bare link, which anyone can write.
-    Bare {
-        /// The app's own id for the end user.
-        user_id: Option<String>,
-        /// The account that the user is expected to choose.
-        login_hint: Option<String>,
-    },
-    /// The app, through a connect session.
-    Session(Box<ConnectSession>),
-}
-
-impl LinkOrigin {
-    /// The app's own id for the end user.
-    #[must_use]
-    pub fn user_id(&self) -> Option<&str> {
-        match self {
-            Self::Bare { user_id, .. } => user_id.as_deref(),
-            Self::Session(session) => session.user_id.as_deref(),
-        }
-    }
-
-    /// The account that the user is expected to choose.
-    fn login_hint(&self) -> Option<&str> {
-        match self {
-            Self::Bare { login_hint, .. } => login_hint.as_deref(),
-            Self::Session(session) => {
-                let hint = session.login_hint.as_ref();
-                hint.or(session.expected_email.as_ref()).map(String::as_str)
-            }
-        }
-    }
-
-    /// The connect session.
-    #[must_use]
-    pub fn session(&self) -> Option<&ConnectSession> {
-        match self {
-            Self::Bare { .. } => None,
-            Self::Session(session) => Some(session),
-        }
-    }
-}
 
 /// An authorization that was started.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 
 use tracing::Instrument as _;
 
-use super::authorize::ConnectLink;
 use super::connect::Terms;
+use super::link::ConnectLink;
 use super::state::{Authorization, State};
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use crate::storage::apps::connecting::{self, PublicApp};

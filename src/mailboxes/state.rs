@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::authorize::ConnectLink;
+use super::link::ConnectLink;
 use mailgate_types::language::Language;
 use mailgate_types::seal::{SealError, SealKeys};
 use mailgate_types::sealed_text;
