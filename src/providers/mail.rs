@@ -2,6 +2,7 @@
 
 pub mod aliases;
 pub mod bcc_from_envelope;
+mod bearer;
 pub mod gmail;
 pub mod graph;
 pub mod imap;

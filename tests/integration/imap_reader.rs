@@ -20,7 +20,7 @@ use secrecy::SecretString;
 use crate::support::gateway::SEAL_KEY;
 
 /// The mailbox that is read.
-const ADA: &str = "ada@provider.test";
+pub const ADA: &str = "ada@provider.test";
 
 /// The reader of a provider whose IMAP server is at `localhost:port`; each stage may take `seconds`.
 fn reader(
@@ -29,6 +29,18 @@ fn reader(
     seconds: u32,
     further: &[(&str, &str)],
 ) -> Arc<dyn MailReader> {
+    let providers = providers(port, ca_file, seconds, further);
+    let provider = providers.get(Plugin::B).unwrap();
+    Arc::clone(provider.reader.as_ref().unwrap())
+}
+
+/// As [`reader`], with all else that the provider is for.
+pub fn providers(
+    port: u16,
+    ca_file: &Path,
+    seconds: u32,
+    further: &[(&str, &str)],
+) -> MailProviders {
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut environment = vec![
         (
@@ -68,13 +80,10 @@ fn reader(
     let settings =
         config::load_operator(None, environment).unwrap_or_else(|error| panic!("{error}"));
     let clock: SharedClock = Arc::new(MovedClock::default());
-    let providers =
-        MailProviders::new(&settings.plugins, &settings.sending, "localhost", &clock).unwrap();
-    let provider = providers.get(Plugin::B).unwrap();
-    Arc::clone(provider.reader.as_ref().unwrap())
+    MailProviders::new(&settings.plugins, &settings.sending, "localhost", &clock).unwrap()
 }
 
-fn account(access_token: &str) -> MailboxAccess {
+pub fn account(access_token: &str) -> MailboxAccess {
     MailboxAccess {
         credential: CredentialId::at(Utc::now()),
         address: ADA.to_owned(),

@@ -12,6 +12,7 @@ pub mod clients;
 mod dovecot;
 pub mod emulate;
 mod inbox;
+mod long_tokens;
 mod oidc_provider;
 pub mod pebble;
 mod postfix;
@@ -103,6 +104,8 @@ impl Provider {
             certificate: &certificate,
             imaps_port,
             sasl_port,
+            submission: None,
+            mechanisms: dovecot::MECHANISMS,
         };
         let postfix = postfix::Postfix {
             certificate: &certificate,

@@ -1,4 +1,4 @@
-//! The SMTP transport: submission with XOAUTH2 through the mailbox's own provider.
+//! The SMTP transport: submission with XOAUTH2 or OAUTHBEARER, through the mailbox's own provider.
 
 pub(in crate::providers) mod connection;
 mod idle;
@@ -147,6 +147,10 @@ impl SmtpTransport {
         {
             Ok(()) => {}
             Err(StageError::Refused(reply)) => return Err(authentication_refused(&reply)),
+            // The provider's next token would be no shorter.
+            Err(error @ StageError::Unspeakable(_)) => {
+                return Err(Verdict::Permanent(Failure::own(error.to_string())));
+            }
             Err(error) => return Err(passing(error)),
         }
         let envelope = begin(&mut connection, account, recipients, message)

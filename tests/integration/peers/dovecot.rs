@@ -1,5 +1,5 @@
 //! A private Dovecot: it checks bearer tokens for itself and for Postfix, shows the mailboxes
-//! by IMAP.
+//! by IMAP, and may take mail.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,6 +13,9 @@ use crate::support::patience::PATIENCE;
 /// server offers more than XOAUTH2, and programs that know only passwords can be tried against it.
 pub const APP_PASSWORD: &str = "app-password-of-the-tests";
 
+/// All that it knows.
+pub const MECHANISMS: &str = "plain login xoauth2 oauthbearer";
+
 pub struct Dovecot<'a> {
     /// With the user name and password of the resource server in it.
     pub introspection_url: &'a str,
@@ -20,6 +23,17 @@ pub struct Dovecot<'a> {
     pub imaps_port: u16,
     /// Dovecot's authentication protocol, for Postfix.
     pub sasl_port: u16,
+    /// Its own submission server, and the server that its mail goes on to, in clear.
+    pub submission: Option<Submission>,
+    /// What it offers.
+    pub mechanisms: &'a str,
+}
+
+#[derive(Clone, Copy)]
+pub struct Submission {
+    /// With implicit TLS.
+    pub port: u16,
+    pub relay_port: u16,
 }
 
 /// Where the configuration is, which its programs for delivery read as well.
@@ -52,6 +66,29 @@ pub fn maildir(household: &Household, account: &str, name: &str) -> PathBuf {
     }
 }
 
+impl Submission {
+    fn configuration(self) -> String {
+        let Self { port, relay_port } = self;
+        format!(
+            "
+protocols = imap submission
+submission_relay_host = 127.0.0.1
+submission_relay_port = {relay_port}
+service submission-login {{
+  inet_listener submission {{
+    port = 0
+  }}
+  inet_listener submissions {{
+    address = 127.0.0.1
+    port = {port}
+    ssl = yes
+  }}
+}}
+"
+        )
+    }
+}
+
 impl Dovecot<'_> {
     pub async fn start(&self, household: &Household) {
         let program = process::find("dovecot").unwrap();
@@ -81,6 +118,12 @@ impl Dovecot<'_> {
         household
             .wait_for_ports("Dovecot", &[self.imaps_port, self.sasl_port])
             .await;
+        if let Some(submission) = self.submission {
+            let ports = [submission.port];
+            household
+                .wait_for_ports("Dovecot's submission", &ports)
+                .await;
+        }
     }
 
     fn oauth2(&self) -> String {
@@ -99,11 +142,14 @@ impl Dovecot<'_> {
         let Self {
             imaps_port,
             sasl_port,
+            mechanisms,
             ..
         } = self;
         let certificate = self.certificate.chain.display();
         let key = self.certificate.key.display();
         let instance = std::process::id();
+        let submission = self.submission.map(Submission::configuration);
+        let submission = submission.unwrap_or_default();
         format!(
             "
 protocols = imap
@@ -117,7 +163,7 @@ ssl = required
 ssl_cert = <{certificate}
 ssl_key = <{key}
 
-auth_mechanisms = plain login xoauth2 oauthbearer
+auth_mechanisms = {mechanisms}
 # All of them: addresses may be UTF-8.
 auth_username_chars =
 passdb {{
@@ -182,7 +228,7 @@ service imap-login {{
     ssl = yes
   }}
 }}
-"
+{submission}"
         )
     }
 }

@@ -1,4 +1,4 @@
-//! One connection to an IMAP server: TLS, XOAUTH2, and the few commands needed for reading. No mailbox is ever opened
+//! One connection to an IMAP server: TLS, an access token, and the few commands needed for reading. No mailbox is ever opened
 //! for writing.
 //!
 //! Every command has a timeout, and all of them together a deadline. After any error the connection is unusable and
@@ -7,27 +7,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use rustls::pki_types::ServerName;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use zeroize::Zeroizing;
 
 use super::framing::{Framing, NotAResponse};
 use super::response::{self, Condition, Response, Status};
 use super::special_use::{Finder, SpecialUse};
 use crate::config::Endpoint;
+use crate::providers::mail::bearer::{Exchange, Login, Mechanism, Unspeakable};
 use crate::providers::mail::received::{BOUNCE_BYTES, Received, header_names};
 use crate::providers::mail::sent_copy::{COPIES, Found, Sought};
 use mailgate_types::ids::LOG_ID_HEADER;
 
 /// Maximum size of one read.
 const READ_BYTES: usize = 16 * 1024;
+
+/// Longest command line that every server takes (RFC 2683 §3.2.1.5).
+const COMMAND_LINE: usize = 1_000;
 
 /// Time limit for LOGOUT.
 const GOOD_BYE: Duration = Duration::from_secs(2);
@@ -56,6 +59,8 @@ pub(super) enum ImapError {
     NotAResponse(#[from] NotAResponse),
     #[error("no command can hold this name or Message-ID")]
     Unspeakable,
+    #[error(transparent)]
+    Token(#[from] Unspeakable),
     #[error("{} {}", .0.code_name(), .0.text)]
     Refused(Status),
     #[error("the server said good-bye: {} {}", .0.code_name(), .0.text)]
@@ -90,6 +95,8 @@ pub(super) struct Headers {
 
 /// A connection, authenticated once [`Connection::authenticate`] has succeeded.
 pub(super) struct Connection {
+    host: String,
+    port: u16,
     stream: TlsStream<TcpStream>,
     received: BytesMut,
     framing: Framing,
@@ -124,6 +131,8 @@ impl Connection {
             .await
             .map_err(|_| ImapError::TimedOut)??;
         let mut connection = Self {
+            host: host.clone(),
+            port: server.port,
             stream,
             received: BytesMut::new(),
             framing: Framing::default(),
@@ -142,24 +151,39 @@ impl Connection {
         }
     }
 
-    /// XOAUTH2 with an access token. The server rejects it with a continuation that explains the error, which the
-    /// client answers with an empty line; only then does the final status follow.
+    /// Shows an access token, with the command (RFC 4959) or once asked. The server rejects it with a continuation that
+    /// explains the error, which is to be answered; only then does the final status follow.
     pub(super) async fn authenticate(
         &mut self,
         username: &str,
         access_token: &SecretString,
     ) -> Result<(), ImapError> {
-        let response = STANDARD.encode(xoauth2(username, access_token));
-        let at_once = self.can("SASL-IR").await?;
+        let longest = if self.can("SASL-IR").await? {
+            COMMAND_LINE
+        } else {
+            0
+        };
+        let offered = &self.capabilities;
+        let mechanism = Mechanism::among(|name| {
+            offered
+                .iter()
+                .any(|it| it.strip_prefix("AUTH=") == Some(name))
+        });
+        let login = Login {
+            username,
+            access_token,
+            host: &self.host,
+            port: self.port,
+        };
+        let mut exchange = Exchange::new(mechanism, login)?;
+        let command = exchange.command("AUTHENTICATE", longest);
         // The capabilities may change after login.
         self.capabilities.clear();
-        if at_once {
-            let command = format!("AUTHENTICATE XOAUTH2 {response}");
-            self.run(&[command.as_bytes()], |_| {}).await
-        } else {
-            let parts = [&b"AUTHENTICATE XOAUTH2"[..], response.as_bytes()];
-            self.run(&parts, |_| {}).await
-        }
+        let answer = |challenge: &str| exchange.answer(challenge).map(|it| it.as_bytes().to_vec());
+        let end = self.end_of_command();
+        timeout_at(end, self.exchange(command.as_bytes(), answer, |_| {}))
+            .await
+            .map_err(|_| ImapError::TimedOut)?
     }
 
     /// The mailbox for a special use; `None` if none can be identified.
@@ -363,25 +387,30 @@ impl Connection {
     /// Runs one command, waiting for a continuation before each further part, and passes on the responses until it
     /// completes.
     async fn run(&mut self, parts: &[&[u8]], each: impl FnMut(Response)) -> Result<(), ImapError> {
+        let mut parts = parts.iter().map(|part| part.to_vec());
+        let first = parts.next().unwrap_or_default();
         let end = self.end_of_command();
-        timeout_at(end, self.exchange(parts, each))
+        timeout_at(end, self.exchange(&first, |_| parts.next(), each))
             .await
             .map_err(|_| ImapError::TimedOut)?
     }
 
+    /// Sends a command, answers each of the server's continuations, and passes on the responses until it completes.
     async fn exchange(
         &mut self,
-        parts: &[&[u8]],
+        command: &[u8],
+        mut answer: impl FnMut(&str) -> Option<Vec<u8>>,
         mut each: impl FnMut(Response),
     ) -> Result<(), ImapError> {
         self.tag += 1;
         let tag = format!("A{}", self.tag);
-        // After the last part, the only continuation expected is the explanation of a failed login.
-        let mut parts = parts.iter().copied().chain([&b""[..]]);
-        self.send(&format!("{tag} "), parts.next()).await?;
+        self.send(&format!("{tag} "), command).await?;
         loop {
             match self.response().await? {
-                Response::Continue => self.send("", parts.next()).await?,
+                Response::Continue(text) => {
+                    let answer = answer(&text).ok_or(NotAResponse)?;
+                    self.send("", &answer).await?;
+                }
                 Response::Tagged(its, status) if its == tag => {
                     return match status.condition {
                         Condition::Ok => Ok(()),
@@ -394,8 +423,8 @@ impl Connection {
         }
     }
 
-    async fn send(&mut self, tag: &str, part: Option<&[u8]>) -> Result<(), ImapError> {
-        let line = [tag.as_bytes(), part.ok_or(NotAResponse)?, b"\r\n"].concat();
+    async fn send(&mut self, tag: &str, part: &[u8]) -> Result<(), ImapError> {
+        let line = Zeroizing::new([tag.as_bytes(), part, b"\r\n"].concat());
         self.stream.write_all(&line).await?;
         Ok(self.stream.flush().await?)
     }
@@ -434,14 +463,6 @@ impl Connection {
     }
 }
 
-/// Google's and Microsoft's initial client response.
-fn xoauth2(username: &str, access_token: &SecretString) -> String {
-    format!(
-        "user={username}\x01auth=Bearer {}\x01\x01",
-        access_token.expose_secret()
-    )
-}
-
 /// A quoted string (RFC 9051 §4.3); `None` where it must be a literal.
 fn quoted(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
@@ -452,19 +473,6 @@ fn quoted(text: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_response_of_xoauth2() {
-        let response = xoauth2(
-            "someuser@example.com",
-            &SecretString::from("ya29.vF9dft4qmTc2"),
-        );
-        // Google's example: https://developers.google.com/workspace/gmail/imap/xoauth2-protocol
-        assert_eq!(
-            response,
-            "user=someuser@example.com\u{1}auth=Bearer ya29.vF9dft4qmTc2\u{1}\u{1}"
-        );
-    }
 
     #[test]
     fn strings_are_quoted_where_they_can_be() {

@@ -9,8 +9,8 @@ const TEXT_LENGTH: usize = 500;
 /// One response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Response {
-    /// The server expects more of the command.
-    Continue,
+    /// The server expects more of the command; a challenge, while it authenticates.
+    Continue(String),
     /// The end of the command with this tag.
     Tagged(String, Status),
     /// A status without a command: the greeting, a warning, or BYE.
@@ -88,7 +88,10 @@ pub(super) fn read(frame: &Frame) -> Result<Response, NotAResponse> {
     };
     let first = reader.word();
     match first {
-        b"+" => return Ok(Response::Continue),
+        b"+" => {
+            let text = String::from_utf8_lossy(reader.rest).into_owned();
+            return Ok(Response::Continue(text));
+        }
         b"" => return Err(NotAResponse),
         b"*" => {}
         tag => {
@@ -377,8 +380,13 @@ mod tests {
             };
             assert!(status.code.is_empty());
         }
-        assert_eq!(response("+ eyJ=", &[]), Ok(Response::Continue));
-        assert_eq!(response("+", &[]), Ok(Response::Continue));
+        assert_eq!(
+            response("+ eyJ=", &[]),
+            Ok(Response::Continue("eyJ=".to_owned()))
+        );
+        for empty in ["+", "+ "] {
+            assert_eq!(response(empty, &[]), Ok(Response::Continue(String::new())));
+        }
         for text in ["", "A1", "A1 FINE", "HTTP/1.1 400 Bad Request", " x"] {
             assert_eq!(response(text, &[]), Err(NotAResponse), "{text}");
         }

@@ -211,6 +211,13 @@ pub(super) fn tokens(
             fields: names(fields),
         });
     };
+    // A form may end with a line end. A control character within could end a field of a SASL response (RFC 6749 A.12).
+    let access_token = access_token.trim();
+    if access_token.chars().any(char::is_control) {
+        return Err(OAuthError::Nonsense(
+            "the access token has a control character in it",
+        ));
+    }
     let secret = |name| text(fields, name).map(SecretString::from);
     Ok(Tokens {
         access_token: SecretString::from(access_token),
@@ -338,6 +345,9 @@ mod tests {
             ("access_token=a\n", "tokens"),
             ("error=", "nonsense"),
             (r#"{"access_token":" "}"#, "nonsense"),
+            (r#"{"access_token":"a\u0001auth=Bearer b"}"#, "nonsense"),
+            (r#"{"access_token":"a\r\nb"}"#, "nonsense"),
+            (r#"{"access_token":" a\n"}"#, "tokens"),
             (r#"{"access_token":7}"#, "nonsense"),
             (r#"{"error":""}"#, "nonsense"),
             (r#"[{"error":"invalid_grant"}]"#, "nonsense"),

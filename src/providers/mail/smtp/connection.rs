@@ -25,6 +25,7 @@ pub(in crate::providers) use transaction::{Content, Envelope};
 
 use super::reply::{NotAReply, Reply, take_reply};
 use crate::config::SubmissionTls;
+use crate::providers::mail::bearer::Unspeakable;
 
 /// Where to connect, and the timeout of each stage.
 #[derive(Debug, Clone)]
@@ -59,6 +60,8 @@ pub(in crate::providers) enum StageError {
     NoMechanism(String),
     #[error("{} {}", .0.code, .0.lines.join(" "))]
     Refused(Reply),
+    #[error(transparent)]
+    Unspeakable(#[from] Unspeakable),
     #[error("{0}")]
     Withheld(String),
 }
@@ -81,6 +84,7 @@ pub(in crate::providers) struct Connection {
     received: BytesMut,
     extensions: Extensions,
     host: String,
+    port: u16,
     command: Duration,
     data: Duration,
 }
@@ -139,6 +143,7 @@ impl Connection {
             received: BytesMut::with_capacity(1_024),
             extensions: Extensions::default(),
             host: endpoint.host.clone(),
+            port: endpoint.port,
             command: endpoint.command,
             data: endpoint.data,
         }

@@ -7,11 +7,15 @@ use zeroize::Zeroizing;
 
 use super::super::reply::Reply;
 use super::{Connection, StageError};
+use crate::providers::mail::bearer::{Exchange, Login};
+
+/// Longest command line without its CRLF (RFC 5321 §4.5.3.1.4), which AUTH doesn't extend (RFC 4954 §4).
+const COMMAND_LINE: usize = 510;
 
 /// A user's credential.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::providers) enum Credential<'a> {
-    /// An OAuth access token, by XOAUTH2.
+    /// An OAuth access token, by XOAUTH2, or OAUTHBEARER if the server offers only that.
     Token(&'a SecretString),
     /// A password, by PLAIN (RFC 4616), or LOGIN if the server supports nothing else.
     Password(&'a SecretString),
@@ -44,20 +48,26 @@ impl Connection {
         }
     }
 
-    /// XOAUTH2 with an access token. The server rejects it with a 334 that explains the error, which the client answers
-    /// with an empty line; only then does the final reply follow.
+    /// Shows an access token, with the command or once asked. The server rejects it with a 334 that explains the
+    /// error, which is to be answered; only then does the final reply follow.
     async fn show_token(
         &mut self,
         username: &str,
         access_token: &SecretString,
     ) -> Result<Reply, StageError> {
-        let response = STANDARD.encode(format!(
-            "user={username}\x01auth=Bearer {}\x01\x01",
-            access_token.expose_secret()
-        ));
-        let reply = self.ask(&format!("AUTH XOAUTH2 {response}")).await?;
-        if reply.code == 334 {
-            return self.ask("").await;
+        let login = Login {
+            username,
+            access_token,
+            host: &self.host,
+            port: self.port,
+        };
+        let mut exchange = Exchange::new(self.extensions.bearer, login)?;
+        let command = exchange.command("AUTH", COMMAND_LINE);
+        let mut reply = self.ask(&command).await?;
+        while reply.code == 334
+            && let Some(answer) = exchange.answer(&reply.lines.concat())
+        {
+            reply = self.ask(answer).await?;
         }
         Ok(reply)
     }

@@ -1,6 +1,7 @@
 //! The extensions that a server announces in its EHLO reply.
 
 use super::super::reply::Reply;
+use crate::providers::mail::bearer::Mechanism;
 
 /// The announced extensions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -16,6 +17,8 @@ pub(super) struct Extensions {
     pub(super) starttls: bool,
     pub(super) plain: bool,
     pub(super) login: bool,
+    /// How an access token is shown.
+    pub(super) bearer: Mechanism,
 }
 
 impl Extensions {
@@ -45,6 +48,7 @@ impl Extensions {
             starttls: offers("STARTTLS"),
             plain: mechanism("PLAIN"),
             login: mechanism("LOGIN"),
+            bearer: Mechanism::among(mechanism),
         }
     }
 }
