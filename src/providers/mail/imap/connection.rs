@@ -1,5 +1,5 @@
-//! One connection to an IMAP server: TLS, an access token, and the few commands needed for reading. No mailbox is ever opened
-//! for writing.
+//! One connection to an IMAP server: TLS, an access token, and the few commands needed for reading. No mailbox is ever
+//! opened for writing.
 //!
 //! Every command has a timeout, and all of them together a deadline. After any error the connection is unusable and
 //! must be dropped.
