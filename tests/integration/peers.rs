@@ -13,6 +13,7 @@ mod dovecot;
 pub mod emulate;
 mod inbox;
 mod long_tokens;
+mod mail_servers;
 mod oidc_provider;
 pub mod pebble;
 mod postfix;
@@ -23,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use crate::support::patience::PATIENCE;
-use crate::support::ports;
 pub use dovecot::APP_PASSWORD;
+use mail_servers::{MailServers, Terms};
 use oidc_provider::OidcProvider;
 use process::Household;
 
@@ -94,34 +95,20 @@ impl Provider {
         let _ = rustls::crypto::ring::default_provider().install_default();
         require_installed();
         let household = Household::new();
-        let certificate = certificate::create(household.folder());
-        let [starttls_port, tls_port, imaps_port, sasl_port] = ports::reserve();
-
         let oauth = OidcProvider::start(&household, redirect_uri, access_token_lifetime).await;
-        let introspection_url = oauth.introspection_url();
-        let dovecot = dovecot::Dovecot {
-            introspection_url: &introspection_url,
-            certificate: &certificate,
-            imaps_port,
-            sasl_port,
-            submission: None,
+        let terms = Terms {
+            introspection_url: &oauth.introspection_url(),
             mechanisms: dovecot::MECHANISMS,
+            relay_port: None,
         };
-        let postfix = postfix::Postfix {
-            certificate: &certificate,
-            dovecot_configuration: &dovecot::configuration_file(&household),
-            starttls_port,
-            tls_port,
-            sasl_port,
-        };
-        tokio::join!(dovecot.start(&household), postfix.start(&household));
+        let servers = MailServers::start(&household, terms).await;
 
         Self {
-            ca_file: certificate.authority,
+            ca_file: servers.certificate.authority,
             smtp_host: "localhost".to_owned(),
-            starttls_port,
-            tls_port,
-            imaps_port,
+            starttls_port: servers.starttls_port,
+            tls_port: servers.tls_port,
+            imaps_port: servers.imaps_port,
             issuer: oauth.issuer.clone(),
             authorize_url: format!("{}/auth", oauth.issuer),
             token_url: oauth.token_url(),

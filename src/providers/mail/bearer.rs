@@ -39,8 +39,8 @@ pub(in crate::providers) enum Unspeakable {
 }
 
 impl Mechanism {
-    /// The one to use with a server that `offers` some: XOAUTH2 too where it names neither, since some name it only
-    /// to those that they know.
+    /// The one to use with a server that `offers` some. Where it names neither it is asked for XOAUTH2, and says itself
+    /// what is wrong.
     pub(super) fn among(offers: impl Fn(&str) -> bool) -> Self {
         let has = |it: Self| offers(it.name());
         if !has(Self::Xoauth2) && has(Self::OauthBearer) {
@@ -76,7 +76,7 @@ impl Mechanism {
         let token = access_token.expose_secret();
         if [username, token, host]
             .iter()
-            .any(|text| text.chars().any(char::is_control))
+            .any(|text| text.contains(char::is_control))
         {
             return Err(Unspeakable::Control);
         }

@@ -238,7 +238,7 @@ impl From<ImapError> for ReadError {
 /// A failed login is blamed on the token unless the server says otherwise: many give no reason.
 fn log_in_refused(error: ImapError) -> ReadError {
     match &error {
-        // The provider's next token would be no shorter.
+        // The provider's next token would be no better.
         ImapError::Token(_) => ReadError::Forbidden(error.to_string()),
         ImapError::Refused(status) if status.condition == Condition::No => refused(status)
             .unwrap_or_else(|| ReadError::TokenRefused(error.to_string().trim().to_owned())),

@@ -147,7 +147,7 @@ impl SmtpTransport {
         {
             Ok(()) => {}
             Err(StageError::Refused(reply)) => return Err(authentication_refused(&reply)),
-            // The provider's next token would be no shorter.
+            // The provider's next token would be no better.
             Err(error @ StageError::Unspeakable(_)) => {
                 return Err(Verdict::Permanent(Failure::own(error.to_string())));
             }

@@ -69,24 +69,33 @@ pub fn maildir(household: &Household, account: &str, name: &str) -> PathBuf {
 impl Submission {
     fn configuration(self) -> String {
         let Self { port, relay_port } = self;
+        let login = login_service("submission", port);
         format!(
             "
 protocols = imap submission
 submission_relay_host = 127.0.0.1
 submission_relay_port = {relay_port}
-service submission-login {{
-  inet_listener submission {{
+{login}"
+        )
+    }
+}
+
+/// Where a protocol is spoken: with implicit TLS, at `port` alone.
+fn login_service(protocol: &str, port: u16) -> String {
+    format!(
+        "
+service {protocol}-login {{
+  inet_listener {protocol} {{
     port = 0
   }}
-  inet_listener submissions {{
+  inet_listener {protocol}s {{
     address = 127.0.0.1
     port = {port}
     ssl = yes
   }}
 }}
 "
-        )
-    }
+    )
 }
 
 impl Dovecot<'_> {
@@ -150,6 +159,7 @@ impl Dovecot<'_> {
         let instance = std::process::id();
         let submission = self.submission.map(Submission::configuration);
         let submission = submission.unwrap_or_default();
+        let imap = login_service("imap", *imaps_port);
         format!(
             "
 protocols = imap
@@ -218,17 +228,7 @@ service stats {{
     mode = 0666
   }}
 }}
-service imap-login {{
-  inet_listener imap {{
-    port = 0
-  }}
-  inet_listener imaps {{
-    address = 127.0.0.1
-    port = {imaps_port}
-    ssl = yes
-  }}
-}}
-{submission}"
+{imap}{submission}"
         )
     }
 }

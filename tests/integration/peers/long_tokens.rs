@@ -1,5 +1,4 @@
-//! Access tokens of any length, against Dovecot (its IMAP and its submission server) and Postfix, none of which
-//! takes a long one with the command.
+//! Access tokens of any length, shown to Dovecot (its IMAP and its submission server) and to Postfix.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -17,17 +16,17 @@ use mailgate_types::plugin::Plugin;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
+use super::dovecot;
+use super::mail_servers::{MailServers, Terms};
 use super::process::Household;
-use super::{certificate, dovecot, postfix};
 use crate::imap_reader::{ADA, account, providers};
-use crate::support::ports;
 use crate::support::sought;
 use crate::support::stand_in::StandIn;
 
 /// Lengths of tokens.
 const LENGTHS: [usize; 10] = [20, 300, 345, 700, 1_024, 1_500, 2_500, 4_000, 6_000, 8_000];
 
-/// The longest token that Dovecot's own servers take: 8,192 octets in base64 (`LOGIN_MAX_AUTH_BUF_SIZE`).
+/// The longest of them that Dovecot's own servers take, of 8,192 octets in base64 (`LOGIN_MAX_AUTH_BUF_SIZE`).
 const LONGEST_AT_DOVECOT: usize = 6_000;
 
 /// A token that nobody could cut or change without being found out.
@@ -77,33 +76,12 @@ async fn show(mechanisms: &str) {
 
     let relay = StandIn::start().await;
     let household = Household::new();
-    let certificate = certificate::create(household.folder());
-    let [
-        starttls_port,
-        tls_port,
-        imaps_port,
-        sasl_port,
-        submission_port,
-    ] = ports::reserve();
-    let dovecot = dovecot::Dovecot {
+    let terms = Terms {
         introspection_url: &introspection_url,
-        certificate: &certificate,
-        imaps_port,
-        sasl_port,
-        submission: Some(dovecot::Submission {
-            port: submission_port,
-            relay_port: relay.submission.port(),
-        }),
         mechanisms,
+        relay_port: Some(relay.submission.port()),
     };
-    let postfix = postfix::Postfix {
-        certificate: &certificate,
-        dovecot_configuration: &dovecot::configuration_file(&household),
-        starttls_port,
-        tls_port,
-        sasl_port,
-    };
-    tokio::join!(dovecot.start(&household), postfix.start(&household));
+    let servers = MailServers::start(&household, terms).await;
 
     let recipients = Recipients {
         addresses: vec!["bob@provider.test".to_owned()],
@@ -112,13 +90,21 @@ async fn show(mechanisms: &str) {
     let content = format!("From: {ADA}\r\nSubject: x\r\n\r\nHello\r\n");
     let message = Message::from_pieces(vec![Bytes::from(content)]);
     let mut failures = Vec::new();
-    for (server, port) in [("Postfix", tls_port), ("Dovecot", submission_port)] {
+    for (server, port) in [
+        ("Postfix", servers.tls_port),
+        ("Dovecot", servers.submission_port),
+    ] {
         let port = port.to_string();
         let settings = [
             ("PLUGINS__PLUGIN_B__SMTP_PORT", port.as_str()),
             ("PLUGINS__PLUGIN_B__SMTP_TLS", "implicit"),
         ];
-        let providers = providers(imaps_port, &certificate.authority, 30, &settings);
+        let providers = providers(
+            servers.imaps_port,
+            &servers.certificate.authority,
+            30,
+            &settings,
+        );
         let provider = providers.get(Plugin::B).unwrap();
         let reader = provider.reader.as_ref().unwrap();
         for length in LENGTHS {
@@ -128,7 +114,8 @@ async fn show(mechanisms: &str) {
             let sent = (provider.transport)
                 .submit(&account(&good), &recipients, &message, &Unasked)
                 .await;
-            if server == "Dovecot" && length > LONGEST_AT_DOVECOT {
+            let is_dovecot = server == "Dovecot";
+            if is_dovecot && length > LONGEST_AT_DOVECOT {
                 // The server's own words, rather than silence.
                 let words = format!("{sent:?}");
                 assert!(
@@ -151,7 +138,7 @@ async fn show(mechanisms: &str) {
             if !matches!(refused, Verdict::TokenRefused(_)) {
                 failures.push(format!("{server}, {length}, wrong: {refused:?}"));
             }
-            if server == "Dovecot" {
+            if is_dovecot {
                 let found = reader.find_sent(&account(&good), sought("<a@b>")).await;
                 if let Err(error) = found {
                     failures.push(format!("IMAP, {length}: {error}"));

@@ -95,8 +95,7 @@ pub(super) struct Headers {
 
 /// A connection, authenticated once [`Connection::authenticate`] has succeeded.
 pub(super) struct Connection {
-    host: String,
-    port: u16,
+    server: Endpoint,
     stream: TlsStream<TcpStream>,
     received: BytesMut,
     framing: Framing,
@@ -131,8 +130,7 @@ impl Connection {
             .await
             .map_err(|_| ImapError::TimedOut)??;
         let mut connection = Self {
-            host: host.clone(),
-            port: server.port,
+            server: server.clone(),
             stream,
             received: BytesMut::new(),
             framing: Framing::default(),
@@ -172,18 +170,18 @@ impl Connection {
         let login = Login {
             username,
             access_token,
-            host: &self.host,
-            port: self.port,
+            host: &self.server.host,
+            port: self.server.port,
         };
         let mut exchange = Exchange::new(mechanism, login)?;
         let command = exchange.command("AUTHENTICATE", longest);
         // The capabilities may change after login.
         self.capabilities.clear();
-        let answer = |challenge: &str| exchange.answer(challenge).map(|it| it.as_bytes().to_vec());
-        let end = self.end_of_command();
-        timeout_at(end, self.exchange(command.as_bytes(), answer, |_| {}))
-            .await
-            .map_err(|_| ImapError::TimedOut)?
+        let answer = |challenge: &str| {
+            let answer = exchange.answer(challenge)?;
+            Some(Zeroizing::new(answer.as_bytes().to_vec()))
+        };
+        self.converse(command.as_bytes(), answer, |_| {}).await
     }
 
     /// The mailbox for a special use; `None` if none can be identified.
@@ -387,19 +385,29 @@ impl Connection {
     /// Runs one command, waiting for a continuation before each further part, and passes on the responses until it
     /// completes.
     async fn run(&mut self, parts: &[&[u8]], each: impl FnMut(Response)) -> Result<(), ImapError> {
-        let mut parts = parts.iter().map(|part| part.to_vec());
-        let first = parts.next().unwrap_or_default();
+        let (first, further) = parts.split_first().ok_or(ImapError::Unspeakable)?;
+        let mut further = further.iter();
+        let answer = |_: &str| further.next().map(|part| Zeroizing::new(part.to_vec()));
+        self.converse(first, answer, each).await
+    }
+
+    /// Sends a command, answers each of the server's continuations, and passes on the responses until it completes.
+    async fn converse(
+        &mut self,
+        command: &[u8],
+        answer: impl FnMut(&str) -> Option<Zeroizing<Vec<u8>>>,
+        each: impl FnMut(Response),
+    ) -> Result<(), ImapError> {
         let end = self.end_of_command();
-        timeout_at(end, self.exchange(&first, |_| parts.next(), each))
+        timeout_at(end, self.exchange(command, answer, each))
             .await
             .map_err(|_| ImapError::TimedOut)?
     }
 
-    /// Sends a command, answers each of the server's continuations, and passes on the responses until it completes.
     async fn exchange(
         &mut self,
         command: &[u8],
-        mut answer: impl FnMut(&str) -> Option<Vec<u8>>,
+        mut answer: impl FnMut(&str) -> Option<Zeroizing<Vec<u8>>>,
         mut each: impl FnMut(Response),
     ) -> Result<(), ImapError> {
         self.tag += 1;

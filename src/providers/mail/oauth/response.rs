@@ -213,7 +213,7 @@ pub(super) fn tokens(
     };
     // A form may end with a line end. A control character within could end a field of a SASL response (RFC 6749 A.12).
     let access_token = access_token.trim();
-    if access_token.chars().any(char::is_control) {
+    if access_token.contains(char::is_control) {
         return Err(OAuthError::Nonsense(
             "the access token has a control character in it",
         ));
