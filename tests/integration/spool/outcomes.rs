@@ -139,6 +139,36 @@ async fn every_form_of_250_behind_the_dot_is_success() {
     gateway.stop().await;
 }
 
+/// A reply that belongs to no command must not be taken for the next one's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_answers_nothing_is_no_success() {
+    let (stand_in, gateway) = StandIn::with_gateway().await;
+    for (stage, reply) in [
+        (Stage::Data, "250 2.0.0 OK"),
+        (Stage::Data, "200 fine"),
+        (Stage::Data, "334 "),
+        (Stage::Data, "354 Go on\r\n250 2.0.0 OK queued already"),
+        (Stage::Mail, "354 Go on"),
+        (Stage::Rcpt, "354 Go on"),
+        (Stage::Rcpt, "250 2.1.5 OK\r\n250 2.1.5 OK"),
+        (Stage::Auth, "235 2.7.0 Accepted\r\n250 2.1.0 OK"),
+        (
+            Stage::Auth,
+            "235 2.7.0 Accepted\r\n250 a\r\n250 b\r\n354 c\r\n250 2.0.0 OK queued",
+        ),
+    ] {
+        stand_in.submission.once(stage, Answer::reply(reply));
+        let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+        assert_eq!(status, 202, "{stage:?} {reply}: {answer}");
+        assert_eq!(answer["status"], "failed_temp", "{stage:?} {reply}");
+        assert!(
+            stand_in.submission.messages().is_empty(),
+            "{stage:?} {reply}"
+        );
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_behind_the_dot_are_told_in_the_providers_words() {
     let (stand_in, gateway) = StandIn::with_gateway().await;

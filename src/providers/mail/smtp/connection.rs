@@ -56,6 +56,10 @@ pub(in crate::providers) enum StageError {
     Broken(#[from] std::io::Error),
     #[error(transparent)]
     NotAReply(#[from] NotAReply),
+    #[error("the provider answered what it wasn't asked")]
+    Unasked,
+    #[error("the provider answered out of turn: {} {}", .0.code, .0.lines.join(" "))]
+    OutOfTurn(Reply),
     #[error("{0} offers neither AUTH PLAIN nor AUTH LOGIN")]
     NoMechanism(String),
     #[error("{} {}", .0.code, .0.lines.join(" "))]

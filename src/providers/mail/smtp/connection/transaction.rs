@@ -57,8 +57,8 @@ pub(in crate::providers) enum Content {
 }
 
 impl Connection {
-    /// MAIL, RCPT and DATA, up to the server's 354. One refused recipient fails the whole transaction: a message goes
-    /// to all of its recipients or to none.
+    /// MAIL, RCPT and DATA, up to the server's 354, which alone lets the message follow (RFC 5321 §4.3.2). One refused
+    /// recipient fails the whole transaction: a message goes to all of its recipients or to none.
     pub(in crate::providers) async fn begin(
         &mut self,
         sender: &str,
@@ -66,6 +66,10 @@ impl Connection {
         smtputf8: bool,
         message: &Message,
     ) -> Result<Envelope, StageError> {
+        // It would pass for the reply to MAIL, and each reply after it for the next command's.
+        if !self.is_quiet() {
+            return Err(StageError::Unasked);
+        }
         let offers_smtputf8 = self.extensions.smtputf8;
         let sender = written(sender, offers_smtputf8);
         let recipients: Vec<Cow<'_, str>> = (recipients.iter())
@@ -129,7 +133,7 @@ impl Connection {
             // If the server accepts DATA all the same, nothing of the message is sent.
             let is_refused_too = !pipelines_data
                 || (self.reply(self.command).await).is_ok_and(|reply| reply.code >= 400);
-            return Ok(self.refused(refusal, is_refused_too).await);
+            return self.refused(refusal, is_refused_too).await;
         }
         if !pipelines_data {
             self.send(DATA.as_bytes()).await?;
@@ -138,18 +142,21 @@ impl Connection {
         if reply.code == 354 {
             return Ok(Envelope::Accepted);
         }
-        Ok(self.refused(reply, true).await)
+        self.refused(reply, true).await
     }
 
-    /// The refusal stands whatever happens to the connection.
-    /// `in_step`: the server is waiting for a command.
-    async fn refused(&mut self, reply: Reply, in_step: bool) -> Envelope {
+    /// The refusal stands whatever happens to the connection. `in_step`: the server is waiting for a command.
+    async fn refused(&mut self, reply: Reply, in_step: bool) -> Result<Envelope, StageError> {
+        // Nothing of the message was sent: this is no success, whatever it says.
+        if reply.is_positive() {
+            return Err(StageError::OutOfTurn(reply));
+        }
         let reset = async {
             self.send(b"RSET\r\n").await?;
             self.expect(250).await
         };
         let reusable = in_step && reply.code != 421 && reset.await.is_ok();
-        Envelope::Refused { reply, reusable }
+        Ok(Envelope::Refused { reply, reusable })
     }
 
     /// Sends the message, dot-stuffed, and waits for the reply: one timeout for both. `leave` is asked before the end
@@ -159,6 +166,14 @@ impl Connection {
         message: &Message,
         leave: &dyn Leave,
     ) -> Content {
+        // A success that comes before the message is none; a refusal is one.
+        if !self.is_quiet() {
+            return match self.reply(LAST_WORDS).await {
+                Ok(reply) if !reply.is_positive() => Content::RefusedEarly(reply),
+                Ok(reply) => Content::NotSent(StageError::OutOfTurn(reply)),
+                Err(error) => Content::NotSent(error),
+            };
+        }
         let limit = self.data;
         let started = Instant::now();
         let mut end_is_leaving = false;
