@@ -26,7 +26,7 @@ pub use attachment::{
     Attachment, ContentId, Filename, InvalidContentId, InvalidFilename, MOST_ATTACHMENTS,
 };
 pub use custom_header::{CustomHeader, InvalidHeader, MOST_HEADERS};
-use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::message::Message;
 pub use media_type::{InvalidMediaType, MediaType};
@@ -106,7 +106,7 @@ pub struct Composed {
 pub fn compose(fields: Fields, from: &EmailAddress, at: DateTime<Utc>, id: &str) -> Composed {
     let ascii = |of: &[EmailAddress]| of.iter().map(EmailAddress::to_ascii).collect::<Vec<_>>();
     let message_id = format!("<{id}@{}>", message_id_domain(from));
-    let key = |address: &EmailAddress| address.to_ascii().lookup_key();
+    let key = |address: &EmailAddress| comparison_key(address.as_str());
     let mut known = HashSet::from([key(&fields.to)]);
     let mut new = |address: &EmailAddress| known.insert(key(address));
     let cc: Vec<EmailAddress> = fields.cc.into_iter().filter(&mut new).collect();

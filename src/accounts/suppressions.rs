@@ -9,7 +9,7 @@ use super::audit::commit_change;
 use crate::storage::suppressions::{self, Suppression};
 use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
-use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::ids::AppId;
 use mailgate_types::past::Past;
 
@@ -32,7 +32,7 @@ pub struct SuppressionPage {
 }
 
 impl Accounts {
-    /// Those of an app's recipients that have bounced, in lower case. The app is one that refuses messages to them.
+    /// The keys of those of an app's recipients that have bounced. The app is one that refuses messages to them.
     pub async fn suppressed(
         &self,
         app: AppId,
@@ -40,7 +40,7 @@ impl Accounts {
     ) -> Result<Vec<String>, sqlx::Error> {
         let addresses: Vec<String> = recipients
             .iter()
-            .map(|address| address.to_ascii_lowercase())
+            .map(|address| comparison_key(address))
             .collect();
         let mut connection = self.pool.acquire().await?;
         suppressions::of_recipients(&mut connection, app, &addresses, self.bounced_since()).await
@@ -54,7 +54,7 @@ impl Accounts {
         limit: i64,
         offset: i64,
     ) -> Result<SuppressionPage, sqlx::Error> {
-        let address = address.map(EmailAddress::lookup_key);
+        let address = address.map(|it| comparison_key(it.as_str()));
         let (address, since) = (address.as_deref(), self.bounced_since());
         let mut connection = self.pool.acquire().await?;
         Ok(SuppressionPage {
@@ -75,7 +75,7 @@ impl Accounts {
         address: Option<&EmailAddress>,
         author: Author,
     ) -> Result<i64, sqlx::Error> {
-        let address = address.map(EmailAddress::lookup_key);
+        let address = address.map(|it| comparison_key(it.as_str()));
         let mut transaction = transaction::begin(&self.pool).await?;
         let since = self.bounced_since();
         let deleted =

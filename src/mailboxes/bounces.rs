@@ -18,6 +18,7 @@ use crate::storage::mailboxes::Mailbox;
 use crate::storage::{bounced_messages, suppressions, webhook_messages};
 use mailgate_bounces::{Bounce, BouncedRecipient};
 use mailgate_types::bounce_type::BounceType;
+use mailgate_types::email_address::comparison_key;
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::moment::iso8601;
@@ -112,9 +113,9 @@ pub(super) async fn tell(
         fresh.filter(|found| found.bounce.bounce_type == BounceType::Permanent)
     };
     let suppressed: Vec<(String, LogId)> = final_ones()
-        .filter(|found| found.original.was_sent_to(&found.bounce.recipient))
+        .filter(|found| found.original.recipient(&found.bounce.recipient).is_some())
         .map(|found| {
-            let address = found.bounce.recipient.to_ascii_lowercase();
+            let address = comparison_key(&found.bounce.recipient);
             (address, found.bounce.log)
         })
         .collect();
@@ -178,7 +179,8 @@ fn found<'a>(
             let bounce = NewBounce {
                 key: key.finalize().to_vec(),
                 log: original.log,
-                recipient: address,
+                recipient: (original.recipient(&address))
+                    .map_or_else(|| address.clone(), str::to_owned),
                 bounce_type: recipient.bounce_type,
                 status: recipient.status.clone().filter(|status| is_status(status)),
                 diagnostic: (recipient.diagnostic.as_deref())
@@ -207,7 +209,7 @@ fn original_of<'a>(
                 let is_named = named.contains(&original.log);
                 (
                     is_named,
-                    original.was_sent_to(&recipient.address),
+                    original.recipient(&recipient.address).is_some(),
                     original.log,
                 )
             })
@@ -255,14 +257,16 @@ fn is_status(text: &str) -> bool {
 }
 
 impl Original {
-    /// Whether it was sent to this address. A bounce may also name the one that a recipient's mail is forwarded to.
-    fn was_sent_to(&self, address: &str) -> bool {
+    /// The recipient with this address, as it was given: a server may have quoted it, or written its domain in ASCII.
+    /// A bounce may also name the one that a recipient's mail is forwarded to.
+    fn recipient(&self, address: &str) -> Option<&str> {
+        let wanted = comparison_key(address);
         let in_to = self.to_address.split(',').map(str::trim);
         let others = self.cc_addresses.iter().chain(&self.bcc_addresses);
         let mut all = std::iter::once(self.to_address.as_str())
             .chain(in_to)
             .chain(others.map(String::as_str));
-        all.any(|recipient| recipient.eq_ignore_ascii_case(address))
+        all.find(|recipient| comparison_key(recipient) == wanted)
     }
 }
 
@@ -365,14 +369,15 @@ mod tests {
     #[test]
     fn whom_it_was_sent_to() {
         let original = original("<a@x>", 1, "Bob@example.com, \"a,b\"@example.com");
-        for (address, was_sent) in [
-            ("bob@EXAMPLE.com", true),
-            ("cc@example.com", true),
-            ("BCC@example.com", true),
-            ("other@example.com", false),
-            ("", false),
+        for (address, given) in [
+            ("bob@EXAMPLE.com", Some("Bob@example.com")),
+            ("\"bob\"@example.com", Some("Bob@example.com")),
+            ("cc@example.com", Some("Cc@example.com")),
+            ("BCC@example.com", Some("bcc@example.com")),
+            ("other@example.com", None),
+            ("", None),
         ] {
-            assert_eq!(original.was_sent_to(address), was_sent, "{address}");
+            assert_eq!(original.recipient(address), given, "{address}");
         }
     }
 

@@ -24,7 +24,7 @@ use super::prepared::{Prepared, Summary};
 use crate::compose::message_id_domain;
 use crate::providers::mail::transport::Recipients;
 use mailgate_types::door::Door;
-use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::encoded_words;
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
@@ -119,13 +119,13 @@ impl RawMessage {
         let named: HashSet<String> = to
             .iter()
             .chain(&cc)
-            .map(|named| named.to_ascii_lowercase())
+            .map(|named| comparison_key(named))
             .collect();
         // A message without a To is shown as addressed to its first recipient, who is then no Bcc.
         let unnamed: Vec<String> = recipients
             .iter()
             .skip(usize::from(to.is_empty()))
-            .filter(|recipient| !named.contains(&recipient.as_str().to_ascii_lowercase()))
+            .filter(|recipient| !named.contains(&comparison_key(recipient.as_str())))
             .map(|recipient| recipient.as_str().to_owned())
             .collect();
         let to_address = if to.is_empty() {

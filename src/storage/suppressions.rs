@@ -10,7 +10,7 @@ use mailgate_types::past::Past;
 /// A recipient that has bounced for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suppression {
-    /// The address, in lower case.
+    /// The address, as its comparison key.
     pub address: String,
     /// The message that bounced last.
     pub log: LogId,

@@ -269,6 +269,33 @@ async fn a_provider_without_smtputf8_gets_domains_in_ascii() {
     gateway.stop().await;
 }
 
+/// Addresses that Japanese providers gave out before they held to RFC 5321 (jstedfast/MimeKit#728).
+#[tokio::test(flavor = "multi_thread")]
+async fn dots_that_need_quotes_get_them() {
+    let (provider, gateway) = start(Encryption::StartTls).await;
+    for (number, local_part) in ["try..this", "xxx.yyy.", ".zzz", "a...b"]
+        .into_iter()
+        .enumerate()
+    {
+        let to = format!("{local_part}@provider.test");
+        let quoted = format!("\"{local_part}\"@provider.test");
+        let (status, answer) = send(&gateway, &to, "Hello", json!({ "body": "Hello" })).await;
+        assert_eq!((status, &answer["to"]), (200, &json!(to)), "{answer}");
+        let delivered = provider.wait_for_messages(&to, 1).await;
+        let text = String::from_utf8_lossy(&delivered[0]);
+        assert!(text.contains(&format!("\r\nTo: <{quoted}>\r\n")), "{text}");
+
+        let content = format!("From: {ADA}\r\nTo: {to}\r\nSubject: {number}\r\n\r\nHello\r\n");
+        for recipient in [&to, &quoted] {
+            let reply = submit(&gateway, "", recipient, content.as_bytes()).await;
+            assert!(reply.starts_with("250 2.0.0 log_"), "{reply}");
+        }
+        let delivered = provider.wait_for_messages(&to, 3).await;
+        assert_same_below_trace(&delivered[1], content.as_bytes());
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_message_arrives_whole_over_implicit_tls() {
     let (provider, gateway) = start(Encryption::Implicit).await;

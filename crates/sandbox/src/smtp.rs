@@ -107,8 +107,8 @@ impl Backend for SandboxMail {
         rest: Bytes,
     ) -> Delivered {
         // Like the real ones: no one may send as someone else.
-        let sender = envelope.sender.as_ref().map(EmailAddress::as_str);
-        if !sender.is_some_and(|sender| sender.eq_ignore_ascii_case(mailbox)) {
+        let sender = envelope.sender.as_str();
+        if !sender.eq_ignore_ascii_case(mailbox) {
             return Delivered::Reply(Reply::new(
                 553,
                 "5.7.1",
@@ -129,7 +129,6 @@ impl Backend for SandboxMail {
             .iter()
             .map(ToString::to_string)
             .collect();
-        let sender = sender.unwrap_or_default();
         match self
             .store(mailbox, sender, &recipients, incoming, rest)
             .await

@@ -2,11 +2,14 @@
 //! forms of RFC 5322 are not parsed here.
 
 mod ascii;
+mod comparison;
 
 use std::fmt::{Display, Formatter};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Serialize;
+
+pub use self::comparison::comparison_key;
 
 /// Longest local part, in octets (RFC 5321 §4.5.3.1.1).
 const MAXIMUM_LOCAL_PART: usize = 64;
@@ -49,7 +52,9 @@ pub enum InvalidEmailAddress {
 pub struct EmailAddress(String);
 
 impl EmailAddress {
-    /// Parses a Mailbox (RFC 5321 §4.1.2, RFC 6531 §3.3); surrounding white space is not stripped.
+    /// Parses a Mailbox (RFC 5321 §4.1.2, RFC 6531 §3.3); surrounding white space is not stripped. Two things that the
+    /// grammar forbids exist all the same, and are taken: dots at any place of a local part without quotes, which
+    /// Japanese providers gave out, and underscores in a domain.
     ///
     /// # Errors
     ///
@@ -63,7 +68,7 @@ impl EmailAddress {
         if local_part.len() > MAXIMUM_LOCAL_PART {
             return Err(InvalidEmailAddress::LocalPartTooLong);
         }
-        if !is_dot_string(local_part) && !is_quoted_string(local_part) {
+        if !is_atoms(local_part) && !is_quoted_string(local_part) {
             return Err(InvalidEmailAddress::LocalPart);
         }
         let has_form = domain.is_ascii() || ascii::a_labels(domain).is_some();
@@ -126,8 +131,8 @@ impl AsRef<str> for EmailAddress {
     }
 }
 
-/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2) or U-labels (RFC 6531 §3.3). Address
-/// literals are not.
+/// Whether `text` is a Domain: letter-digit-hyphen labels (RFC 5321 §4.1.2), also with underscores, or U-labels (RFC 6531
+/// §3.3). Address literals are not.
 #[must_use]
 pub fn is_domain(text: &str) -> bool {
     text.len() <= MAXIMUM_DOMAIN && text.split('.').all(is_label)
@@ -135,7 +140,7 @@ pub fn is_domain(text: &str) -> bool {
 
 fn is_label(label: &str) -> bool {
     let inside = |character: char| match character {
-        '-' => true,
+        '-' | '_' => true,
         // Full-width and half-width full stops, which IDNA treats as dots.
         '\u{3002}' | '\u{ff0e}' | '\u{ff61}' => false,
         _ if character.is_ascii() => character.is_ascii_alphanumeric(),
@@ -165,9 +170,9 @@ fn is_address_literal(text: &str) -> bool {
     }
 }
 
-fn is_dot_string(text: &str) -> bool {
-    text.split('.')
-        .all(|atom| !atom.is_empty() && atom.chars().all(is_atext))
+/// Atoms, with dots anywhere.
+fn is_atoms(text: &str) -> bool {
+    (text.split('.').flat_map(str::chars)).all(is_atext) && text.contains(|letter| letter != '.')
 }
 
 /// atext (RFC 5322 §3.2.3), and UTF-8 beyond ASCII (RFC 6531 §3.3).

@@ -12,7 +12,7 @@ use mail_parser::{Address, HeaderName, MessageParser};
 
 use super::transport::Recipients;
 use super::verdict::Failure;
-use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::message::Message;
 
 /// Maximum size of a message's headers, in bytes.
@@ -29,7 +29,7 @@ const SHOWN: usize = 254;
 pub fn bcc_from_envelope(recipients: &Recipients, message: &Message) -> Result<Message, Failure> {
     let named = named(&header_block(message)?);
     let wanted: HashSet<String> = (recipients.addresses.iter())
-        .map(|address| compared(address))
+        .map(|address| comparison_key(address))
         .collect();
     if let Some(other) = named.iter().find(|named| !wanted.contains(&named.key)) {
         return Err(Failure::own(format!(
@@ -44,7 +44,7 @@ pub fn bcc_from_envelope(recipients: &Recipients, message: &Message) -> Result<M
         .collect();
     let mut bcc = String::new();
     for address in &recipients.addresses {
-        if told.insert(compared(address)) {
+        if told.insert(comparison_key(address)) {
             let before = if bcc.is_empty() { "Bcc:" } else { ",\r\n" };
             let written = EmailAddress::parse(address).map_or_else(
                 |_| address.clone(),
@@ -114,37 +114,12 @@ fn named(headers: &[u8]) -> Vec<Named> {
                 None => name.to_owned(),
             };
             written.contains('@').then(|| Named {
-                key: compared(&written),
+                key: comparison_key(&written),
                 certain: entry.address.is_some(),
                 written,
             })
         })
         .collect()
-}
-
-/// An address in the form used for comparison: no provider's addresses are case-sensitive, any local part may be
-/// quoted, and a domain may be written in Unicode or in its ASCII form (RFC 5890).
-fn compared(address: &str) -> String {
-    let Some((local_part, domain)) = address.rsplit_once('@') else {
-        return address.to_lowercase();
-    };
-    let mut key = String::with_capacity(address.len());
-    let mut letters = local_part.trim().chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '"' => {}
-            '\\' => key.extend(letters.next()),
-            letter => key.push(letter),
-        }
-    }
-    key = key.to_lowercase();
-    key.push('@');
-    let domain = domain.trim();
-    match url::Host::parse(domain) {
-        Ok(url::Host::Domain(ascii)) => key.push_str(&ascii),
-        _ => key.push_str(&domain.to_lowercase()),
-    }
-    key
 }
 
 fn shown(address: &str) -> String {
@@ -323,9 +298,9 @@ mod tests {
                 .chain(parsed.all_bcc())
                 .flat_map(Address::iter)
                 .filter_map(|address| address.address.as_deref())
-                .map(compared)
+                .map(comparison_key)
                 .collect();
-            let wanted: HashSet<String> = envelope.iter().map(|address| compared(address)).collect();
+            let wanted: HashSet<String> = envelope.iter().map(|address| comparison_key(address)).collect();
             prop_assert_eq!(told, wanted);
             prop_assert!(front.lines().all(|line| line.len() < 998));
         }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 
 use crate::compose::Fields;
 use crate::rest::problem::{FieldError, Problem};
-use mailgate_types::email_address::EmailAddress;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 
 /// Whom a message goes to.
 pub(super) struct Recipients {
@@ -22,15 +22,16 @@ impl Recipients {
         }
     }
 
-    /// 422 with each field whose address is among `suppressed`, in lower case.
+    /// 422 with each field whose address has one of the keys `suppressed`.
     pub(super) fn suppressed(&self, suppressed: &[String]) -> Problem {
+        let key = |address: &EmailAddress| comparison_key(address.as_str());
         let of_list = |name: &'static str, addresses: &[EmailAddress]| -> Vec<(String, String)> {
             let numbered = addresses.iter().enumerate();
             numbered
-                .map(|(index, address)| (format!("{name}[{index}]"), address.lookup_key()))
+                .map(|(index, address)| (format!("{name}[{index}]"), key(address)))
                 .collect()
         };
-        let mut named = vec![("to".to_owned(), self.to.lookup_key())];
+        let mut named = vec![("to".to_owned(), key(&self.to))];
         named.extend(of_list("cc", &self.cc));
         named.extend(of_list("bcc", &self.bcc));
         let errors: Vec<FieldError> = named

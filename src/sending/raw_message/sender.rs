@@ -109,7 +109,8 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
 fn address(text: &str) -> Option<EmailAddress> {
     let address = EmailAddress::parse(text).ok()?;
     let local_part = address.local_part().trim_matches('"');
-    let is_read_alike = !local_part.contains(SPECIALS)
+    let is_read_alike = address == address.to_standard()
+        && !local_part.contains(SPECIALS)
         && !local_part.contains("=?")
         && !text.contains(char::REPLACEMENT_CHARACTER);
     is_read_alike.then_some(address)

@@ -133,6 +133,65 @@ async fn each_recipient_of_each_notification_is_reported_once() {
     gateway.stop().await;
 }
 
+/// A server quotes an address, and writes its domain in ASCII, as it likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recipient_is_the_same_in_every_spelling() {
+    let (provider, gateway) = start().await;
+    let caller = Caller::owner(&gateway).await;
+    let suppress = json!({ "suppress_bounced": true });
+    caller
+        .put(&path(&gateway.app), &suppress)
+        .await
+        .success(200);
+    let send = async |to: &str| {
+        let fields = json!({ "from": ADA, "to": to, "subject": "Hello", "body": "Hi." });
+        gateway.send(fields).await
+    };
+    for (number, (given, reported)) in [
+        ("try..this@provider.test", "\"try..this\"@provider.test"),
+        ("\"a..b\"@provider.test", "a..b@provider.test"),
+        ("\"plain\"@provider.test", "plain@provider.test"),
+        ("carol@b\u{fc}cher.example", "carol@xn--bcher-kva.example"),
+        ("dave@xn--bcher-kva.example", "dave@b\u{fc}cher.example"),
+        ("Eve@B\u{dc}CHER.example", "eve@b\u{fc}cher.example"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (status, first) = send(given).await;
+        assert_eq!(status, 200, "{given}: {first}");
+        let original = first["message_id"].as_str().unwrap();
+        let failed = [(reported, "failed", "5.1.1")];
+        put(
+            &provider,
+            &[notification(&number.to_string(), original, &failed)],
+        );
+        let told = told(&gateway, number + 1).await;
+        assert_eq!(
+            told[number]["data"]["to_address"], given,
+            "as the app wrote it"
+        );
+        for spelling in [given, reported] {
+            let (status, answer) = send(spelling).await;
+            assert_eq!(
+                (status, &answer["code"]),
+                (422, &json!("recipient_suppressed")),
+                "{spelling}"
+            );
+            assert_eq!(answer["errors"][0]["field"], "to", "{answer}");
+            let mut wanted = url::form_urlencoded::Serializer::new(String::new());
+            wanted.append_pair("to_address", spelling);
+            let list = format!("{}/suppressions?{}", path(&gateway.app), wanted.finish());
+            assert_eq!(
+                caller.get(&list).await.success(200)["total"],
+                1,
+                "{spelling}"
+            );
+        }
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_one_is_about_the_forgers_own_mail_or_nothing() {
     let (provider, gateway) = start().await;

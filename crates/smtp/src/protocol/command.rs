@@ -61,8 +61,8 @@ pub enum Command {
     },
     /// Starts a mail transaction.
     Mail {
-        /// The envelope sender; `None` is the null path `<>`.
-        reverse_path: Option<EmailAddress>,
+        /// The envelope sender as written, which may be any text; empty for the null path `<>`.
+        reverse_path: String,
         /// The declared parameters.
         parameters: MailParameters,
     },
@@ -206,32 +206,35 @@ fn auth(arguments: &str) -> Result<Command, Reply> {
     }
 }
 
+/// The reverse-path is only delimited: a printer's or a cron job's needn't be an address.
 fn mail(arguments: &str) -> Result<Command, Reply> {
     let (path, rest) = path(arguments, "FROM:")
         .ok_or_else(|| syntax("Syntax: MAIL FROM:<address> [parameters]"))?;
-    let reverse_path = if path.is_empty() {
-        None
+    let parameters = MailParameters::parse(rest)?;
+    if path.is_ascii() || parameters.smtputf8 {
+        Ok(Command::Mail {
+            reverse_path: path.to_owned(),
+            parameters,
+        })
     } else {
-        let address =
-            mailbox(path).ok_or_else(|| Reply::new(501, "5.1.7", "Sender address isn't valid"))?;
-        Some(address)
-    };
-    Ok(Command::Mail {
-        reverse_path,
-        parameters: MailParameters::parse(rest)?,
-    })
+        Err(needs_smtputf8())
+    }
+}
+
+/// The refusal of an address that isn't ASCII in a transaction without SMTPUTF8 (RFC 6531 §3.5).
+pub(super) fn needs_smtputf8() -> Reply {
+    Reply::new(553, "5.6.7", "This address needs SMTPUTF8 on MAIL")
 }
 
 fn rcpt(arguments: &str) -> Result<Command, Reply> {
     let (path, rest) = path(arguments, "TO:").ok_or_else(|| syntax("Syntax: RCPT TO:<address>"))?;
-    let forward_path =
-        mailbox(path).ok_or_else(|| Reply::new(501, "5.1.3", "Recipient address isn't valid"))?;
+    let forward_path = mailbox(path)?;
     refuse_recipient_parameters(rest)?;
     Ok(Command::Rcpt { forward_path })
 }
 
-/// The text between the angle brackets, and the text after them: nothing, or a space and more. A space before `<`
-/// violates the grammar, but is common.
+/// The text between the angle brackets, and the text after them: nothing, or a space and more. Spaces before `<` and
+/// within the brackets violate the grammar, but are common.
 fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'line str)> {
     let start = arguments.get(..keyword.len())?;
     if !start.eq_ignore_ascii_case(keyword) {
@@ -240,9 +243,9 @@ fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'li
     let inside = arguments[keyword.len()..]
         .trim_start_matches(' ')
         .strip_prefix('<')?;
-    let end = closing_bracket(inside)?;
+    let end = closing_bracket(inside).or_else(|| inside.find('>'))?;
     let rest = &inside[end + 1..];
-    (rest.is_empty() || rest.starts_with(' ')).then_some((&inside[..end], rest))
+    (rest.is_empty() || rest.starts_with(' ')).then_some((inside[..end].trim_matches(' '), rest))
 }
 
 /// The first `>` outside a quoted local part.
@@ -260,18 +263,24 @@ fn closing_bracket(text: &str) -> Option<usize> {
     None
 }
 
-/// A mailbox, with or without a source route in front.
-fn mailbox(path: &str) -> Option<EmailAddress> {
+/// A recipient's mailbox, with or without a source route in front.
+fn mailbox(path: &str) -> Result<EmailAddress, Reply> {
     let address = if path.starts_with('@') {
-        let (route, address) = path.split_once(':')?;
+        let (route, address) = path.split_once(':').unwrap_or((path, ""));
         let valid = route
             .split(',')
             .all(|hop| hop.strip_prefix('@').is_some_and(is_domain));
-        valid.then_some(address)?
+        if valid { address } else { path }
     } else {
         path
     };
-    EmailAddress::parse(address).ok()
+    EmailAddress::parse(address).map_err(|error| {
+        Reply::new(
+            501,
+            "5.1.3",
+            &format!("Recipient address isn't valid: {error}"),
+        )
+    })
 }
 
 fn bdat(arguments: &str) -> Result<Command, Reply> {

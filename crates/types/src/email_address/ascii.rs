@@ -1,20 +1,34 @@
-//! The form of an address that every server takes, with or without SMTPUTF8 (RFC 6531).
+//! The forms of an address that every server takes, with or without SMTPUTF8 (RFC 6531).
 
 use super::{EmailAddress, MAXIMUM_ADDRESS};
 
 impl EmailAddress {
-    /// The address with its domain in A-labels (RFC 5890 §2.3.2.1, by the mapping of UTS 46), where that makes it ASCII. One whose
-    /// local part isn't ASCII has no such form, and stays as it is.
+    /// The address with its local part in quotes if its dots stand where only quotes allow them (RFC 5321 §4.1.2).
+    #[must_use]
+    pub fn to_standard(&self) -> Self {
+        let local_part = self.local_part();
+        let is_standard =
+            local_part.starts_with('"') || local_part.split('.').all(|it| !it.is_empty());
+        if is_standard {
+            self.clone()
+        } else {
+            Self(format!("\"{local_part}\"@{}", self.domain()))
+        }
+    }
+
+    /// The address in its standard form, with its domain in A-labels (RFC 5890 §2.3.2.1, by the mapping of UTS 46) where
+    /// that makes it ASCII. One whose local part isn't ASCII has no such form.
     #[must_use]
     pub fn to_ascii(&self) -> Self {
-        let local_part = self.local_part();
-        if self.is_ascii() || !local_part.is_ascii() {
-            return self.clone();
+        let standard = self.to_standard();
+        let local_part = standard.local_part();
+        if standard.is_ascii() || !local_part.is_ascii() {
+            return standard;
         }
         let ascii = a_labels(self.domain()).map(|domain| format!("{local_part}@{domain}"));
         ascii
             .filter(|address| address.len() <= MAXIMUM_ADDRESS)
-            .map_or_else(|| self.clone(), Self)
+            .map_or_else(|| standard.clone(), Self)
     }
 }
 
@@ -40,6 +54,11 @@ mod tests {
     #[test]
     fn domains_become_a_labels() {
         for (address, expected) in [
+            ("try..this@docomo.ne.jp", "\"try..this\"@docomo.ne.jp"),
+            ("\"try..this\"@docomo.ne.jp", "\"try..this\"@docomo.ne.jp"),
+            ("xxx.yyy.@docomo.ne.jp", "\"xxx.yyy.\"@docomo.ne.jp"),
+            (".bob@b\u{fc}cher.example", "\".bob\"@xn--bcher-kva.example"),
+            ("j\u{f6}rg.@example.com", "\"j\u{f6}rg.\"@example.com"),
             ("bob@b\u{fc}cher.example", "bob@xn--bcher-kva.example"),
             ("Bob@B\u{dc}CHER.example", "Bob@xn--bcher-kva.example"),
             // As NFD.

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::{bcc_from_envelope, compared, header_block, named};
+use super::{bcc_from_envelope, header_block, named};
 use crate::providers::mail::transport::Recipients;
+use mailgate_types::email_address::comparison_key;
 use mailgate_types::fuzzing::{Input, pieces, with_line_ends};
 use mailgate_types::message::Message;
 
@@ -31,7 +32,11 @@ pub(crate) fn addressed_message(data: &[u8]) {
     assert!(sent.ends_with(&text));
     let front = String::from_utf8_lossy(&sent[..sent.len() - text.len()]).into_owned();
     // Each recipient once: in the message's own headers, or in the Bcc in front.
-    let wanted: HashSet<String> = recipients.addresses.iter().map(|it| compared(it)).collect();
+    let wanted: HashSet<String> = recipients
+        .addresses
+        .iter()
+        .map(|it| comparison_key(it))
+        .collect();
     let Ok(block) = header_block(&message) else {
         unreachable!("it was read before");
     };
@@ -43,7 +48,10 @@ pub(crate) fn addressed_message(data: &[u8]) {
     if let Some(list) = front.strip_prefix("Bcc: ") {
         assert!(list.ends_with("\r\n"));
         for address in list.trim_end().split(",\r\n ") {
-            assert!(named.insert(compared(address)), "{address} is named twice");
+            assert!(
+                named.insert(comparison_key(address)),
+                "{address} is named twice"
+            );
         }
     } else {
         assert!(front.is_empty());

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::enclosed::{self, Opened};
 use crate::providers::mail::verdict::Failure;
+use mailgate_types::email_address::comparison_key;
 use mailgate_types::encoded_words::{decoded, joined};
 
 /// Maximum number of custom headers (Graph's `internetMessageHeaders`).
@@ -149,12 +150,12 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Result<Value, Failure
         .iter()
         .chain(&cc)
         .chain(&bcc)
-        .map(|named| named.address.to_lowercase())
+        .map(|named| comparison_key(&named.address))
         .collect();
     bcc.extend(
         recipients
             .iter()
-            .filter(|recipient| !named.contains(&recipient.to_lowercase()))
+            .filter(|recipient| !named.contains(&comparison_key(recipient)))
             .map(|recipient| Addressee {
                 name: None,
                 address: recipient.clone(),

@@ -43,8 +43,8 @@ pub enum Encryption {
 /// The envelope of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// The reverse-path; `None` is `<>`.
-    pub sender: Option<EmailAddress>,
+    /// The reverse-path as written, which may be any text; empty for `<>`.
+    pub sender: String,
     /// The accepted recipients in the order given, at least one.
     pub recipients: Vec<EmailAddress>,
     /// Whether MAIL gave SMTPUTF8.

@@ -60,15 +60,13 @@ fn answer(session: &mut Session, event: Event, output: &mut Vec<u8>) -> (String,
                 .iter()
                 .map(EmailAddress::as_str)
                 .collect();
-            let sender = envelope
-                .sender
-                .map_or_else(|| "<>".to_owned(), |sender| sender.to_string());
+            let sender = envelope.sender;
             let (helo, content) = (
                 envelope.helo,
                 String::from_utf8_lossy(&content).into_owned(),
             );
             let shown = format!(
-                "[{helo}: {sender} to {}{flags}: {content:?}]",
+                "[{helo}: <{sender}> to {}{flags}: {content:?}]",
                 recipients.join(",")
             );
             (shown, None)
@@ -252,7 +250,7 @@ fn until_an_event_is_answered_nothing_is_consumed() {
 #[test]
 fn events_hide_secrets_and_content() {
     let envelope = Envelope {
-        sender: None,
+        sender: String::new(),
         recipients: Vec::new(),
         smtputf8: false,
         body_8bit: false,

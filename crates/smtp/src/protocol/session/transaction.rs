@@ -1,6 +1,7 @@
 //! The mail transaction: MAIL, RCPT, and the replies to both. Its content is received elsewhere.
 
 use super::{Event, Outcome, Refusal, Session, State, out_of_order, too_large};
+use crate::protocol::command::needs_smtputf8;
 use crate::protocol::data::ChunkReceiver;
 use crate::protocol::parameters::MailParameters;
 use crate::protocol::reply::Reply;
@@ -8,7 +9,7 @@ use mailgate_types::email_address::EmailAddress;
 
 /// A mail transaction (RFC 5321 §3.3).
 pub(super) struct Transaction {
-    pub(super) sender: Option<EmailAddress>,
+    pub(super) sender: String,
     pub(super) parameters: MailParameters,
     pub(super) recipients: Vec<EmailAddress>,
     /// Some recipient was refused.
@@ -53,13 +54,10 @@ impl Session {
 
     pub(super) fn mail(
         &mut self,
-        sender: Option<EmailAddress>,
+        sender: String,
         parameters: MailParameters,
         output: &mut Vec<u8>,
     ) -> Result<(), Refusal> {
-        if let Some(sender) = &sender {
-            check_utf8(sender, &parameters)?;
-        }
         if parameters
             .size
             .is_some_and(|size| size > self.settings.maximum_message as u64)
@@ -85,9 +83,9 @@ impl Session {
         let Some(transaction) = &mut self.transaction else {
             return Err(out_of_order("Send MAIL first"));
         };
-        if let Err(refusal) = check_utf8(&recipient, &transaction.parameters) {
+        if !recipient.is_ascii() && !transaction.parameters.smtputf8 {
             transaction.refused_recipients = true;
-            return Err(refusal);
+            return Err(needs_smtputf8().into());
         }
         if transaction.recipients.len() >= self.settings.maximum_recipients {
             transaction.refused_recipients = true;
@@ -119,13 +117,5 @@ impl Session {
         if let Some(transaction) = &mut self.transaction {
             transaction.refused_recipients = true;
         }
-    }
-}
-
-fn check_utf8(address: &EmailAddress, parameters: &MailParameters) -> Result<(), Refusal> {
-    if address.is_ascii() || parameters.smtputf8 {
-        Ok(())
-    } else {
-        Err(Reply::new(553, "5.6.7", "This address needs SMTPUTF8 on MAIL").into())
     }
 }

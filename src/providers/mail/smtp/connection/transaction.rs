@@ -23,11 +23,13 @@ const WRITE_BYTES: usize = 64 * 1024;
 
 /// An address as a server takes it: in ASCII, if it has one such form, where SMTPUTF8 isn't offered (RFC 6531 §3.2).
 fn written(address: &str, offers_smtputf8: bool) -> Cow<'_, str> {
-    if offers_smtputf8 || address.is_ascii() {
-        return Cow::Borrowed(address);
-    }
     EmailAddress::parse(address).map_or(Cow::Borrowed(address), |address| {
-        Cow::Owned(address.to_ascii().to_string())
+        let written = if offers_smtputf8 {
+            address.to_standard()
+        } else {
+            address.to_ascii()
+        };
+        Cow::Owned(written.to_string())
     })
 }
 

@@ -27,7 +27,7 @@ fn a_message() {
         "DATA\r\nSubject: x\r\n\r\n..\r\nhi\r\n.\r\nMAIL FROM:<>\r\nRCPT TO:<c@x>\r\nDATA\r\n.\r\nQUIT\r\n",
         &[
             "354",
-            "[c: a@x to b@x: \"Subject: x\\r\\n\\r\\n.\\r\\nhi\\r\\n\"]",
+            "[c: <a@x> to b@x: \"Subject: x\\r\\n\\r\\n.\\r\\nhi\\r\\n\"]",
             "250 2.0.9",
             "250 2.1.0",
             "[to c@x]",
@@ -42,7 +42,7 @@ fn a_message() {
     // 8-bit octets pass without BODY=8BITMIME.
     check_transaction(
         "DATA\r\né\r\n.\r\n",
-        &["354", "[c: a@x to b@x: \"é\\r\\n\"]", "250 2.0.9"],
+        &["354", "[c: <a@x> to b@x: \"é\\r\\n\"]", "250 2.0.9"],
     );
     check_authenticated(
         "MAIL FROM:<é@x> BODY=8BITMIME SMTPUTF8 SIZE=100\r\nRCPT TO:<ü@x>\r\nRCPT TO:<c@x>\r\nDATA\r\n.\r\n",
@@ -53,7 +53,7 @@ fn a_message() {
             "[to c@x]",
             "250 2.1.5",
             "354",
-            "[c: é@x to ü@x,c@x utf8 8bit: \"\"]",
+            "[c: <é@x> to ü@x,c@x utf8 8bit: \"\"]",
             "250 2.0.9",
         ],
     );
@@ -98,14 +98,14 @@ fn chunks() {
         &[
             "250 2.0.0",
             "250 2.0.0",
-            "[c: a@x to b@x: \"a\\r\\n.\\r\\n..b\"]",
+            "[c: <a@x> to b@x: \"a\\r\\n.\\r\\n..b\"]",
             "250 2.0.9",
             "250 2.0.0",
         ],
     );
     check_transaction(
         "BDAT 0 LAST\r\nNOOP\r\n",
-        &["[c: a@x to b@x: \"\"]", "250 2.0.9", "250 2.0.0"],
+        &["[c: <a@x> to b@x: \"\"]", "250 2.0.9", "250 2.0.0"],
     );
     check_transaction(
         "BDAT 1\r\naDATA\r\nRCPT TO:<c@x>\r\nMAIL FROM:<>\r\nRSET\r\nMAIL FROM:<>\r\n",
