@@ -7,6 +7,7 @@ mod fields;
 pub(crate) mod fuzzing;
 mod private_headers;
 mod sender;
+mod sender_error;
 
 use std::collections::HashSet;
 
@@ -19,6 +20,7 @@ use self::private_headers::{
     IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, metadata, sole_value, without_private,
 };
 use self::sender::sole_address;
+pub use self::sender_error::SenderError;
 use super::idempotency::{IdempotencyKey, read_key};
 use super::prepared::{Prepared, Summary};
 use crate::compose::message_id_domain;
@@ -60,8 +62,8 @@ pub struct RawMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RawMessageError {
     /// Not exactly one From header with exactly one address, or an address that readers may take for another.
-    #[error("the message has not exactly one From header with exactly one address")]
-    From,
+    #[error(transparent)]
+    From(SenderError),
     /// A line among the headers is not a header field.
     #[error(
         "A line of the message's headers is neither a header field nor the continuation of one; an \
@@ -103,10 +105,10 @@ impl RawMessage {
     ) -> Result<Self, RawMessageError> {
         let (content, others) = with_whole_headers(pieces)?;
         let fields = fields(&content).map_err(|NoField| RawMessageError::Malformed)?;
-        let from = sole_sender(&fields)?;
+        let from = sole_sender(&fields, &content).map_err(RawMessageError::From)?;
         let parsed = MessageParser::new()
             .parse_headers(content.as_ref())
-            .ok_or(RawMessageError::From)?;
+            .ok_or(RawMessageError::Malformed)?;
         let headers = parsed.headers();
         if headers.len() != fields.len() {
             return Err(RawMessageError::Malformed);
@@ -232,11 +234,13 @@ fn subject(fields: &[Field<'_>]) -> String {
 }
 
 /// Every From header counts: which of two a receiver shows is unpredictable.
-fn sole_sender(fields: &[Field<'_>]) -> Result<EmailAddress, RawMessageError> {
+fn sole_sender(fields: &[Field<'_>], content: &[u8]) -> Result<EmailAddress, SenderError> {
     let mut from = (fields.iter()).filter(|field| field.is_named("from"));
     match (from.next(), from.next()) {
-        (Some(only), None) => sole_address(only.value).ok_or(RawMessageError::From),
-        _ => Err(RawMessageError::From),
+        (Some(only), None) => sole_address(only.value).ok_or_else(|| SenderError::of(only.value)),
+        (Some(_), Some(_)) => Err(SenderError::Several),
+        _ if content.starts_with(b"\r\n") => Err(SenderError::EmptyFirstLine),
+        _ => Err(SenderError::Missing),
     }
 }
 

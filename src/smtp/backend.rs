@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use secrecy::ExposeSecret;
 
-use super::reply::{authentication_failed, not_authorized, refused, reply, unavailable};
+use super::reply::{authentication_failed, refused, reply, unavailable};
 use crate::accounts::{Accounts, AppSession, AuthenticateError, Caller, PresentedKey, SendingApp};
 use crate::config::Limits;
 use crate::mailboxes::Wanted;
@@ -250,7 +250,14 @@ impl SubmissionBackend {
         .map_err(|error| {
             let text = error.to_string();
             let (reply, reason) = match error {
-                RawMessageError::From => (not_authorized(), RefusalReason::FromNotAuthorized),
+                RawMessageError::From(error) => (
+                    Reply::new(550, "5.7.1", &text),
+                    if error.is_ambiguous() {
+                        RefusalReason::FromNotAuthorized
+                    } else {
+                        RefusalReason::MalformedMessage
+                    },
+                ),
                 RawMessageError::TooManyHeaders => (
                     Reply::new(552, "5.3.4", &text),
                     RefusalReason::MessageTooLarge,

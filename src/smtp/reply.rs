@@ -93,7 +93,7 @@ pub(super) fn authentication_failed() -> Reply {
     Reply::new(535, "5.7.8", "Authentication failed")
 }
 
-pub(super) fn not_authorized() -> Reply {
+fn not_authorized() -> Reply {
     Reply::new(550, "5.7.1", "From address not authorized")
 }
 

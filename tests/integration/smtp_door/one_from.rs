@@ -251,7 +251,8 @@ async fn a_from_that_readers_may_take_for_another_is_refused() {
         let reply = client
             .submit(RECIPIENT, &message(&format!("From:{field}\r\n")))
             .await;
-        assert_eq!(reply, "550 5.7.1 From address not authorized", "{field:?}");
+        let refused = reply.starts_with("550 5.7.1 From address not authorized");
+        assert!(refused, "{field:?}: {reply}");
     }
     let from = format!("From: {MAILBOX}\r\n");
     for headers in [
