@@ -25,7 +25,7 @@ use chrono::{DateTime, Utc};
 pub use attachment::{
     Attachment, ContentId, Filename, InvalidContentId, InvalidFilename, MOST_ATTACHMENTS,
 };
-pub use custom_header::{CustomHeader, InvalidHeader, MOST_HEADERS};
+pub use custom_header::{CustomHeader, HEADER_LENGTH, HEADERS_LENGTH, InvalidHeader, MOST_HEADERS};
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::message::Message;

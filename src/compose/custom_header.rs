@@ -9,11 +9,18 @@ pub const MOST_HEADERS: usize = 50;
 /// Longest name, in octets: it leaves room for the colon and a space on a line of 78.
 const NAME_LENGTH: usize = 76;
 
-/// Longest value, in characters: the limit of a line (RFC 5322 §2.1.1).
-const VALUE_LENGTH: usize = 998;
+/// Longest value, in characters. RFC 5322 §2.1.1 limits lines, and a header is folded; a long thread's References have
+/// some thousands.
+pub const HEADER_LENGTH: usize = 16_000;
+
+/// Longest values of all headers of one message, in characters.
+pub const HEADERS_LENGTH: usize = 64_000;
 
 /// Longest word that is left unencoded, in octets: it fits on a line with the white space before it.
 const LONGEST_WORD: usize = 900;
+
+/// Longest word of free text, in characters: no line holds a longer one (RFC 5322 §2.1.1).
+const LONGEST_ENCODED_WORD: usize = 998;
 
 /// Names in lower case that a caller can't set.
 const RESERVED: [&str; 17] = [
@@ -73,14 +80,14 @@ pub enum InvalidHeader {
     #[error("must not contain control characters")]
     Control,
     /// It is too long.
-    #[error("may have 998 characters at most")]
+    #[error("may have {HEADER_LENGTH} characters at most")]
     TooLong,
     /// It isn't ASCII, and encoded words aren't allowed in it.
     #[error("must be ASCII")]
     NotAscii,
-    /// A word is too long for a line, and encoded words aren't allowed.
-    #[error("may have 900 characters without a space at most")]
-    LongWord,
+    /// A word is too long for a line.
+    #[error("may have {0} characters without a space at most")]
+    LongWord(usize),
 }
 
 /// A header that a caller may add.
@@ -115,20 +122,24 @@ impl CustomHeader {
         if value.contains(char::is_control) {
             return Err(InvalidHeader::Control);
         }
-        if value.chars().count() > VALUE_LENGTH {
+        if value.chars().count() > HEADER_LENGTH {
             return Err(InvalidHeader::TooLong);
         }
         let value = value.trim_matches(' ');
         if value.is_empty() {
             return Err(InvalidHeader::Empty);
         }
-        if STRUCTURED.contains(&lower.as_str()) {
-            if !value.is_ascii() {
-                return Err(InvalidHeader::NotAscii);
-            }
-            if value.split(' ').any(|word| word.len() > LONGEST_WORD) {
-                return Err(InvalidHeader::LongWord);
-            }
+        let is_structured = STRUCTURED.contains(&lower.as_str());
+        if is_structured && !value.is_ascii() {
+            return Err(InvalidHeader::NotAscii);
+        }
+        let longest = if is_structured {
+            LONGEST_WORD
+        } else {
+            LONGEST_ENCODED_WORD
+        };
+        if (value.split(' ')).any(|word| word.chars().count() > longest) {
+            return Err(InvalidHeader::LongWord(longest));
         }
         Ok(Self {
             name: name.to_owned(),
@@ -140,6 +151,12 @@ impl CustomHeader {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Characters of its value.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.value.chars().count()
     }
 
     /// Its lines.
@@ -201,8 +218,9 @@ mod tests {
 
     #[test]
     fn names_and_values_keep_to_their_forms() {
-        let long = "x".repeat(999);
+        let long = "x ".repeat(8_001);
         let long_word = "x".repeat(901);
+        let longer_word = "x".repeat(999);
         for (name, value, expected) in [
             ("", "x", InvalidHeader::Name),
             ("X Y", "x", InvalidHeader::Name),
@@ -210,7 +228,7 @@ mod tests {
             ("X\r\nBcc", "x", InvalidHeader::Name),
             ("From ", "x", InvalidHeader::Name),
             ("X-ü", "x", InvalidHeader::Name),
-            (&long[..77], "x", InvalidHeader::Name),
+            (&long_word[..77], "x", InvalidHeader::Name),
             ("X", "a\r\nBcc: eve@example.com", InvalidHeader::Control),
             ("X", "a\nb", InvalidHeader::Control),
             ("X", "a\rb", InvalidHeader::Control),
@@ -221,7 +239,8 @@ mod tests {
             ("X", "", InvalidHeader::Empty),
             ("X", "  ", InvalidHeader::Empty),
             ("References", "<ü@example.com>", InvalidHeader::NotAscii),
-            ("List-Unsubscribe", &long_word, InvalidHeader::LongWord),
+            ("X", &longer_word, InvalidHeader::LongWord(998)),
+            ("List-Unsubscribe", &long_word, InvalidHeader::LongWord(900)),
         ] {
             assert_eq!(
                 CustomHeader::new(name, value),
@@ -244,6 +263,8 @@ mod tests {
             ("Precedence", "bulk"),
             ("Importance", "high"),
             ("X", &"x".repeat(998)),
+            ("X", &"x ".repeat(8_000)),
+            ("References", &"<a@example.com> ".repeat(1_000)),
         ] {
             assert!(CustomHeader::new(name, value).is_ok(), "{name}");
         }

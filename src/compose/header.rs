@@ -48,7 +48,8 @@ pub(super) fn of_words(name: &str, words: &[String]) -> String {
     header(name, words, LONGEST_LINE)
 }
 
-/// An ASCII value, unchanged; lines are folded only at its spaces. No word is longer than `LONGEST_LINE - 1`.
+/// An ASCII value, unchanged, but for more spaces in a row than a line can hold; lines are folded only at its spaces.
+/// No word is longer than `LONGEST_LINE - 1`.
 pub(super) fn verbatim(name: &str, value: &str) -> String {
     let mut words = Vec::new();
     let mut rest = value;
@@ -56,7 +57,8 @@ pub(super) fn verbatim(name: &str, value: &str) -> String {
         let gap = rest.len() - rest.trim_start_matches(' ').len();
         let (gap, others) = rest.split_at(gap);
         let (word, others) = others.split_at(others.find(' ').unwrap_or(others.len()));
-        words.push((if words.is_empty() { " " } else { gap }, word));
+        let fits = !words.is_empty() && gap.len() + word.len() <= LONGEST_LINE;
+        words.push((if fits { gap } else { " " }, word));
         rest = others;
     }
     header(name, words, LONGEST_LINE)
@@ -178,6 +180,8 @@ mod tests {
         let value = format!("a{}b", " ".repeat(200));
         let lines = verbatim("X", &value);
         assert_eq!(lines, format!("X: a\r\n{}b\r\n", " ".repeat(200)));
+        let lines = verbatim("X", &format!("a{}b", " ".repeat(998)));
+        assert_eq!(lines, "X: a b\r\n");
     }
 
     #[test]

@@ -380,7 +380,9 @@ proptest! {
     #[test]
     fn headers_come_out_as_they_went_in(
         name in prop::option::of(prop_oneof!["[ -~]{1,100}", "[^\\p{C}]{1,255}"]),
-        values in prop::collection::vec(prop_oneof!["[ -~]{1,998}", "[^\\p{Cc}]{1,998}"], 0..5),
+        values in prop::collection::vec(prop_oneof!["[ -~]{1,998}", "[ -~]{1,3000}", "[^\\p{Cc}]{1,998}"], 0..5),
+        references in prop::collection::vec("<[!-;=?-~]{1,300}> {1,3}", 0..40),
+        blanks in 0_usize..2_000,
         cc in prop::collection::vec("[a-z]{1,30}@[a-z]{1,30}\\.example", 0..30),
     ) {
         let name = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
@@ -393,12 +395,14 @@ proptest! {
             .iter()
             .enumerate()
             .map(|(index, value)| CustomHeader::new(&format!("X-Tag-{index}"), value).unwrap());
+        let references = format!("<a@b>{}{}<c@d>", " ".repeat(blanks + 1), references.concat());
+        let thread = CustomHeader::new("References", &references).unwrap();
         let mut cc: Vec<String> = cc;
         cc.sort();
         cc.dedup();
         let prepared = prepare(Fields {
             from_name: name.clone(),
-            headers: headers.collect(),
+            headers: headers.chain([thread]).collect(),
             cc: cc.iter().map(|text| address(text)).collect(),
             reply_to: Some(address("\"a b\"@example.com")),
             ..fields(Some("t"), None)
@@ -415,6 +419,8 @@ proptest! {
             .filter_map(|address| address.address().map(str::to_owned))
             .collect();
         prop_assert_eq!(found, cc);
+        let found = message.header_raw("References").unwrap().split_whitespace();
+        prop_assert!(found.eq(references.split_whitespace()));
         for (index, value) in values.iter().enumerate() {
             let found = MessageParser::new()
                 .header_text(format!("X-Tag-{index}"))

@@ -13,7 +13,7 @@ use utoipa::openapi::SchemaFormat;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use super::super::field::{Field, Kind, List, Texts};
-use crate::compose::MOST_HEADERS;
+use crate::compose::{HEADER_LENGTH, MOST_HEADERS};
 use mailgate_types::metadata::{KEY_LENGTH, MOST, VALUE_LENGTH};
 use mailgate_types::plugin::Plugin;
 
@@ -189,12 +189,14 @@ fn headers() -> Schema {
     let value = ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
-        .max_length(Some(998))
-        .pattern(Some(r"^[^\x00-\x1f\x7f-\x9f]*$"));
+        .max_length(Some(HEADER_LENGTH))
+        .pattern(Some(
+            r"^(?:[^\x00-\x20\x7f-\x9f]{0,998} )*[^\x00-\x20\x7f-\x9f]{0,998}$",
+        ));
     ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
         .description(Some(
-            "Headers of your own, each name once: `In-Reply-To`, `References`, `List-Unsubscribe`, \
+            "Headers of your own, each name once, of 64,000 characters in all: `In-Reply-To`, `References`, `List-Unsubscribe`, \
              `Auto-Submitted`, `X-…` and the like. Not those that another field sets, nor `Sender`, \
              `Date`, `Message-ID`, `Received`, `Received-SPF`, `Return-Path`, `Delivered-To`, \
              `Resent-…`, `MIME-Version`, `Content-…`, `DKIM-Signature`, `ARC-…`, \

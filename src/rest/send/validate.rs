@@ -12,8 +12,8 @@ use super::super::problem::{FieldError, Problem};
 use super::request::{AttachmentRequest, Base64Content, SendRequest};
 use crate::accounts::SendingApp;
 use crate::compose::{
-    Attachment, ContentId, CustomHeader, Fields, Filename, MOST_ATTACHMENTS, MOST_HEADERS,
-    MediaType,
+    Attachment, ContentId, CustomHeader, Fields, Filename, HEADERS_LENGTH, MOST_ATTACHMENTS,
+    MOST_HEADERS, MediaType,
 };
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::metadata::{InvalidMetadata, MOST, Metadata};
@@ -210,6 +210,11 @@ fn headers(given: Field<Texts>, errors: &mut Errors) -> Vec<CustomHeader> {
                 headers.push(header);
             }
         }
+    }
+    let length: usize = headers.iter().map(CustomHeader::length).sum();
+    if length > HEADERS_LENGTH {
+        let detail = format!("may have {HEADERS_LENGTH} characters in all");
+        errors.push(FieldError::new("headers", detail));
     }
     headers
 }

@@ -17,8 +17,9 @@ fn text(raw: &[u8], name: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn headers_arrive_as_they_were_given() {
     let gateway = start().await;
-    let many_ids: Vec<String> = (0..12)
-        .map(|number| format!("<{number}.{}@example.com>", "x".repeat(60)))
+    // gromox#360: an Outlook id has 80 characters and more, and a thread dozens of them.
+    let many_ids: Vec<String> = (0..60)
+        .map(|number| format!("<{number}.{}@example.com>", "x".repeat(80)))
         .collect();
     let address = format!("<https://example.com/u?t={}>", "0123456789".repeat(60));
     let values = json!({
@@ -34,6 +35,7 @@ async fn headers_arrive_as_they_were_given() {
         "x-greeting": "Grüße aus Köln 🎉",
         "X-Encoded": "=?utf-8?q?no?=",
         "X-Long": "y".repeat(998),
+        "X-Words": "several words ".repeat(500).trim_end(),
         "X-Json": json!({ "k": "v".repeat(500) }).to_string(),
     });
     let answer = send(&gateway, json!({ "headers": values })).await;
@@ -156,6 +158,18 @@ async fn there_may_be_fifty_headers() {
             .collect();
         let answer = send(&gateway, json!({ "headers": many })).await;
         assert_eq!(answer.wrong_fields(), ["headers"]);
+    }
+    for (count, status) in [(4, 200), (5, 422)] {
+        let long: Map<String, Value> = (0..count)
+            .map(|number| {
+                (
+                    format!("X-{number}"),
+                    json!("fifteen octets ".repeat(1_066).trim()),
+                )
+            })
+            .collect();
+        let answer = send(&gateway, json!({ "headers": long })).await;
+        assert_eq!(answer.status, status, "{}", answer.body);
     }
     gateway.stop().await;
 }

@@ -197,7 +197,7 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Result<Value, Failure
             .headers()
             .iter()
             .find(|header| header.name == name)?;
-        let value = unfolded(message, header);
+        let value = shortened(unfolded(message, header));
         (!value.is_empty()).then(|| json!({ "id": id, "value": value }))
     });
     let properties: Vec<Value> = threads.chain(further).collect();
@@ -349,6 +349,19 @@ fn unfolded(message: &Message<'_>, header: &Header<'_>) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// The ids of a thread that fit a property: the first and the last ones, as RFC 5537 §3.4.4 shortens References. One
+/// that is longer than a property is no id.
+fn shortened(ids: String) -> String {
+    let mut from = ids.len().saturating_sub(FURTHER_HEADER_BYTES);
+    if from == 0 {
+        return ids;
+    }
+    let first = ids.split(' ').next().unwrap_or_default();
+    from = ids.ceil_char_boundary(from + first.len() + 1);
+    let last = ids.get(from..).and_then(|rest| rest.split_once(' '));
+    last.map_or(String::new(), |(_, last)| format!("{first} {last}"))
 }
 
 /// A header's value as it is written.

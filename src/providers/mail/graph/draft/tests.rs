@@ -13,6 +13,27 @@ fn converted(mime: &str, recipients: &[&str]) -> Draft {
     convert(mime.as_bytes(), &recipients).unwrap()
 }
 
+// A property's value has 4,000 bytes.
+#[test]
+fn a_long_thread_keeps_its_first_and_its_last_ids() {
+    let id = |number: usize| format!("<{number}.{}@x.org>", "a".repeat(80));
+    for count in [1, 2, 40, 42, 43, 44, 45, 60, 400] {
+        let ids: Vec<String> = (0..count).map(id).collect();
+        let folded = ids.join("\r\n ");
+        let message = format!("From: a@x.org\r\nReferences: {folded}\r\n\r\nHi\r\n");
+        let draft = converted(&message, &["b@x.org"]);
+        let properties = draft.fields["singleValueExtendedProperties"]
+            .as_array()
+            .unwrap();
+        let kept = properties[0]["value"].as_str().unwrap();
+        let kept: Vec<&str> = kept.split(' ').collect();
+        assert!(properties[0]["value"].as_str().unwrap().len() <= 4_000);
+        assert!(kept.len() >= count.min(42), "{count}");
+        assert_eq!(kept[0], ids[0]);
+        assert_eq!(kept[1..], ids[count - kept.len() + 1..], "{count}");
+    }
+}
+
 #[test]
 fn fields_of_a_message() {
     let draft = converted(
