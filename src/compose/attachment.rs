@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::base64_lines::Base64Lines;
-use super::header::of_words;
+use super::header::{encoded_words, of_words};
 use super::media_type::MediaType;
 use super::pieces::Pieces;
 
@@ -59,17 +59,19 @@ impl Filename {
         }
     }
 
+    /// Whether every reader takes it as it stands in quotes: none decodes or trims it.
+    fn is_clear(&self) -> bool {
+        let name = self.0.as_str();
+        (name.bytes()).all(|byte| matches!(byte, b' '..=b'~') && byte != b'"')
+            && !name.contains("=?")
+            && name.trim() == name
+    }
+
     /// The parameters of Content-Disposition: quoted, or encoded by RFC 2231 §4 if not ASCII, and in sections (§3) if
     /// long.
     fn parameters(&self) -> Vec<String> {
         let name = self.0.as_str();
-        // Characters that a reader might decode or trim are encoded too.
-        let in_clear = name
-            .bytes()
-            .all(|byte| matches!(byte, b' '..=b'~') && byte != b'"')
-            && !name.contains("=?")
-            && name.trim() == name;
-        if in_clear {
+        if self.is_clear() {
             return vec![format!("filename=\"{name}\"")];
         }
         let mut sections = vec![String::from("utf-8''")];
@@ -89,6 +91,23 @@ impl Filename {
         numbered
             .map(|(number, section)| format!("filename*{number}*={section}"))
             .collect()
+    }
+
+    /// The parameter of Content-Type for readers that don't know Content-Disposition, and so no RFC 2231 either: in
+    /// encoded words, which RFC 2047 §5 doesn't allow there, but which they decode.
+    fn name(&self) -> Vec<String> {
+        let name = self.0.as_str();
+        if self.is_clear() {
+            return vec![format!("name=\"{name}\"")];
+        }
+        let mut words = encoded_words(name);
+        if let Some(first) = words.first_mut() {
+            first.insert_str(0, "name=\"");
+        }
+        if let Some(last) = words.last_mut() {
+            last.push('"');
+        }
+        words
     }
 }
 
@@ -140,14 +159,21 @@ pub struct Attachment {
 impl Attachment {
     /// Writes its headers and its bytes. `disposition` is `inline` or `attachment`.
     pub(super) fn write(self, disposition: &str, pieces: &mut Pieces) {
-        pieces.push(&parameterized("Content-Type", self.media_type.words()));
+        let mut words = separated(self.media_type.words());
+        if !self.media_type.has_name() {
+            if let Some(last) = words.last_mut() {
+                last.push(';');
+            }
+            words.extend(self.filename.name());
+        }
+        pieces.push(&of_words("Content-Type", &words));
         pieces.push("Content-Transfer-Encoding: base64\r\n");
         if let Some(ContentId(id)) = &self.content_id {
             pieces.push(&of_words("Content-ID", &[format!("<{id}>")]));
         }
         let mut words = vec![disposition.to_owned()];
         words.extend(self.filename.parameters());
-        pieces.push(&parameterized("Content-Disposition", &words));
+        pieces.push(&of_words("Content-Disposition", &separated(&words)));
         pieces.push("\r\n");
         let mut lines = Base64Lines::for_length(self.content.len());
         lines.push(&self.content);
@@ -155,18 +181,13 @@ impl Attachment {
     }
 }
 
-/// A header with a value and its parameters.
-fn parameterized(name: &str, words: &[String]) -> String {
+/// A value and its parameters, with semicolons between them.
+fn separated(words: &[String]) -> Vec<String> {
     let last = words.len().saturating_sub(1);
-    let words: Vec<String> = words
-        .iter()
-        .enumerate()
-        .map(|(index, word)| {
-            let semicolon = if index < last { ";" } else { "" };
-            format!("{word}{semicolon}")
-        })
-        .collect();
-    of_words(name, &words)
+    let numbered = words.iter().enumerate();
+    numbered
+        .map(|(index, word)| format!("{word}{}", if index < last { ";" } else { "" }))
+        .collect()
 }
 
 #[cfg(test)]
@@ -205,6 +226,83 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    fn content_type(name: &str, media_type: &str) -> String {
+        let mut pieces = Pieces::default();
+        let (Ok(filename), Ok(media_type)) =
+            (Filename::new(name.to_owned()), MediaType::parse(media_type))
+        else {
+            return String::new();
+        };
+        let file = Attachment {
+            filename,
+            media_type,
+            content: Vec::new(),
+            content_id: None,
+        };
+        file.write("attachment", &mut pieces);
+        let written = pieces.into_message().chunks().flatten().copied().collect();
+        let written = String::from_utf8(written).unwrap_or_default();
+        let end = written
+            .find("\r\nContent-Transfer-Encoding")
+            .unwrap_or_default();
+        written[..end].to_owned()
+    }
+
+    // jstedfast/MimeKit#186
+    #[test]
+    fn readers_that_know_no_disposition_find_the_name() {
+        for (name, media_type, expected) in [
+            (
+                "a b.pdf",
+                "application/pdf",
+                "application/pdf; name=\"a b.pdf\"",
+            ),
+            (
+                "a;b.txt",
+                "text/plain; charset=utf-8",
+                "text/plain; charset=utf-8; name=\"a;b.txt\"",
+            ),
+            ("a\"b", "a/b", "a/b; name=\"=?utf-8?B?YSJi?=\""),
+            (" a", "a/b", "a/b; name=\"=?utf-8?B?IGE=?=\""),
+            ("=?x?=", "a/b", "a/b; name=\"=?utf-8?B?PT94Pz0=?=\""),
+            (
+                "Gr\u{fc}\u{df}e.txt",
+                "a/b",
+                "a/b; name=\"=?utf-8?B?R3LDvMOfZS50eHQ=?=\"",
+            ),
+            // The caller's own stays.
+            ("a.txt", "a/b; name=x", "a/b; name=x"),
+            ("a.txt", "a/b; NAME=\"x;y\"", "a/b; NAME=\"x;y\""),
+            ("a.txt", "a/b; name*=utf-8''x", "a/b; name*=utf-8''x"),
+            (
+                "a.txt",
+                "a/b; name*0*=utf-8''x; name*1=y",
+                "a/b; name*0*=utf-8''x; name*1=y",
+            ),
+            (
+                "a.txt",
+                "a/b; filename=x",
+                "a/b; filename=x; name=\"a.txt\"",
+            ),
+            (
+                "a.txt",
+                "a/b; charset=name",
+                "a/b; charset=name; name=\"a.txt\"",
+            ),
+        ] {
+            let written = content_type(name, media_type);
+            assert_eq!(
+                written,
+                format!("Content-Type: {expected}"),
+                "{name} {media_type}"
+            );
+        }
+        let long = content_type(&"\u{65e5}".repeat(255), "application/pdf");
+        assert!(long.lines().all(|line| line.len() <= 78), "{long}");
+        let decoded = mailgate_types::encoded_words::decoded(long.as_bytes());
+        assert!(decoded.contains(&"\u{65e5}".repeat(255)), "{decoded}");
     }
 
     #[test]

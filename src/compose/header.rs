@@ -132,7 +132,8 @@ fn is_ambiguous(value: &str) -> bool {
     value.contains("=?") || value.contains("  ") || value.starts_with(' ') || value.ends_with(' ')
 }
 
-fn encoded_words(text: &str) -> Vec<String> {
+/// The encoded words of a text (RFC 2047), each of whole characters.
+pub(super) fn encoded_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

@@ -74,6 +74,16 @@ impl MediaType {
         }
     }
 
+    /// Whether it has a parameter `name`, also an encoded one or in sections (RFC 2231).
+    pub(super) fn has_name(&self) -> bool {
+        self.words.iter().skip(1).any(|word| {
+            let name = word.split('=').next().unwrap_or_default();
+            name.split('*')
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case("name"))
+        })
+    }
+
     /// The words of its header, without the semicolons between them.
     pub(super) fn words(&self) -> &[String] {
         &self.words

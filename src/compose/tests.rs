@@ -380,7 +380,7 @@ proptest! {
     #[test]
     fn headers_come_out_as_they_went_in(
         name in prop::option::of(prop_oneof!["[ -~]{1,100}", "[^\\p{C}]{1,255}"]),
-        values in prop::collection::vec(prop_oneof!["[ -~]{1,998}", "[ -~]{1,3000}", "[^\\p{Cc}]{1,998}"], 0..5),
+        values in prop::collection::vec(prop_oneof!["[ -~]{1,998}", "([!-~]{1,900} ){1,4}", "[^\\p{Cc}]{1,998}"], 0..5),
         references in prop::collection::vec("<[!-;=?-~]{1,300}> {1,3}", 0..40),
         blanks in 0_usize..2_000,
         cc in prop::collection::vec("[a-z]{1,30}@[a-z]{1,30}\\.example", 0..30),

@@ -1,6 +1,7 @@
 //! Reads a message that an SMTP client submitted: its sender, what its log row says, and the bytes to send. These are
 //! the client's own, except that headers meant for the gateway alone are removed, a Received header and
-//! X-Mailgate-Id are added in front, and a Date and a Message-ID are added where the client gave none (RFC 6409 §8.2, §8.3).
+//! X-Mailgate-Id are added in front, and a Date and a Message-ID where the client gave none (RFC 6409 §8.2, §8.3) or an
+//! empty one, which is removed.
 
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -17,7 +18,7 @@ use mail_parser::{Header, HeaderName, MessageParser};
 
 use self::fields::{Field, NoField, fields};
 use self::private_headers::{
-    IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, metadata, sole_value, without_private,
+    IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, metadata, sole_value, without_removed,
 };
 use self::sender::sole_address;
 pub use self::sender_error::SenderError;
@@ -160,7 +161,8 @@ impl RawMessage {
             door: Door::Smtp,
         };
         let mut pieces = vec![received(gateway, id, smtputf8, at)];
-        if !fields.iter().any(|field| field.is_named("date")) {
+        let is_date = |field: &Field<'_>| field.is_named("date") && !field.is_empty();
+        if !fields.iter().any(is_date) {
             pieces.push(Bytes::from(format!("Date: {}\r\n", leaves_at.to_rfc2822())));
         }
         let message_id = if let Some(own) = own_message_id(&fields)? {
@@ -170,7 +172,7 @@ impl RawMessage {
             pieces.push(Bytes::from(format!("Message-ID: {own}\r\n")));
             Some(own)
         };
-        pieces.extend(without_private(headers, &content));
+        pieces.extend(without_removed(headers, &content));
         pieces.extend(others);
         Ok(Self {
             from,
@@ -248,7 +250,7 @@ fn sole_sender(fields: &[Field<'_>], content: &[u8]) -> Result<EmailAddress, Sen
 /// is none: the message gets one (RFC 6409 §8.3).
 fn own_message_id(fields: &[Field<'_>]) -> Result<Option<String>, RawMessageError> {
     let all: Vec<String> = (fields.iter())
-        .filter(|field| field.is_named("message-id"))
+        .filter(|field| field.is_named("message-id") && !field.is_empty())
         .map(|field| {
             String::from_utf8_lossy(field.value)
                 .split_whitespace()

@@ -15,6 +15,18 @@ impl Field<'_> {
     pub(super) fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
+
+    /// Whether it is as good as absent: no reader finds anything in it.
+    pub(super) fn is_empty(&self) -> bool {
+        is_empty(self.value)
+    }
+}
+
+/// Whether a value has nothing but white space, or nothing in its angle brackets.
+pub(super) fn is_empty(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let inside = (value.strip_prefix(b"<")).and_then(|rest| rest.strip_suffix(b">"));
+    inside.unwrap_or(value).trim_ascii().is_empty()
 }
 
 /// A line is neither a field nor the continuation of one.

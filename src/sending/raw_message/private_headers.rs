@@ -4,6 +4,7 @@
 use bytes::Bytes;
 use mail_parser::{Header, HeaderName};
 
+use super::fields::is_empty;
 use mailgate_types::encoded_words;
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::metadata::{InvalidMetadata, Metadata};
@@ -61,11 +62,12 @@ pub(super) fn sole_value<'a>(
     }
 }
 
-/// The content without its private headers.
-pub(super) fn without_private(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
+/// The content without its private headers, and without an empty Date or Message-ID, which the gateway writes instead.
+pub(super) fn without_removed(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
     let mut pieces = Vec::new();
     let mut start = 0;
-    for header in headers.iter().filter(|header| is_private(header)) {
+    let is_removed = |header: &&Header<'_>| is_private(header) || is_empty_one(header, content);
+    for header in headers.iter().filter(is_removed) {
         let (field, end) = (header.offset_field as usize, header.offset_end as usize);
         if start <= field && field <= end && end <= content.len() {
             pieces.push(content.slice(start..field));
@@ -78,6 +80,14 @@ pub(super) fn without_private(headers: &[Header<'_>], content: &Bytes) -> Vec<By
 
 fn is_private(header: &Header<'_>) -> bool {
     PRIVATE.iter().any(|name| is_named(header, name)) || metadata_key(header).is_some()
+}
+
+pub(super) fn is_empty_one(header: &Header<'_>, content: &[u8]) -> bool {
+    let value = content.get(header.offset_start as usize..header.offset_end as usize);
+    [HeaderName::Date, HeaderName::MessageId]
+        .iter()
+        .any(|name| is_named(header, name))
+        && value.is_some_and(is_empty)
 }
 
 /// The key of a header that holds a text for the app itself, as it is spelled.
