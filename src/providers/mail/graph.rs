@@ -4,6 +4,7 @@
 mod api;
 mod draft;
 mod enclosed;
+mod indivisible;
 mod outcome;
 mod reader;
 mod upload;

@@ -138,6 +138,33 @@ async fn a_header_that_would_be_lost_refuses_the_message() {
     gateway.stop().await;
 }
 
+/// Whole it is sent as it is, signature and all; in pieces the signature would be a loose file.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_signed_goes_whole_or_not_at_all() {
+    let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
+    let signed = |text: &str| {
+        format!(
+            "From: {ADDRESS}\r\nTo: {}\r\nSubject: x\r\nMIME-Version: 1.0\r\n\
+             Content-Type: multipart/signed; protocol=\"application/pgp-signature\"; micalg=pgp-sha256; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/plain\r\n\r\n{text}\r\n\
+             --b\r\nContent-Type: application/pgp-signature\r\n\r\nx\r\n--b--\r\n",
+            RECIPIENTS.join(", ")
+        )
+    };
+    let reply = submit(&gateway, &RECIPIENTS, &signed("Hello")).await;
+    assert!(reply.starts_with("250 2.0.0 "), "{reply}");
+    let large = signed(&"A line of text that is signed.\r\n".repeat(110_000));
+    let reply = submit(&gateway, &RECIPIENTS, &large).await;
+    assert!(
+        reply.starts_with("554 5.6.3 ") && reply.contains("its multipart/signed would not arrive"),
+        "{reply}"
+    );
+    assert_eq!(stand_in.count(Call::Create), 1);
+    let logged = gateway.logged().await;
+    assert_eq!(logged.len(), 2);
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draft_that_does_not_come_together_is_removed_and_made_anew() {
     let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;

@@ -1,7 +1,7 @@
 //! Converts a MIME message to Graph's JSON, for messages that are too large to be submitted whole: the fields of a
 //! draft, and separate attachments.
 //!
-//! This loses the structure of the parts: Exchange rebuilds the message from its fields.
+//! Exchange rebuilds the message from its fields. One whose structure would be lost so is refused.
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
@@ -19,6 +19,7 @@ use mail_parser::{
 use serde_json::{Map, Value, json};
 
 use super::enclosed::{self, Opened};
+use super::indivisible::indivisible;
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::email_address::comparison_key;
 use mailgate_types::encoded_words::{decoded, joined};
@@ -98,13 +99,19 @@ pub(super) struct Attachment {
 ///
 /// # Errors
 ///
-/// A permanent failure if it can't be parsed, or has headers that would be lost.
+/// A permanent failure if it can't be parsed, or has headers or a structure that would be lost.
 pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
     let Opened { mime, mut enclosed } = enclosed::open(mime)?;
     let mime = mime.as_ref();
     let mut message = MessageParser::new()
         .parse(mime)
         .ok_or_else(|| Failure::own("5.6.0 The message can't be read"))?;
+    if let Some(part) = indivisible(&message) {
+        return Err(Failure::own(format!(
+            "5.6.3 The message is too large to go to Microsoft Graph whole, and in pieces its {part} would not arrive \
+             as such: make the message smaller than 3 MB, or send it from a mailbox that is connected by SMTP"
+        )));
+    }
     let fields = fields(&message, recipients)?;
     let from = addresses(&message, &HeaderName::From);
     let from = from.first().map(Addressee::json);

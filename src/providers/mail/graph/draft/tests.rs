@@ -285,6 +285,156 @@ proptest! {
     }
 }
 
+/// A multipart with these parts, each with its own headers.
+fn multipart(subtype: &str, parts: &[&str]) -> String {
+    let boundary = format!("b{}", subtype.len());
+    let parts: String = (parts.iter()).fold(String::new(), |mut all, part| {
+        let _ = write!(all, "--{boundary}\r\n{part}\r\n");
+        all
+    });
+    format!(
+        "Content-Type: multipart/{subtype}; boundary={boundary}\r\n\r\n{parts}--{boundary}--\r\n"
+    )
+}
+
+// RFC 1847, RFC 8551, RFC 6047 §2.4, RFC 3462.
+#[test]
+fn what_is_no_text_with_files_is_refused() {
+    let text = "Content-Type: text/plain\r\n\r\nHi\r\n";
+    let html = "Content-Type: text/html\r\n\r\n<p>Hi</p>\r\n";
+    let invitation = "Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\n";
+    let signature = "Content-Type: application/pgp-signature\r\n\r\nx\r\n";
+    let signed = multipart("signed", &[text, signature]);
+    let file = "Content-Disposition: attachment; filename=a\r\n";
+    for (content, lost) in [
+        (signed.clone(), "multipart/signed"),
+        (multipart("mixed", &[&signed, text]), "multipart/signed"),
+        (
+            signed.replace("multipart/signed", "Multipart/SIGNED"),
+            "multipart/signed",
+        ),
+        (multipart("encrypted", &[text, text]), "multipart/encrypted"),
+        (multipart("report", &[text, text]), "multipart/report"),
+        (multipart("form-data", &[text]), "multipart/form-data"),
+        (
+            multipart("appledouble", &[text, text]),
+            "multipart/appledouble",
+        ),
+        (multipart("parallel", &[text, text]), "multipart/parallel"),
+        (
+            multipart("x-mixed-replace", &[text]),
+            "multipart/x-mixed-replace",
+        ),
+        (
+            "Content-Type: application/pkcs7-mime; smime-type=enveloped-data\r\n\r\nx".to_owned(),
+            "application/pkcs7-mime",
+        ),
+        (
+            format!("{file}Content-Type: application/x-pkcs7-mime; name=smime.p7m\r\n\r\nx"),
+            "application/x-pkcs7-mime",
+        ),
+        (
+            multipart(
+                "mixed",
+                &["Content-Type: application/pkcs7-mime\r\n\r\nx\r\n", text],
+            ),
+            "application/pkcs7-mime",
+        ),
+        (invitation.to_owned(), "text/calendar"),
+        (
+            multipart("alternative", &[text, html, invitation]),
+            "text/calendar",
+        ),
+        (
+            multipart(
+                "mixed",
+                &[&multipart("alternative", &[text, invitation]), text],
+            ),
+            "text/calendar",
+        ),
+        (multipart("mixed", &[text, invitation]), "text/calendar"),
+        (invitation.replace("; method=REQUEST", ""), "text/calendar"),
+        (
+            invitation
+                .replace("REQUEST", "reply")
+                .replace("text/calendar", "TEXT/Calendar"),
+            "text/calendar",
+        ),
+        (
+            multipart(
+                "alternative",
+                &[text, "Content-Type: text/x-amp-html\r\n\r\nx\r\n", html],
+            ),
+            "text/x-amp-html",
+        ),
+        (
+            multipart(
+                "related",
+                &["Content-Type: application/xop+xml\r\n\r\nx\r\n", text],
+            ),
+            "application/xop+xml",
+        ),
+    ] {
+        let message = format!("From: a@x.org\r\nMIME-Version: 1.0\r\n{content}");
+        let refused = convert(message.as_bytes(), &["b@x.org".to_owned()])
+            .map(|_| ())
+            .unwrap_err();
+        assert!(
+            refused.text.starts_with("5.6.3 "),
+            "{}: {content}",
+            refused.text
+        );
+        assert!(
+            refused.text.contains(&format!(" its {lost} would ")),
+            "{}: {content}",
+            refused.text
+        );
+    }
+    let image = "Content-Type: image/png\r\nContent-ID: <i>\r\n\r\nx\r\n";
+    let related = multipart("related", &[html, image]);
+    let alternative = multipart("alternative", &[text, &related]);
+    let enclosed = format!("Content-Type: message/rfc822\r\n\r\nFrom: b@x.org\r\n{signed}");
+    for (content, files) in [
+        (text.to_owned(), 0),
+        (alternative.clone(), 1),
+        (
+            multipart(
+                "mixed",
+                &[&alternative, text, &format!("{file}{invitation}")],
+            ),
+            2,
+        ),
+        (
+            multipart("alternative", &[text, html, &format!("{file}{invitation}")]),
+            1,
+        ),
+        (
+            multipart(
+                "mixed",
+                &[
+                    text,
+                    &format!("{file}Content-Type: application/pkcs7-mime\r\n\r\nx"),
+                ],
+            ),
+            1,
+        ),
+        (
+            multipart(
+                "mixed",
+                &[text, "Content-Type: application/pkcs7-signature\r\n\r\nx"],
+            ),
+            1,
+        ),
+        // A message within is one file, whole.
+        (multipart("mixed", &[text, &enclosed]), 1),
+        ("Content-Type: application/pdf\r\n\r\nx".to_owned(), 1),
+        ("Subject: no type\r\n\r\nx".to_owned(), 0),
+    ] {
+        let draft = converted(&format!("From: a@x.org\r\n{content}"), &["b@x.org"]);
+        assert_eq!(draft.attachments.len(), files, "{content}");
+    }
+}
+
 #[test]
 fn messages_within_messages_as_deep_as_they_come() {
     for level in [
