@@ -16,8 +16,10 @@ use crate::storage::error_class::is_refusal;
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::outage::{Outage, trouble};
-use crate::storage::{apps, transaction};
+use crate::storage::{apps, transaction, webhook_messages};
+use mailgate_types::event::{Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId};
+use mailgate_types::one_line::one_line;
 use mailgate_types::plugin::Plugin;
 
 /// Mailboxes that one process checks at the same time.
@@ -39,6 +41,9 @@ const NOTED: TimeDelta = TimeDelta::hours(1);
 
 /// A mailbox that may not be read although its grant says so is skipped for this long.
 const FORBIDDEN: TimeDelta = TimeDelta::days(1);
+
+/// Longest stored words of a provider that refuses, in bytes.
+const WORDS_BYTES: usize = 500;
 
 /// Longest stored provider cursor, in bytes; those of Microsoft Graph have a thousand or so.
 const CURSOR_LENGTH: usize = 16 * 1024;
@@ -175,6 +180,8 @@ impl Mailboxes {
         let next = match reader.filter(|_| lately) {
             None => None,
             Some(reader) => {
+                let (app, mailbox) = (look.app, look.mailbox.clone());
+                let refused_since = look.refused_since;
                 let looked = tokio::time::timeout(LONGEST, self.look(reader, look, since))
                     .await
                     .unwrap_or(Err(LookError::TimedOut));
@@ -182,7 +189,13 @@ impl Mailboxes {
                     metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
                     trouble!(warn, error, credential_id = %id, "the check for replies failed");
                 }
-                Some(self.clock.now() + self.wait_after(looked.as_ref().err()))
+                let noted = self
+                    .note_outcome(app, &mailbox, refused_since, &looked)
+                    .await;
+                if let Err(error) = noted {
+                    trouble!(warn, error, credential_id = %id, "it can't be noted whether the mailbox is read");
+                }
+                Some(self.clock.now() + self.wait_after(looked.as_ref().err(), refused_since))
             }
         };
         let put_off = async {
@@ -195,12 +208,61 @@ impl Mailboxes {
         }
     }
 
-    fn wait_after(&self, error: Option<&LookError>) -> TimeDelta {
+    /// Notes that the provider refuses to let the mailbox be read, and tells the app, once; or that it no longer does.
+    async fn note_outcome(
+        &self,
+        app: AppId,
+        mailbox: &Mailbox,
+        refused_since: Option<DateTime<Utc>>,
+        looked: &Result<(), LookError>,
+    ) -> Result<(), sqlx::Error> {
+        let error = match (looked, refused_since) {
+            (Ok(()), Some(_)) => {
+                let mut connection = self.pool.acquire().await?;
+                return due::forget_refused(&mut connection, mailbox.id).await;
+            }
+            (Err(LookError::Ask(MailboxReadError::Read(error))), None) => error,
+            _ => return Ok(()),
+        };
+        let (ReadError::Forbidden(words) | ReadError::TokenRefused(words)) = error else {
+            return Ok(());
+        };
+        let (words, now) = (one_line(words, WORDS_BYTES), self.clock.now());
+        let mut transaction = transaction::begin(&self.pool).await?;
+        let is_new = apps::keep(&mut transaction, app).await?
+            && due::note_refused(&mut transaction, mailbox.id, &words, now).await?;
+        if is_new {
+            let mailbox = MailboxEvent {
+                credential_id: mailbox.id,
+                email: mailbox.email.clone(),
+                plugin: mailbox.plugin,
+            };
+            let event = Event::MailboxDegraded {
+                mailbox,
+                error: words,
+            };
+            let emissions = [Emission::of(app, event)];
+            webhook_messages::emit(&mut transaction, &emissions, now).await?;
+        }
+        transaction.commit().await
+    }
+
+    /// A refusal is asked about again after as long as it has lasted.
+    fn wait_after(
+        &self,
+        error: Option<&LookError>,
+        refused_since: Option<DateTime<Utc>>,
+    ) -> TimeDelta {
         let usual = self.settings.replies_every;
         let wait = match error {
             None => usual,
             Some(LookError::Ask(MailboxReadError::Read(ReadError::Forbidden(_)))) => {
                 return FORBIDDEN;
+            }
+            Some(LookError::Ask(MailboxReadError::Read(ReadError::TokenRefused(_)))) => {
+                let lasted = refused_since.map(|since| self.clock.now() - since);
+                let lasted = lasted.and_then(|lasted| lasted.to_std().ok());
+                lasted.unwrap_or_default().max(usual * 5)
             }
             Some(LookError::Ask(MailboxReadError::Read(ReadError::Unavailable {
                 retry_after,
@@ -208,7 +270,7 @@ impl Mailboxes {
             }))) => (usual * 5).max(retry_after.unwrap_or_default()),
             Some(_) => usual * 5,
         };
-        TimeDelta::from_std(wait).unwrap_or(FORBIDDEN)
+        TimeDelta::from_std(wait).map_or(FORBIDDEN, |wait| wait.min(FORBIDDEN))
     }
 
     async fn look(

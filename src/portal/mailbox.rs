@@ -36,6 +36,7 @@ struct MailboxPage {
     last_error: Option<(String, LogId)>,
     left: String,
     replies: &'static str,
+    refused: Option<String>,
 }
 
 /// Shows it.
@@ -59,6 +60,9 @@ pub(super) async fn show(
         provider: provider(&state, mailbox.plugin),
         left: left(&state, &mailbox),
         replies: replies(&state, &mailbox),
+        refused: mailbox
+            .reading_refused
+            .filter(|_| mailbox.disconnected.is_none()),
         connected: Moment::new(mailbox.connected_at),
         last_sent: mailbox.last_sent_at.map(Moment::new),
         last_error: (mailbox.last_error).map(|error| (error.text, LogId(error.log))),

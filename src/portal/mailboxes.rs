@@ -137,9 +137,9 @@ pub(super) fn replies(state: &PortalState, mailbox: &OwnedMailbox) -> &'static s
     let tracks = state
         .mailboxes
         .tracks_replies(mailbox.plugin, &mailbox.scopes);
-    if tracks && mailbox.disconnected.is_none() {
-        "On"
-    } else {
-        "Off"
+    match (&mailbox.disconnected, &mailbox.reading_refused) {
+        (None, None) if tracks => "On",
+        (None, Some(_)) if tracks => "Refused",
+        _ => "Off",
     }
 }

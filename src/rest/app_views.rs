@@ -97,8 +97,13 @@ pub(super) struct ConnectedMailbox {
     /// ISO 8601, UTC: the last time it was connected.
     #[schema(format = DateTime)]
     pub(super) connected_at: String,
-    /// Whether the gateway looks for replies to its mail: only if the grant lets it read the mailbox.
+    /// Whether the gateway finds replies to its mail and bounces of it: only if the grant lets it read the mailbox, and
+    /// the provider does.
     pub(super) reply_tracking: bool,
+    /// Why the provider refuses to let it be read, in its words; null while it doesn't. Asked again at growing
+    /// intervals, of a day at most.
+    #[schema(required)]
+    pub(super) reply_tracking_error: Option<String>,
     /// Whether `message_id` is the Message-ID that recipients see. If not, the provider gives each message its own,
     /// which the mailbox's grant doesn't let the gateway read. Replies then can't be detected, and a message whose
     /// connection closed during sending can't be confirmed as sent.
@@ -230,6 +235,7 @@ impl ConnectedMailbox {
             status: "active",
             connected_at: iso8601(user.connected_at),
             reply_tracking,
+            reply_tracking_error: user.reading_refused,
             message_id_known,
         }
     }

@@ -154,7 +154,8 @@ pub(super) async fn show(
         if let Some(ended) = user.disconnected.take() {
             detail.former_users.push(FormerUser::new(user, ended));
         } else {
-            let is_read = state.mailboxes.tracks_replies(user.plugin, &user.scopes);
+            let is_read = user.reading_refused.is_none()
+                && state.mailboxes.tracks_replies(user.plugin, &user.scopes);
             let is_told = state.mailboxes.tells_message_id(user.plugin, &user.scopes);
             let user = ConnectedMailbox::new(user, is_read, is_told);
             detail.users.push(user);

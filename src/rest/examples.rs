@@ -146,9 +146,14 @@ fn named(name: &str) -> Option<Value> {
         "details" => json!({ "fields": { "name": { "from": "Old", "to": "My App" } } }),
         "email" | "from" | "from_address" | "login_hint" => json!("ada@example.com"),
         "error" => json!("The provider asks to try again later."),
-        "error_message" | "cc" | "bcc" | "next_cursor" | "send_at" | "target" | "trial_end" => {
-            Value::Null
-        }
+        "error_message"
+        | "cc"
+        | "bcc"
+        | "next_cursor"
+        | "reply_tracking_error"
+        | "send_at"
+        | "target"
+        | "trial_end" => Value::Null,
         "bounce_type" => json!("permanent"),
         "bcc_addresses" | "cc_addresses" | "former_users" => json!([]),
         "cancel_at_period_end"

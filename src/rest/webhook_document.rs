@@ -187,6 +187,11 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
                 ),
             ],
         ),
+        EventName::MailboxDegraded => (
+            "The provider refuses to let the mailbox be read: replies and bounces aren't found until it does again. \
+             Sending goes on.",
+            &[CREDENTIAL_ID, EMAIL, PLUGIN, ERROR],
+        ),
         EventName::AppCreated => (
             "The app was created. Sent only to the `webhook_url` given at creation.",
             &[APP_ID, NAME],

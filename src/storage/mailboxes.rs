@@ -163,6 +163,7 @@ pub async fn upsert(
              connected_at = CASE WHEN mailboxes.status = 'active' THEN mailboxes.connected_at
                                  ELSE EXCLUDED.connected_at END,
              replies_due_at = EXCLUDED.replies_due_at,
+             reading_refused = NULL, reading_refused_at = NULL,
              addresses_due_at = EXCLUDED.addresses_due_at,
              addresses_asked_at = EXCLUDED.addresses_asked_at,
              by_session = EXCLUDED.by_session OR (mailboxes.status = 'active' AND mailboxes.by_session)
@@ -228,6 +229,8 @@ pub struct ConnectedUser {
     pub scopes: Vec<String>,
     /// When it was last connected.
     pub connected_at: DateTime<Utc>,
+    /// Why it can't be read, in the provider's words.
+    pub reading_refused: Option<String>,
 }
 
 /// All mailboxes of an app, in order of connection.
@@ -237,7 +240,7 @@ pub async fn list(
 ) -> Result<Vec<ConnectedUser>, sqlx::Error> {
     let rows = sqlx::query!(
         r#"SELECT mailboxes.id, user_key, user_id, email, plugin, status, scopes, connected_at,
-                disconnect_reason, disconnected_at,
+                disconnect_reason, disconnected_at, reading_refused,
                 ARRAY(SELECT address FROM mailbox_addresses
                       WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!"
          FROM mailboxes JOIN end_users USING (user_key)
@@ -265,6 +268,7 @@ pub async fn list(
                 }),
                 scopes: row.scopes,
                 connected_at: row.connected_at,
+                reading_refused: row.reading_refused,
             })
         })
         .collect()

@@ -2,6 +2,7 @@
 
 mod dovecot;
 mod interrupted;
+mod refused;
 pub mod scripted;
 
 use std::path::Path;

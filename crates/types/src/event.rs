@@ -96,6 +96,14 @@ pub enum Event {
         /// Why.
         reason: DisconnectReason,
     },
+    /// The provider no longer lets a mailbox be read: replies and bounces aren't found for now.
+    MailboxDegraded {
+        /// The mailbox.
+        #[serde(flatten)]
+        mailbox: MailboxEvent,
+        /// The provider's words.
+        error: String,
+    },
     /// An app was created.
     AppCreated(AppEvent),
     /// An app was deleted.
@@ -252,6 +260,7 @@ impl Event {
             Self::EmailReply { .. } => EventName::EmailReply,
             Self::UserConnected(_) => EventName::UserConnected,
             Self::UserDisconnected { .. } => EventName::UserDisconnected,
+            Self::MailboxDegraded { .. } => EventName::MailboxDegraded,
             Self::AppCreated(_) => EventName::AppCreated,
             Self::AppDeleted(_) => EventName::AppDeleted,
             Self::SendKeyRenewed { .. } => EventName::SendKeyRenewed,

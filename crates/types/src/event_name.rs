@@ -22,6 +22,8 @@ pub enum EventName {
     UserConnected,
     /// A mailbox is no longer connected.
     UserDisconnected,
+    /// The provider no longer lets a mailbox be read.
+    MailboxDegraded,
     /// An app was created.
     AppCreated,
     /// An app was deleted.
@@ -37,7 +39,7 @@ pub struct UnknownEvent;
 
 impl EventName {
     /// All of them, in the catalogue's order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::EmailSent,
         Self::EmailFailedTemp,
         Self::EmailFailedPerm,
@@ -45,6 +47,7 @@ impl EventName {
         Self::EmailReply,
         Self::UserConnected,
         Self::UserDisconnected,
+        Self::MailboxDegraded,
         Self::AppCreated,
         Self::AppDeleted,
         Self::SendKeyRenewed,
@@ -61,6 +64,7 @@ impl EventName {
             Self::EmailReply => "email.reply",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
+            Self::MailboxDegraded => "mailbox.degraded",
             Self::AppCreated => "app.created",
             Self::AppDeleted => "app.deleted",
             Self::SendKeyRenewed => "send_key.renewed",

@@ -29,7 +29,7 @@ use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
 use connection::{Connection, ImapError, Limits};
 use cursor::{Cursor, Place};
 use folder::FolderError;
-use response::{Condition, Status};
+use response::Status;
 use special_use::{JUNK, SENT};
 
 /// Google's only scope for IMAP.
@@ -240,10 +240,20 @@ fn log_in_refused(error: ImapError) -> ReadError {
     match &error {
         // The provider's next token would be no better.
         ImapError::Token(_) => ReadError::Forbidden(error.to_string()),
-        ImapError::Refused(status) if status.condition == Condition::No => refused(status)
+        // Gmail: "Your account is not enabled for IMAP use", "IMAP access is disabled for your domain".
+        ImapError::Refused(status) if is_off(&status.text) => {
+            ReadError::Forbidden(error.to_string().trim().to_owned())
+        }
+        // BAD too: the server knows no such mechanism.
+        ImapError::Refused(status) => refused(status)
             .unwrap_or_else(|| ReadError::TokenRefused(error.to_string().trim().to_owned())),
         _ => error.into(),
     }
+}
+
+fn is_off(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    text.contains("not enabled for imap") || text.contains("imap access is disabled")
 }
 
 /// The meaning of a response code (RFC 9051 §7.1, RFC 5530 §3).
@@ -261,6 +271,7 @@ fn refused(status: &Status) -> Option<ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use super::response::Condition;
     use super::*;
 
     #[test]
@@ -286,7 +297,7 @@ mod tests {
                 "forbidden",
                 "forbidden",
             ),
-            (Condition::Bad, "", "unavailable", "unavailable"),
+            (Condition::Bad, "", "token", "unavailable"),
         ] {
             let error = || {
                 ImapError::Refused(Status {
@@ -297,6 +308,17 @@ mod tests {
             };
             assert_eq!(kind(log_in_refused(error())), at_log_in, "{code}");
             assert_eq!(kind(error().into()), later, "{code}");
+        }
+        for text in [
+            "Your account is not enabled for IMAP use. Please visit your Gmail settings page",
+            "IMAP access is disabled for your domain. Please contact your domain administrator",
+        ] {
+            let off = ImapError::Refused(Status {
+                condition: Condition::No,
+                code: vec!["ALERT".to_owned()],
+                text: text.to_owned(),
+            });
+            assert_eq!(kind(log_in_refused(off)), "forbidden", "{text}");
         }
         let bye = ImapError::Bye(Status {
             condition: Condition::Bye,

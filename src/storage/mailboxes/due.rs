@@ -20,6 +20,8 @@ pub struct ReplyLook {
     pub last_sent_at: Option<DateTime<Utc>>,
     /// Where the check begins.
     pub cursor: Option<String>,
+    /// Since when the provider has refused to let it be read.
+    pub refused_since: Option<DateTime<Utc>>,
 }
 
 /// Records that messages were sent from these mailboxes, so that they are checked for replies. Returns those whose rows
@@ -67,7 +69,7 @@ pub async fn claim_reply_looks(
          )
          RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
                    access_token_sealed, access_token_expires_at, token_generation, parked_until,
-                   last_sent_at, replies_cursor,
+                   last_sent_at, replies_cursor, reading_refused_at,
                    ARRAY(SELECT address_lookup FROM mailbox_addresses
                          WHERE credential_id = mailboxes.id) AS "aliases!""#,
         now,
@@ -85,6 +87,7 @@ pub async fn claim_reply_looks(
                 aliases: row.aliases,
                 last_sent_at: row.last_sent_at,
                 cursor: row.replies_cursor,
+                refused_since: row.reading_refused_at,
             })
         })
         .collect()
@@ -100,6 +103,37 @@ pub async fn store_reply_cursor(
         "UPDATE mailboxes SET replies_cursor = $2 WHERE id = $1",
         id.0,
         cursor,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Notes in the provider's words that a connected mailbox may not be read; returns whether that is new.
+pub async fn note_refused(
+    connection: &mut PgConnection,
+    id: CredentialId,
+    words: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let noted = sqlx::query!(
+        "UPDATE mailboxes SET reading_refused = $2, reading_refused_at = $3
+         WHERE id = $1 AND status = 'active' AND reading_refused_at IS NULL",
+        id.0,
+        words,
+        now,
+    );
+    Ok(noted.execute(connection).await?.rows_affected() > 0)
+}
+
+/// A mailbox is read again.
+pub async fn forget_refused(
+    connection: &mut PgConnection,
+    id: CredentialId,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE mailboxes SET reading_refused = NULL, reading_refused_at = NULL WHERE id = $1",
+        id.0,
     )
     .execute(connection)
     .await?;

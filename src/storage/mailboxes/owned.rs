@@ -51,6 +51,8 @@ pub struct OwnedMailbox {
     pub parked_until: Option<DateTime<Utc>>,
     /// Messages of the 24 hours that are counted at the moment.
     pub sent_today: i64,
+    /// The provider refuses to let it be read.
+    pub reading_refused: Option<String>,
     /// The newest failure among its last messages.
     pub last_error: Option<LastError>,
 }
@@ -199,7 +201,7 @@ pub async fn details(
                             WHERE credential_id = mailboxes.id AND id >= $3
                             ORDER BY id DESC LIMIT 20) AS recent
                   )) AS last_sent_at,
-                  CASE WHEN parked_until > $4 THEN parked_until END AS parked_until,
+                  CASE WHEN parked_until > $4 THEN parked_until END AS parked_until, reading_refused,
                   ARRAY(SELECT address FROM mailbox_addresses
                         WHERE credential_id = mailboxes.id ORDER BY place) AS "aliases!",
                   CASE WHEN day_began + interval '24 hours' > $4 THEN day_messages
@@ -248,6 +250,7 @@ pub async fn details(
                 connected_at: row.connected_at,
                 last_sent_at: row.last_sent_at,
                 parked_until: row.parked_until,
+                reading_refused: row.reading_refused,
                 sent_today: row.sent_today,
                 last_error: row
                     .failed_why

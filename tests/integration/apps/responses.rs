@@ -118,6 +118,7 @@ async fn list_and_detail_show_the_connected_users() {
                 "status",
                 "connected_at",
                 "reply_tracking",
+                "reply_tracking_error",
                 "message_id_known",
             ],
         );

@@ -57,7 +57,7 @@ fn with_bounces(line: &str) -> String {
 #[tokio::test]
 async fn late_checks_read_each_message_once() {
     let server = Server::start("* OK hi\r\n", with_bounces).await;
-    let reader = reader(server.port(), server.ca_file(), 20, &[]);
+    let reader = reader(server.port, &server.ca_file, 20, &[]);
     let account = account("token");
     let mut cursor = "7:5".to_owned();
     for (subjects, next, more) in [
@@ -97,7 +97,7 @@ async fn a_body_that_fails_keeps_what_came_before_it() {
     ];
     for (seconds, answer) in servers {
         let server = Server::start(GREETING, answer).await;
-        let reader = reader(server.port(), server.ca_file(), seconds, &[]);
+        let reader = reader(server.port, &server.ca_file, seconds, &[]);
         let account = account("token");
         let mail = reader
             .new_mail(&account, Some("7:5"), Utc::now(), deadline())

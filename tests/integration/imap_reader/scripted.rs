@@ -1,7 +1,7 @@
 //! Against a server that does what a test tells it: for what no real server does on demand.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,12 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use toml::Table;
 
 use super::{account, failure, reader};
 use crate::support::patience::deadline;
 use crate::support::sought;
+use crate::support::stand_in::StandIn;
 
 /// In the one token that is shown.
 const TOKEN: &str = "token-of-the-tests";
@@ -32,8 +34,8 @@ const TOO_LONG: &str = "took too long";
 pub type Answer = fn(&str) -> String;
 
 pub struct Server {
-    port: u16,
-    ca_file: PathBuf,
+    pub(super) port: u16,
+    pub(super) ca_file: PathBuf,
     /// What clients said, without the tags.
     said: Arc<Mutex<Vec<String>>>,
     _folder: TempDir,
@@ -98,19 +100,30 @@ impl Server {
         }
     }
 
-    pub fn port(&self) -> u16 {
-        self.port
-    }
-
-    pub fn ca_file(&self) -> &std::path::Path {
-        &self.ca_file
+    /// Settings of a plugin that sends by a stand-in, and reads here. `folder` is for the certificates of both.
+    pub fn plugins(&self, stand_in: &StandIn, folder: &Path) -> Table {
+        let mut plugins = stand_in.plugins();
+        let plugin = plugins["plugin_b"].as_table_mut().unwrap();
+        let authorities = folder.join("authorities.pem");
+        let mut both = std::fs::read(plugin["ca_file"].as_str().unwrap()).unwrap();
+        both.extend(std::fs::read(&self.ca_file).unwrap());
+        std::fs::write(&authorities, both).unwrap();
+        for (name, value) in [
+            ("ca_file", authorities.display().to_string()),
+            ("imap_host", "localhost".to_owned()),
+            ("keeps_sent_mail", "yes".to_owned()),
+        ] {
+            plugin.insert(name.to_owned(), value.into());
+        }
+        plugin.insert("imap_port".to_owned(), i64::from(self.port).into());
+        plugins
     }
 
     fn reader(&self) -> Arc<dyn MailReader> {
         reader(self.port, &self.ca_file, PATIENCE, &[])
     }
 
-    fn said(&self) -> Vec<String> {
+    pub fn said(&self) -> Vec<String> {
         self.said.lock().unwrap().clone()
     }
 
@@ -184,7 +197,9 @@ async fn refused_log_ins() {
         ("unavailable", "too busy", |_| {
             "* BYE too busy\r\n".to_owned()
         }),
-        ("unavailable", "what?", |_| "{tag} BAD what?\r\n".to_owned()),
+        ("token refused", "what?", |_| {
+            "{tag} BAD what?\r\n".to_owned()
+        }),
         ("unavailable", TOO_LONG, |_| String::new()),
         ("forbidden", "switched off", |_| {
             "{tag} NO [AUTHORIZATIONFAILED] switched off\r\n".to_owned()

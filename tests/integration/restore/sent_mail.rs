@@ -46,21 +46,8 @@ impl Provider {
             obedient(line)
         })
         .await;
-        let mut plugins = stand_in.plugins();
-        let plugin = plugins["plugin_b"].as_table_mut().unwrap();
         let folder = TempDir::new().unwrap();
-        let authorities = folder.path().join("authorities.pem");
-        let mut both = std::fs::read(plugin["ca_file"].as_str().unwrap()).unwrap();
-        both.extend(std::fs::read(sent_mail.ca_file()).unwrap());
-        std::fs::write(&authorities, both).unwrap();
-        for (name, value) in [
-            ("ca_file", authorities.display().to_string()),
-            ("imap_host", "localhost".to_owned()),
-            ("keeps_sent_mail", "yes".to_owned()),
-        ] {
-            plugin.insert(name.to_owned(), value.into());
-        }
-        plugin.insert("imap_port".to_owned(), i64::from(sent_mail.port()).into());
+        let plugins = sent_mail.plugins(&stand_in, folder.path());
         Self {
             stand_in,
             plugins,

@@ -170,6 +170,7 @@ async fn what_is_just_within_the_limits_is_taken() {
         "email.reply",
         "user.connected",
         "user.disconnected",
+        "mailbox.degraded",
         "app.created",
         "app.deleted",
         "send_key.renewed",

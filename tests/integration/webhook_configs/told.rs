@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
 use mailgate_types::bounce_type::BounceType;
 use mailgate_types::clock::Clock;
-use mailgate_types::event::{Emission, Event};
+use mailgate_types::event::{Emission, Event, MailboxEvent};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::LogId;
 use mailgate_types::metadata::Metadata;
@@ -270,7 +270,15 @@ async fn all_are_as_described() {
         bounced_at: iso8601(gateway.clock.now()),
         metadata: Metadata::default(),
     };
-    let found = [reply, bounced].map(|event| Emission::of(gateway.app.id, event));
+    let degraded = Event::MailboxDegraded {
+        mailbox: MailboxEvent {
+            credential_id: connected,
+            email: "eve@sandbox.example".to_owned(),
+            plugin: mailgate_types::plugin::Plugin::B,
+        },
+        error: "AUTHENTICATIONFAILED Invalid credentials".to_owned(),
+    };
+    let found = [reply, bounced, degraded].map(|event| Emission::of(gateway.app.id, event));
     webhook_messages::emit(&mut connection, &found, gateway.clock.now())
         .await
         .unwrap();

@@ -297,32 +297,33 @@ fn multipart(subtype: &str, parts: &[&str]) -> String {
     )
 }
 
+const TEXT: &str = "Content-Type: text/plain\r\n\r\nHi\r\n";
+const HTML: &str = "Content-Type: text/html\r\n\r\n<p>Hi</p>\r\n";
+const INVITATION: &str = "Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\n";
+const SIGNATURE: &str = "Content-Type: application/pgp-signature\r\n\r\nx\r\n";
+
 // RFC 1847, RFC 8551, RFC 6047 §2.4, RFC 3462.
 #[test]
 fn what_is_no_text_with_files_is_refused() {
-    let text = "Content-Type: text/plain\r\n\r\nHi\r\n";
-    let html = "Content-Type: text/html\r\n\r\n<p>Hi</p>\r\n";
-    let invitation = "Content-Type: text/calendar; method=REQUEST\r\n\r\nBEGIN:VCALENDAR\r\n";
-    let signature = "Content-Type: application/pgp-signature\r\n\r\nx\r\n";
-    let signed = multipart("signed", &[text, signature]);
+    let signed = multipart("signed", &[TEXT, SIGNATURE]);
     let file = "Content-Disposition: attachment; filename=a\r\n";
     for (content, lost) in [
         (signed.clone(), "multipart/signed"),
-        (multipart("mixed", &[&signed, text]), "multipart/signed"),
+        (multipart("mixed", &[&signed, TEXT]), "multipart/signed"),
         (
             signed.replace("multipart/signed", "Multipart/SIGNED"),
             "multipart/signed",
         ),
-        (multipart("encrypted", &[text, text]), "multipart/encrypted"),
-        (multipart("report", &[text, text]), "multipart/report"),
-        (multipart("form-data", &[text]), "multipart/form-data"),
+        (multipart("encrypted", &[TEXT, TEXT]), "multipart/encrypted"),
+        (multipart("report", &[TEXT, TEXT]), "multipart/report"),
+        (multipart("form-data", &[TEXT]), "multipart/form-data"),
         (
-            multipart("appledouble", &[text, text]),
+            multipart("appledouble", &[TEXT, TEXT]),
             "multipart/appledouble",
         ),
-        (multipart("parallel", &[text, text]), "multipart/parallel"),
+        (multipart("parallel", &[TEXT, TEXT]), "multipart/parallel"),
         (
-            multipart("x-mixed-replace", &[text]),
+            multipart("x-mixed-replace", &[TEXT]),
             "multipart/x-mixed-replace",
         ),
         (
@@ -336,26 +337,26 @@ fn what_is_no_text_with_files_is_refused() {
         (
             multipart(
                 "mixed",
-                &["Content-Type: application/pkcs7-mime\r\n\r\nx\r\n", text],
+                &["Content-Type: application/pkcs7-mime\r\n\r\nx\r\n", TEXT],
             ),
             "application/pkcs7-mime",
         ),
-        (invitation.to_owned(), "text/calendar"),
+        (INVITATION.to_owned(), "text/calendar"),
         (
-            multipart("alternative", &[text, html, invitation]),
+            multipart("alternative", &[TEXT, HTML, INVITATION]),
             "text/calendar",
         ),
         (
             multipart(
                 "mixed",
-                &[&multipart("alternative", &[text, invitation]), text],
+                &[&multipart("alternative", &[TEXT, INVITATION]), TEXT],
             ),
             "text/calendar",
         ),
-        (multipart("mixed", &[text, invitation]), "text/calendar"),
-        (invitation.replace("; method=REQUEST", ""), "text/calendar"),
+        (multipart("mixed", &[TEXT, INVITATION]), "text/calendar"),
+        (INVITATION.replace("; method=REQUEST", ""), "text/calendar"),
         (
-            invitation
+            INVITATION
                 .replace("REQUEST", "reply")
                 .replace("text/calendar", "TEXT/Calendar"),
             "text/calendar",
@@ -363,14 +364,14 @@ fn what_is_no_text_with_files_is_refused() {
         (
             multipart(
                 "alternative",
-                &[text, "Content-Type: text/x-amp-html\r\n\r\nx\r\n", html],
+                &[TEXT, "Content-Type: text/x-amp-html\r\n\r\nx\r\n", HTML],
             ),
             "text/x-amp-html",
         ),
         (
             multipart(
                 "related",
-                &["Content-Type: application/xop+xml\r\n\r\nx\r\n", text],
+                &["Content-Type: application/xop+xml\r\n\r\nx\r\n", TEXT],
             ),
             "application/xop+xml",
         ),
@@ -390,29 +391,35 @@ fn what_is_no_text_with_files_is_refused() {
             refused.text
         );
     }
+}
+
+#[test]
+fn text_with_files_is_taken_to_pieces() {
+    let signed = multipart("signed", &[TEXT, SIGNATURE]);
+    let file = "Content-Disposition: attachment; filename=a\r\n";
     let image = "Content-Type: image/png\r\nContent-ID: <i>\r\n\r\nx\r\n";
-    let related = multipart("related", &[html, image]);
-    let alternative = multipart("alternative", &[text, &related]);
+    let related = multipart("related", &[HTML, image]);
+    let alternative = multipart("alternative", &[TEXT, &related]);
     let enclosed = format!("Content-Type: message/rfc822\r\n\r\nFrom: b@x.org\r\n{signed}");
     for (content, files) in [
-        (text.to_owned(), 0),
+        (TEXT.to_owned(), 0),
         (alternative.clone(), 1),
         (
             multipart(
                 "mixed",
-                &[&alternative, text, &format!("{file}{invitation}")],
+                &[&alternative, TEXT, &format!("{file}{INVITATION}")],
             ),
             2,
         ),
         (
-            multipart("alternative", &[text, html, &format!("{file}{invitation}")]),
+            multipart("alternative", &[TEXT, HTML, &format!("{file}{INVITATION}")]),
             1,
         ),
         (
             multipart(
                 "mixed",
                 &[
-                    text,
+                    TEXT,
                     &format!("{file}Content-Type: application/pkcs7-mime\r\n\r\nx"),
                 ],
             ),
@@ -421,12 +428,12 @@ fn what_is_no_text_with_files_is_refused() {
         (
             multipart(
                 "mixed",
-                &[text, "Content-Type: application/pkcs7-signature\r\n\r\nx"],
+                &[TEXT, "Content-Type: application/pkcs7-signature\r\n\r\nx"],
             ),
             1,
         ),
         // A message within is one file, whole.
-        (multipart("mixed", &[text, &enclosed]), 1),
+        (multipart("mixed", &[TEXT, &enclosed]), 1),
         ("Content-Type: application/pdf\r\n\r\nx".to_owned(), 1),
         ("Subject: no type\r\n\r\nx".to_owned(), 0),
     ] {
