@@ -29,6 +29,7 @@ mod recover;
 mod retry;
 mod retry_places;
 mod schedule;
+mod sent_mail;
 mod spooled;
 mod submit;
 mod take_up;
@@ -60,6 +61,7 @@ pub use lease_keeper::{LeaseKeeper, begin};
 pub use outcome::{Answer, Outcome, Receipt};
 use quota::Quota;
 use retry_places::RetryPlaces;
+use sent_mail::SentMail;
 pub use submit::{Refusal, Request};
 
 /// Messages that are withdrawn at the same time.
@@ -103,6 +105,8 @@ pub struct Sending {
     retries: RetryPlaces,
     /// See [`recover::LOOKS`].
     looks: Arc<Semaphore>,
+    /// Copies for the sent mail that are being filed.
+    sent_mail: SentMail,
     /// Limits concurrent withdrawals.
     withdrawals: Arc<Semaphore>,
     /// The messages that this process is working on.
@@ -156,6 +160,7 @@ impl Sending {
             tracker: shutdown.tracker.clone(),
             retries: RetryPlaces::default(),
             looks: Arc::new(Semaphore::new(recover::LOOKS)),
+            sent_mail: SentMail::default(),
             withdrawals: Arc::new(Semaphore::new(WITHDRAWALS)),
             budget,
             quota,

@@ -92,6 +92,8 @@ pub struct PluginSettings {
     pub imap: Option<Endpoint>,
     /// The provider puts a copy of what is submitted by SMTP into the mailbox's sent mail.
     pub keeps_sent_mail: bool,
+    /// The gateway puts a copy of what was sent into the mailbox's sent mail.
+    pub append_sent_mail: bool,
     /// Further root certificates for this provider (PEM).
     pub ca_file: Option<PathBuf>,
     /// What one mailbox may do.
@@ -236,6 +238,9 @@ const RELAY_PORT: u16 = 25;
 /// IMAP with implicit TLS (RFC 8314 §3.2).
 const IMAP_PORT: u16 = 993;
 
+/// The setting by which copies are filed.
+const APPEND_SENT_MAIL: &str = "append_sent_mail";
+
 /// What a plugin of kind generic lacks.
 const REQUIRED: &str = "is required for a plugin of kind generic";
 
@@ -291,10 +296,12 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         .zip(transport)
         .map(|(kind, transport)| Defaults::of(kind, transport));
     let keeps_sent_mail = read_keeps_sent_mail(reader, &name, defaults);
+    let append_sent_mail = read_append_sent_mail(reader, &name);
     let account = account::read(reader, &name, kind);
     // Only now, so that all wrong choices are reported.
     let (kind, transport, defaults) = (kind?, transport?, defaults?);
     let (client_authentication, keeps_sent_mail) = (client_authentication?, keeps_sent_mail?);
+    let append_sent_mail = append_sent_mail?;
     let account = account?;
     let by_smtp = transport == TransportKind::Smtp;
     let mut url = |key: &str, default: &str, required: bool| {
@@ -332,6 +339,10 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let scopes = read_scopes(reader, &name, defaults);
     let (smtp, smtp_tls) = read_smtp(reader, &name, defaults, by_smtp && is_on)?;
     let imap = read_imap(reader, &name, defaults, by_smtp);
+    if append_sent_mail {
+        let has_imap = imap.is_some();
+        check_append_sent_mail(reader, &name(APPEND_SENT_MAIL), keeps_sent_mail, has_imap);
+    }
     let label = read_label(reader, &name, defaults, &authorize_url);
     let settings = PluginSettings {
         plugin,
@@ -353,6 +364,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         smtp_tls,
         imap,
         keeps_sent_mail,
+        append_sent_mail,
         ca_file: reader.path(&name("ca_file")),
         limits: read_limits(reader, &name, defaults),
     };
@@ -382,6 +394,27 @@ fn read_keeps_sent_mail(
         return defaults.map(|defaults| defaults.keeps_sent_mail);
     }
     reader.choice(&name, &[("yes", true), ("no", false)])
+}
+
+fn read_append_sent_mail(reader: &mut Reader<'_>, name: &impl Fn(&str) -> String) -> Option<bool> {
+    let name = name(APPEND_SENT_MAIL);
+    if reader.text(&name).is_empty() {
+        return Some(false);
+    }
+    reader.choice(&name, &[("yes", true), ("no", false)])
+}
+
+/// Whoever keeps a copy would have two, and a copy needs a place.
+fn check_append_sent_mail(reader: &mut Reader<'_>, name: &str, keeps: bool, has_imap: bool) {
+    if keeps {
+        reader.problem(
+            name,
+            "must be no where keeps_sent_mail is yes: there would be two copies",
+        );
+    }
+    if !has_imap {
+        reader.problem(name, "needs imap_host, and the transport smtp");
+    }
 }
 
 fn read_smtp(

@@ -388,7 +388,13 @@ fn a_transport_of_the_other_kind_is_named() {
 #[test]
 fn all_wrong_choices_of_a_plugin_are_named_at_once() {
     let mut environment = needed();
-    let keys = ["KIND", "TRANSPORT", "CLIENT_AUTH", "KEEPS_SENT_MAIL"];
+    let keys = [
+        "KIND",
+        "TRANSPORT",
+        "CLIENT_AUTH",
+        "KEEPS_SENT_MAIL",
+        "APPEND_SENT_MAIL",
+    ];
     let names = keys.map(|key| format!("MAILGATE__PLUGINS__PLUGIN_A__{key}"));
     for name in &names {
         environment.push((name, "wrong"));
@@ -399,6 +405,56 @@ fn all_wrong_choices_of_a_plugin_are_named_at_once() {
             problems.contains(&format!("plugins.plugin_a.{key}: must be")),
             "{problems}"
         );
+    }
+}
+
+#[test]
+fn copies_are_filed_where_the_provider_keeps_none() {
+    const TWO: &str = "there would be two copies";
+    for (settings, problem) in [
+        (&[("PLUGIN_B", "APPEND_SENT_MAIL", "yes")][..], None),
+        (&[("PLUGIN_A", "APPEND_SENT_MAIL", "no")], None),
+        (&[("PLUGIN_A", "APPEND_SENT_MAIL", "yes")], Some(TWO)),
+        (
+            &[
+                ("PLUGIN_A", "APPEND_SENT_MAIL", "yes"),
+                ("PLUGIN_A", "KEEPS_SENT_MAIL", "no"),
+            ],
+            None,
+        ),
+        (
+            &[
+                ("PLUGIN_B", "APPEND_SENT_MAIL", "yes"),
+                ("PLUGIN_B", "KEEPS_SENT_MAIL", "yes"),
+            ],
+            Some(TWO),
+        ),
+        (
+            &[
+                ("PLUGIN_B", "APPEND_SENT_MAIL", "yes"),
+                ("PLUGIN_B", "TRANSPORT", "graph"),
+            ],
+            Some("needs imap_host"),
+        ),
+    ] {
+        let mut environment = needed();
+        let given: Vec<(String, &str)> = (settings.iter())
+            .map(|(plugin, key, value)| (format!("MAILGATE__PLUGINS__{plugin}__{key}"), *value))
+            .collect();
+        environment.push(("MAILGATE__PLUGINS__PLUGIN_A__CLIENT_ID", "c"));
+        environment.push(("MAILGATE__PLUGINS__PLUGIN_B__CLIENT_ID", "c"));
+        environment.extend(given.iter().map(|(name, value)| (name.as_str(), *value)));
+        match (load_with(&environment, None), problem) {
+            (Ok(loaded), None) => {
+                let files = loaded.plugins.iter().any(|plugin| plugin.append_sent_mail);
+                assert_eq!(files, settings[0].2 == "yes");
+            }
+            (Err(problems), Some(problem)) => {
+                assert_eq!(problems.len(), 1, "{problems:?}");
+                assert!(problems[0].contains(problem), "{problems:?}");
+            }
+            (loaded, problem) => panic!("{settings:?}: {} {problem:?}", loaded.is_ok()),
+        }
     }
 }
 

@@ -160,6 +160,12 @@ impl Sending {
                 ending.answer = first.answer(&outcome);
                 // The provider's reply stands, whichever process owns the message by now.
                 self.close(ending).await;
+                self.file_sent(
+                    first.facts.app,
+                    submission.mailbox,
+                    submission.id,
+                    submission.message,
+                );
                 Ok(outcome)
             }
             Settled::Failed(failure) => {

@@ -159,6 +159,9 @@ impl Sending {
                 leave: &leave,
             })
             .await;
+        if let Attempted::Known(Verdict::Sent { .. }) = attempted {
+            self.file_sent(claimed.app, &ready.mailbox, claimed.id, &ready.message);
+        }
         if let (Attempted::Known(Verdict::Temporary { .. }), true) =
             (&attempted, leave.was_withheld())
         {

@@ -118,6 +118,7 @@ const METRICS: &[(&str, Kind, &str, &[Label])] = &[
     ("mailgate_replies_total", Kind::Counter, "Replies found", &[PLUGIN]),
     ("mailgate_bounces_total", Kind::Counter, "Bounces found: recipients and notifications", &[PLUGIN, BOUNCE_TYPE]),
     ("mailgate_reply_looks_failed_total", Kind::Counter, "Failed checks for replies", &[]),
+    ("mailgate_sent_copies_total", Kind::Counter, "Sent messages to be filed in their mailbox's sent mail, by outcome", &[("outcome", &["filed", "found", "failed", "left_out"])]),
     ("mailgate_address_reads_total", Kind::Counter, "Requests to providers for the addresses that a mailbox may send as, by outcome", &[("outcome", &["read", "forbidden", "failed"])]),
     ("mailgate_webhook_attempts_total", Kind::Counter, "Attempts to deliver a webhook: delivered, failed, or failed for good", &[WEBHOOK]),
     ("mailgate_webhook_seconds", Kind::Histogram(SECONDS, Unit::Seconds), "Duration of one attempt to deliver a webhook", &[WEBHOOK]),

@@ -1,6 +1,7 @@
 //! Reading mailboxes by IMAP: Dovecot's, and what a scripted server does to its readers.
 
 mod dovecot;
+mod filed;
 mod interrupted;
 mod refused;
 pub mod scripted;

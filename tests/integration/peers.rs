@@ -167,6 +167,18 @@ impl Provider {
         inbox::put(self, account, name, messages, time);
     }
 
+    /// The messages of a mailbox as its files have them, with CRLF.
+    pub fn filed(&self, account: &str, name: &str) -> Vec<String> {
+        let folder = dovecot::maildir(&self.household, account, name);
+        let folders = ["new", "cur"].map(|part| std::fs::read_dir(folder.join(part)));
+        let files = folders.into_iter().flatten().flatten().flatten();
+        files
+            .filter_map(|file| std::fs::read(file.path()).ok())
+            .map(|file| String::from_utf8(file).unwrap())
+            .map(|text| text.replace("\r\n", "\n").replace('\n', "\r\n"))
+            .collect()
+    }
+
     /// How many messages of a mailbox are marked as read.
     pub async fn seen(&self, account: &str, name: &str) -> usize {
         let arguments = ["search", "-u", account, "mailbox", name, "SEEN"];

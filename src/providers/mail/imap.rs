@@ -1,6 +1,7 @@
 //! Reads mailboxes by IMAP (RFC 9051, and RFC 3501 before it) with XOAUTH2. A connection lasts for one check, and
-//! changes nothing in the mailbox.
+//! changes nothing in the mailbox, but that it files a sent message where the provider keeps none.
 
+mod append;
 mod connection;
 mod cursor;
 mod folder;
@@ -12,6 +13,7 @@ mod special_use;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::FutureExt;
@@ -20,11 +22,13 @@ use rustls::ClientConfig;
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::reader::{self, MailReader, NewMail, ReadError};
+use super::reader::{self, Filed, MailReader, NewMail, ReadError};
 use super::received::{BOUNCES, BOUNCES_IN_JUNK};
 use super::sent_copy::{Found, Sought};
 use super::transport::MailboxAccess;
 use crate::config::{Endpoint, PluginSettings, ProviderKind, SendingSettings};
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
 
 use connection::{Connection, ImapError, Limits};
 use cursor::{Cursor, Place};
@@ -45,9 +49,12 @@ const SLOW_COMMANDS: u32 = 4;
 pub struct ImapReader {
     kind: ProviderKind,
     keeps_sent_mail: bool,
+    append_sent_mail: bool,
     server: Endpoint,
     connector: TlsConnector,
     limits: Limits,
+    /// For a message that is filed.
+    data: Duration,
 }
 
 impl fmt::Debug for ImapReader {
@@ -71,6 +78,7 @@ impl ImapReader {
         Self {
             kind: settings.kind,
             keeps_sent_mail: settings.keeps_sent_mail,
+            append_sent_mail: settings.append_sent_mail,
             server: server.clone(),
             connector: TlsConnector::from(tls),
             limits: Limits {
@@ -78,11 +86,20 @@ impl ImapReader {
                 command: sending.command,
                 look: (sending.connect + sending.command * SLOW_COMMANDS).min(reader::LONGEST),
             },
+            data: sending.data,
         }
     }
 
     async fn open(&self, account: &MailboxAccess) -> Result<Connection, ReadError> {
-        let mut connection = Connection::open(&self.server, &self.connector, self.limits).await?;
+        self.open_within(account, self.limits).await
+    }
+
+    async fn open_within(
+        &self,
+        account: &MailboxAccess,
+        limits: Limits,
+    ) -> Result<Connection, ReadError> {
+        let mut connection = Connection::open(&self.server, &self.connector, limits).await?;
         connection
             .authenticate(&account.address, &account.access_token)
             .await
@@ -96,20 +113,33 @@ impl ImapReader {
         sought: Sought<'_>,
     ) -> Result<Found, ReadError> {
         let mut connection = self.open(account).await?;
-        let found = match connection.special_mailbox(&SENT).await? {
-            // It may be hidden (Gmail's "Show in IMAP"): finding nothing would prove nothing.
-            None => {
-                return Err(ReadError::Forbidden(
-                    "the server shows no mailbox of sent mail".to_owned(),
-                ));
-            }
-            Some(sent) => {
-                connection.examine(&sent).await?;
-                connection.find(sought).await?
-            }
-        };
+        examine_sent(&mut connection).await?;
+        let found = connection.find(sought).await?;
         connection.logout().await;
         Ok(found)
+    }
+
+    async fn append_unless_there(
+        &self,
+        account: &MailboxAccess,
+        id: LogId,
+        message: &Message,
+        at: DateTime<Utc>,
+    ) -> Result<Filed, ReadError> {
+        let limits = Limits {
+            look: self.limits.look + self.data,
+            ..self.limits
+        };
+        let mut connection = self.open_within(account, limits).await?;
+        let sent = examine_sent(&mut connection).await?;
+        let filed = if connection.has(id, at).await? {
+            Filed::Before
+        } else {
+            connection.append(&sent, message, self.data).await?;
+            Filed::Now
+        };
+        connection.logout().await;
+        Ok(filed)
     }
 
     async fn look_for_new(
@@ -159,6 +189,16 @@ impl ImapReader {
     }
 }
 
+/// Opens the mailbox of sent mail.
+async fn examine_sent(connection: &mut Connection) -> Result<Vec<u8>, ReadError> {
+    // It may be hidden (Gmail's "Show in IMAP"): finding nothing would prove nothing.
+    let sent = connection.special_mailbox(&SENT).await?.ok_or_else(|| {
+        ReadError::Forbidden("the server shows no mailbox of sent mail".to_owned())
+    })?;
+    connection.examine(&sent).await?;
+    Ok(sent)
+}
+
 /// The bounces in the junk folder; none if there is no such folder.
 async fn read_junk(
     connection: &mut Connection,
@@ -202,6 +242,20 @@ impl MailReader for ImapReader {
         sought: Sought<'a>,
     ) -> BoxFuture<'a, Result<Found, ReadError>> {
         self.look_among_sent(account, sought).boxed()
+    }
+
+    fn files_sent(&self) -> bool {
+        self.append_sent_mail
+    }
+
+    fn file_sent<'a>(
+        &'a self,
+        account: &'a MailboxAccess,
+        id: LogId,
+        message: &'a Message,
+        at: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<Filed, ReadError>> {
+        self.append_unless_there(account, id, message, at).boxed()
     }
 
     fn new_mail<'a>(

@@ -4,12 +4,15 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::received::Received;
 use super::sent_copy::{Found, Sought};
 use super::transport::MailboxAccess;
+use mailgate_types::ids::LogId;
+use mailgate_types::message::Message;
 
 /// Longest time for what a reader can't do without: lists, and the first message that is new.
 pub const LONGEST: Duration = Duration::from_secs(280);
@@ -58,6 +61,15 @@ pub struct NewMail {
     pub more: bool,
 }
 
+/// What became of a copy for the sent mail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filed {
+    /// It is there now.
+    Now,
+    /// It was there already.
+    Before,
+}
+
 /// Reads the mailboxes of a provider.
 pub trait MailReader: Debug + Send + Sync {
     /// Whether the granted scopes allow reading.
@@ -72,6 +84,24 @@ pub trait MailReader: Debug + Send + Sync {
         account: &'a MailboxAccess,
         sought: Sought<'a>,
     ) -> BoxFuture<'a, Result<Found, ReadError>>;
+
+    /// Whether sent messages are to be filed: the provider keeps none.
+    fn files_sent(&self) -> bool {
+        false
+    }
+
+    /// Puts a copy of the message with this log id, sent about `at`, among the sent ones, unless it is there.
+    fn file_sent<'a>(
+        &'a self,
+        account: &'a MailboxAccess,
+        id: LogId,
+        message: &'a Message,
+        at: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<Filed, ReadError>> {
+        let _ = (account, id, message, at);
+        let no = ReadError::Forbidden("nothing is filed at this provider".to_owned());
+        std::future::ready(Err(no)).boxed()
+    }
 
     /// New mail in the inbox since the check that returned `cursor`. Without one, or if it is no longer valid: since
     /// `since`. Returns a bounded number of messages.

@@ -46,7 +46,7 @@ impl Server {
     /// What it says to a line is as with [`Answer`].
     pub async fn start(
         greeting: &'static str,
-        answer: impl Fn(&str) -> String + Send + 'static,
+        mut answer: impl FnMut(&str) -> String + Send + 'static,
     ) -> Self {
         let folder = TempDir::new().unwrap();
         let files = certificates::ensure(folder.path(), &[], Utc::now()).unwrap();

@@ -1,5 +1,5 @@
 //! One connection to an IMAP server: TLS, an access token, and the few commands needed for reading. No mailbox is ever
-//! opened for writing.
+//! opened for writing; at most a message is appended to one.
 //!
 //! Every command has a timeout, and all of them together a deadline. After any error the connection is unusable and
 //! must be dropped.
@@ -96,7 +96,7 @@ pub(super) struct Headers {
 /// A connection, authenticated once [`Connection::authenticate`] has succeeded.
 pub(super) struct Connection {
     server: Endpoint,
-    stream: TlsStream<TcpStream>,
+    pub(super) stream: TlsStream<TcpStream>,
     received: BytesMut,
     framing: Framing,
     /// The capabilities that the server last announced; empty if none.
@@ -104,7 +104,7 @@ pub(super) struct Connection {
     /// The tag of the last command.
     tag: u32,
     command: Duration,
-    deadline: Instant,
+    pub(super) deadline: Instant,
 }
 
 impl Connection {
@@ -410,9 +410,7 @@ impl Connection {
         mut answer: impl FnMut(&str) -> Option<Zeroizing<Vec<u8>>>,
         mut each: impl FnMut(Response),
     ) -> Result<(), ImapError> {
-        self.tag += 1;
-        let tag = format!("A{}", self.tag);
-        self.send(&format!("{tag} "), command).await?;
+        let tag = self.begin(command).await?;
         loop {
             match self.response().await? {
                 Response::Continue(text) => {
@@ -431,13 +429,21 @@ impl Connection {
         }
     }
 
+    /// Sends a command, or the beginning of one; returns its tag.
+    pub(super) async fn begin(&mut self, command: &[u8]) -> Result<String, ImapError> {
+        self.tag += 1;
+        let tag = format!("A{}", self.tag);
+        self.send(&format!("{tag} "), command).await?;
+        Ok(tag)
+    }
+
     async fn send(&mut self, tag: &str, part: &[u8]) -> Result<(), ImapError> {
         let line = Zeroizing::new([tag.as_bytes(), part, b"\r\n"].concat());
         self.stream.write_all(&line).await?;
         Ok(self.stream.flush().await?)
     }
 
-    async fn response(&mut self) -> Result<Response, ImapError> {
+    pub(super) async fn response(&mut self) -> Result<Response, ImapError> {
         loop {
             if let Some(frame) = self.framing.take(&mut self.received)? {
                 let response = response::read(&frame)?;
@@ -472,7 +478,7 @@ impl Connection {
 }
 
 /// A quoted string (RFC 9051 §4.3); `None` where it must be a literal.
-fn quoted(text: &[u8]) -> Option<String> {
+pub(super) fn quoted(text: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(text).ok()?;
     let speakable = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     speakable.then(|| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
