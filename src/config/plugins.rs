@@ -340,8 +340,12 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let (smtp, smtp_tls) = read_smtp(reader, &name, defaults, by_smtp && is_on)?;
     let imap = read_imap(reader, &name, defaults, by_smtp);
     if append_sent_mail {
-        let has_imap = imap.is_some();
-        check_append_sent_mail(reader, &name(APPEND_SENT_MAIL), keeps_sent_mail, has_imap);
+        check_append(
+            reader,
+            &name(APPEND_SENT_MAIL),
+            keeps_sent_mail,
+            imap.as_ref(),
+        );
     }
     let label = read_label(reader, &name, defaults, &authorize_url);
     let settings = PluginSettings {
@@ -405,14 +409,14 @@ fn read_append_sent_mail(reader: &mut Reader<'_>, name: &impl Fn(&str) -> String
 }
 
 /// Whoever keeps a copy would have two, and a copy needs a place.
-fn check_append_sent_mail(reader: &mut Reader<'_>, name: &str, keeps: bool, has_imap: bool) {
+fn check_append(reader: &mut Reader<'_>, name: &str, keeps: bool, imap: Option<&Endpoint>) {
     if keeps {
         reader.problem(
             name,
             "must be no where keeps_sent_mail is yes: there would be two copies",
         );
     }
-    if !has_imap {
+    if imap.is_none() {
         reader.problem(name, "needs imap_host, and the transport smtp");
     }
 }

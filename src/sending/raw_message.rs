@@ -107,7 +107,10 @@ impl RawMessage {
         let (content, others) = with_whole_headers(pieces)?;
         let fields = fields(&content).map_err(|NoField| RawMessageError::Malformed)?;
         let from = sole_sender(&fields, &content).map_err(RawMessageError::From)?;
+        // Of a malformed date the parser would read on into the next field.
         let parsed = MessageParser::new()
+            .with_mime_headers()
+            .with_address_headers()
             .parse_headers(content.as_ref())
             .ok_or(RawMessageError::Malformed)?;
         let headers = parsed.headers();

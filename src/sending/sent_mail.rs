@@ -18,8 +18,9 @@ use crate::storage::outage::trouble;
 use mailgate_types::ids::{AppId, LogId};
 use mailgate_types::message::Message;
 
-/// Copies that one process files at the same time.
-const PLACES: usize = 32;
+/// Copies that one process files at the same time, and how many of them one app's.
+const PLACES: usize = 64;
+const PLACES_OF_AN_APP: usize = 8;
 
 /// Copies of one app that may be filed or wait for a place.
 const OF_AN_APP: usize = 64;
@@ -27,17 +28,46 @@ const OF_AN_APP: usize = 64;
 /// Waits before the further tries.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
 
+/// What became of a copy, as it is counted.
+#[derive(Debug, Clone, Copy)]
+enum Outcome {
+    Filed,
+    Found,
+    Failed,
+    LeftOut,
+}
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Filed => "filed",
+            Self::Found => "found",
+            Self::Failed => "failed",
+            Self::LeftOut => "left_out",
+        }
+    }
+
+    fn count(self) {
+        let outcome = self.as_str();
+        metrics::counter!("mailgate_sent_copies_total", "outcome" => outcome).increment(1);
+    }
+}
+
 /// The copies that are being filed.
 #[derive(Debug, Clone)]
 pub(super) struct SentMail {
     places: Arc<Semaphore>,
-    of_apps: Arc<Mutex<HashMap<AppId, usize>>>,
+    of_apps: OfApps,
 }
 
-/// An app's place among those that file or wait.
+/// The places of each app that files or waits, by which its copies are counted too.
+type OfApps = Arc<Mutex<HashMap<AppId, Arc<Semaphore>>>>;
+
+/// One of an app's that files or waits.
 struct Place {
-    of_apps: Arc<Mutex<HashMap<AppId, usize>>>,
+    of_apps: OfApps,
     app: AppId,
+    places: Arc<Semaphore>,
 }
 
 impl Default for SentMail {
@@ -53,29 +83,31 @@ impl SentMail {
     /// A place for one more of this app's.
     fn place(&self, app: AppId) -> Option<Place> {
         let mut of_apps = lock(&self.of_apps);
-        let count = of_apps.entry(app).or_default();
-        if *count == OF_AN_APP {
+        let new = || Arc::new(Semaphore::new(PLACES_OF_AN_APP));
+        let places = of_apps.entry(app).or_insert_with(new);
+        // One is the table's.
+        if Arc::strong_count(places) > OF_AN_APP {
             return None;
         }
-        *count += 1;
-        let of_apps = Arc::clone(&self.of_apps);
-        Some(Place { of_apps, app })
+        Some(Place {
+            of_apps: Arc::clone(&self.of_apps),
+            app,
+            places: Arc::clone(places),
+        })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut of_apps = lock(&self.of_apps);
-        if let Some(count) = of_apps.get_mut(&self.app) {
-            *count -= 1;
-            if *count == 0 {
-                of_apps.remove(&self.app);
-            }
+        // This one and the table's.
+        if Arc::strong_count(&self.places) == 2 {
+            of_apps.remove(&self.app);
         }
     }
 }
 
-fn lock(of_apps: &Mutex<HashMap<AppId, usize>>) -> MutexGuard<'_, HashMap<AppId, usize>> {
+fn lock(of_apps: &OfApps) -> MutexGuard<'_, HashMap<AppId, Arc<Semaphore>>> {
     of_apps.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -89,53 +121,56 @@ impl Sending {
         let mut share = self.budget.share(Holder::App(app));
         let place = self.sent_mail.place(app);
         let (Some(place), Ok(())) = (place, share.hold(message.size())) else {
-            count("left_out");
+            Outcome::LeftOut.count();
             tracing::warn!(log_id = %id, credential_id = %mailbox.id, "a sent message isn't filed: too many are being filed");
             return;
         };
         let (sending, mailbox, message) = (self.clone(), mailbox.clone(), message.clone());
         let at = self.clock.now();
         let filing = async move {
-            let _held = (place, share);
-            count(sending.file(&mailbox, id, &message, at).await);
+            let _share = share;
+            let outcome = sending.file(&place, &mailbox, id, &message, at).await;
+            outcome.count();
         };
         self.tracker.spawn(filing.in_current_span());
     }
 
-    /// Returns the outcome.
     async fn file(
         &self,
+        place: &Place,
         mailbox: &Mailbox,
         id: LogId,
         message: &Message,
         at: DateTime<Utc>,
-    ) -> &'static str {
+    ) -> Outcome {
         let mut waits = AGAIN.iter();
         loop {
-            let error = match self.try_to_file(mailbox, id, message, at).await {
-                Ok(Filed::Now) => return "filed",
-                Ok(Filed::Before) => return "found",
+            let error = match self.try_to_file(place, mailbox, id, message, at).await {
+                Ok(Filed::Now) => return Outcome::Filed,
+                Ok(Filed::Before) => return Outcome::Found,
                 Err(error) => error,
             };
             let passes = !matches!(error, MailboxReadError::Read(ReadError::Forbidden(_)));
             let Some(wait) = waits.next().filter(|_| passes) else {
                 trouble!(warn, error, log_id = %id, credential_id = %mailbox.id, "a sent message can't be filed");
-                return "failed";
+                return Outcome::Failed;
             };
             tokio::select! {
                 () = tokio::time::sleep(*wait) => {}
-                () = self.stop.cancelled() => return "left_out",
+                () = self.stop.cancelled() => return Outcome::LeftOut,
             }
         }
     }
 
     async fn try_to_file(
         &self,
+        place: &Place,
         mailbox: &Mailbox,
         id: LogId,
         message: &Message,
         at: DateTime<Utc>,
     ) -> Result<Filed, MailboxReadError> {
+        let _own = place.places.acquire().await;
         let _place = self.sent_mail.places.acquire().await;
         let forbidden = || ReadError::Forbidden("the mailbox can't be read any more".to_owned());
         let reader = self.mailboxes.reader(mailbox.plugin, &mailbox.scopes);
@@ -145,10 +180,6 @@ impl Sending {
         };
         self.mailboxes.ask_reader(mailbox, question).await
     }
-}
-
-fn count(outcome: &'static str) {
-    metrics::counter!("mailgate_sent_copies_total", "outcome" => outcome).increment(1);
 }
 
 #[cfg(test)]

@@ -390,6 +390,7 @@ mod tests {
             email: "ada@example.com".to_owned(),
             plugin: Plugin::B,
         };
+        let degraded = mailbox.clone();
         let others = [
             (
                 Event::AppCreated(of_app.clone()),
@@ -453,6 +454,15 @@ mod tests {
                 "email.reply",
                 json!({"message_id": "<m@example.com>", "from_address": "bob@example.org",
                        "to_address": "ada@example.com", "subject": "Re: Hi"}),
+            ),
+            (
+                Event::MailboxDegraded {
+                    mailbox: degraded,
+                    error: "AUTHENTICATIONFAILED no".to_owned(),
+                },
+                "mailbox.degraded",
+                json!({"credential_id": credential.to_string(), "email": "ada@example.com",
+                       "plugin": "plugin_b", "error": "AUTHENTICATIONFAILED no"}),
             ),
         ];
         let events: Vec<_> = email_events(log).into_iter().chain(others).collect();

@@ -114,7 +114,10 @@ fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
     }
     // The parser ignores a field without a line end, such as the last one of a message by BDAT may be.
     let ended = [octets, b"\r\n"].concat();
-    let Some(parsed) = MessageParser::new().parse_headers(&ended) else {
+    let parser = MessageParser::new()
+        .with_mime_headers()
+        .with_address_headers();
+    let Some(parsed) = parser.parse_headers(&ended) else {
         unreachable!("it can't be read any more");
     };
     let count = |name: &HeaderName<'_>| {

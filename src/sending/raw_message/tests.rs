@@ -489,3 +489,30 @@ fn metadata_out_of_bounds_is_refused() {
         assert_eq!(refused, Err(RawMessageError::Metadata(error)), "{headers}");
     }
 }
+
+#[test]
+fn a_wrong_date_hides_no_other_field() {
+    for date in [
+        "yesterday",
+        "2026-03-01T12:00:00Z",
+        "Sun Mar  1 12:00:00 2026",
+        "Sun, 1 Mar 2026 12:00:00 Z",
+        "Sun, 1 Mar 2026 12:00:00 +d",
+        "Sun, 1 Mar 2026 120:0:00 +d\0",
+        "Sun, 1 Mar 2026 12:00:00 \"x",
+        "Sun, 1 Mar 2026 12:00:00 (x",
+        "Sun, 1 Mar 2026 12:00:00 +",
+        "+",
+    ] {
+        let content = format!(
+            "From: a@x.y\r\nDate: {date}\r\nSubject: x\r\nTo: b@x.y\r\nX-Mailgate-Metadata-k: v\r\n\r\nz: 1\r\n"
+        );
+        let summary = read(&content, &["b@x.y"]).unwrap().prepared("").summary;
+        assert_eq!(
+            (summary.subject.as_str(), summary.to_address.as_str()),
+            ("x", "b@x.y"),
+            "{date}"
+        );
+        assert!(!summary.metadata.is_empty(), "{date}");
+    }
+}

@@ -13,6 +13,7 @@ const PAGE: &str = include_str!("../../../docs/operating.md");
 /// and after them.
 #[rustfmt::skip]
 const ELSEWHERE: &[(&str, &str, &str, &str, &str)] = &[
+    ("mailgate_sent_copies_total", "outcome", "src/sending/sent_mail.rs", "fn as_str(", "\n    }"),
     ("mailgate_messages_total", "outcome", "crates/types/src/log_status.rs", "fn as_str(", "\n    }"),
     ("mailgate_http_requests_total", "method", "src/rest/request_metrics.rs", "\nfn method_label(", "\n}"),
     ("mailgate_http_request_seconds", "method", "src/rest/request_metrics.rs", "\nfn method_label(", "\n}"),

@@ -1,7 +1,7 @@
 //! One address in several spellings.
 
 use super::ascii::a_labels;
-use super::is_atoms;
+use super::{is_atoms, is_quoted_string};
 
 /// An address in the form used for comparison, a valid address again: in lower case, since no provider distinguishes
 /// it, in quotes only where it needs them, and with its domain in ASCII if it has such a form (RFC 5890).
@@ -10,22 +10,32 @@ pub fn comparison_key(address: &str) -> String {
     let Some((local_part, domain)) = address.rsplit_once('@') else {
         return address.to_lowercase();
     };
-    let local_part = unquoted(local_part.trim()).to_lowercase();
+    let local_part = local_part.trim();
+    // Quotes that aren't closed are no quotes: it is another address, or none.
+    let is_quoted = is_quoted_string(local_part);
+    let local_part = if is_quoted {
+        unquoted(local_part)
+    } else {
+        local_part.to_owned()
+    };
+    let local_part = local_part.to_lowercase();
     let domain = domain.trim();
     let domain = a_labels(domain).unwrap_or_else(|| domain.to_lowercase());
-    if is_atoms(&local_part) {
+    if !is_quoted || is_atoms(&local_part) {
         return format!("{local_part}@{domain}");
     }
     let local_part = local_part.replace('\\', "\\\\").replace('"', "\\\"");
     format!("\"{local_part}\"@{domain}")
 }
 
-fn unquoted(local_part: &str) -> String {
-    let mut inside = String::with_capacity(local_part.len());
-    let mut letters = local_part.chars();
+fn unquoted(quoted_string: &str) -> String {
+    let mut inside = String::with_capacity(quoted_string.len());
+    let inside_quotes = quoted_string
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'));
+    let mut letters = inside_quotes.unwrap_or_default().chars();
     while let Some(letter) = letters.next() {
         match letter {
-            '"' => {}
             '\\' => inside.extend(letters.next()),
             letter => inside.push(letter),
         }
@@ -49,6 +59,7 @@ mod tests {
             ("\"try..this\"@docomo.example", "try..this@docomo.example"),
             ("\"xxx.yyy.\"@docomo.example", "XXX.yyy.@docomo.example"),
             ("\"a\\ b\"@example.com", "\"A b\"@example.com"),
+            ("\"a\\\"\"@example.com", "\"A\\\"\"@example.com"),
             ("bob@b\u{fc}cher.example", "bob@xn--bcher-kva.example"),
             ("J\u{d6}RG@example.com", "j\u{f6}rg@example.com"),
         ] {
@@ -59,6 +70,9 @@ mod tests {
             ("\"a b\"@example.com", "\"ab\"@example.com"),
             ("bob@a_b.example", "bob@ab.example"),
             ("\"a@b\"@example.com", "a@b.example.com"),
+            ("\"bob@example.com", "bob@example.com"),
+            ("bob\"@example.com", "bob@example.com"),
+            ("b\\ob@example.com", "bob@example.com"),
         ] {
             assert_ne!(comparison_key(one), comparison_key(other), "{one}");
         }

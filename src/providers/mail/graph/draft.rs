@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use super::enclosed::{self, Opened};
 use super::indivisible::indivisible;
 use crate::providers::mail::verdict::Failure;
-use mailgate_types::email_address::comparison_key;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::encoded_words::{decoded, joined};
 
 /// Maximum number of custom headers (Graph's `internetMessageHeaders`).
@@ -157,7 +157,15 @@ fn fields(message: &Message<'_>, recipients: &[String]) -> Result<Value, Failure
         .iter()
         .chain(&cc)
         .chain(&bcc)
-        .map(|named| comparison_key(&named.address))
+        .map(|named| {
+            // Graph may not take what isn't quite an address.
+            let is_one = EmailAddress::parse(&named.address).is_ok();
+            if is_one {
+                comparison_key(&named.address)
+            } else {
+                named.address.to_lowercase()
+            }
+        })
         .collect();
     bcc.extend(
         recipients

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::convert;
 use crate::providers::mail::own_headers::own_message_id;
+use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::fuzzing::{Input, with_line_ends};
 use mailgate_types::message::Message;
 
@@ -23,7 +24,8 @@ pub(crate) fn graph_draft(data: &[u8]) {
         .iter()
         .flatten()
         .filter_map(|it| it["emailAddress"]["address"].as_str())
-        .map(str::to_lowercase)
+        .filter(|address| EmailAddress::parse(address).is_ok())
+        .map(comparison_key)
         .collect();
     for recipient in &recipients {
         assert!(named.contains(recipient), "{recipient} is not named");

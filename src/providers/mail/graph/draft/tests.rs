@@ -13,6 +13,25 @@ fn converted(mime: &str, recipients: &[&str]) -> Draft {
     convert(mime.as_bytes(), &recipients).unwrap()
 }
 
+#[test]
+fn who_is_not_quite_named_gets_a_blind_copy() {
+    for (to, is_named) in [
+        ("b@x.org", true),
+        ("B@X.org", true),
+        ("<\"b\"@x.org>", true),
+        ("Bob <\"b@x.org>", false),
+        ("\"!a\"b @x.org", false),
+        ("b", false),
+    ] {
+        let draft = converted(
+            &format!("From: a@x.org\r\nTo: {to}\r\n\r\nHi\r\n"),
+            &["b@x.org"],
+        );
+        let blind = &draft.fields["bccRecipients"][0]["emailAddress"]["address"];
+        assert_eq!(blind.is_null(), is_named, "{to}: {}", draft.fields);
+    }
+}
+
 // A property's value has 4,000 bytes.
 #[test]
 fn a_long_thread_keeps_its_first_and_its_last_ids() {
