@@ -295,13 +295,11 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let defaults = kind
         .zip(transport)
         .map(|(kind, transport)| Defaults::of(kind, transport));
-    let keeps_sent_mail = read_keeps_sent_mail(reader, &name, defaults);
-    let append_sent_mail = read_append_sent_mail(reader, &name);
+    let sent_mail = read_sent_mail(reader, &name, defaults);
     let account = account::read(reader, &name, kind);
     // Only now, so that all wrong choices are reported.
     let (kind, transport, defaults) = (kind?, transport?, defaults?);
-    let (client_authentication, keeps_sent_mail) = (client_authentication?, keeps_sent_mail?);
-    let append_sent_mail = append_sent_mail?;
+    let (client_authentication, sent_mail) = (client_authentication?, sent_mail?);
     let account = account?;
     let by_smtp = transport == TransportKind::Smtp;
     let mut url = |key: &str, default: &str, required: bool| {
@@ -339,14 +337,7 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
     let scopes = read_scopes(reader, &name, defaults);
     let (smtp, smtp_tls) = read_smtp(reader, &name, defaults, by_smtp && is_on)?;
     let imap = read_imap(reader, &name, defaults, by_smtp);
-    if append_sent_mail {
-        check_append(
-            reader,
-            &name(APPEND_SENT_MAIL),
-            keeps_sent_mail,
-            imap.as_ref(),
-        );
-    }
+    sent_mail.check(reader, &name, imap.as_ref());
     let label = read_label(reader, &name, defaults, &authorize_url);
     let settings = PluginSettings {
         plugin,
@@ -367,8 +358,8 @@ pub(super) fn read(reader: &mut Reader<'_>, plugin: Plugin) -> Option<PluginSett
         smtp,
         smtp_tls,
         imap,
-        keeps_sent_mail,
-        append_sent_mail,
+        keeps_sent_mail: sent_mail.is_kept,
+        append_sent_mail: sent_mail.is_appended,
         ca_file: reader.path(&name("ca_file")),
         limits: read_limits(reader, &name, defaults),
     };
@@ -388,36 +379,51 @@ fn read_label(
     }
 }
 
-fn read_keeps_sent_mail(
+/// Whether sent mail has copies, and whose.
+struct SentMail {
+    is_kept: bool,
+    is_appended: bool,
+}
+
+fn read_sent_mail(
     reader: &mut Reader<'_>,
     name: &impl Fn(&str) -> String,
     defaults: Option<&Defaults>,
-) -> Option<bool> {
-    let name = name("keeps_sent_mail");
-    if reader.text(&name).is_empty() {
-        return defaults.map(|defaults| defaults.keeps_sent_mail);
-    }
-    reader.choice(&name, &[("yes", true), ("no", false)])
+) -> Option<SentMail> {
+    let mut choice = |key: &str, default| {
+        let name = name(key);
+        if reader.text(&name).is_empty() {
+            return default;
+        }
+        reader.choice(&name, &[("yes", true), ("no", false)])
+    };
+    let is_kept = choice(
+        "keeps_sent_mail",
+        defaults.map(|defaults| defaults.keeps_sent_mail),
+    );
+    let is_appended = choice(APPEND_SENT_MAIL, Some(false));
+    Some(SentMail {
+        is_kept: is_kept?,
+        is_appended: is_appended?,
+    })
 }
 
-fn read_append_sent_mail(reader: &mut Reader<'_>, name: &impl Fn(&str) -> String) -> Option<bool> {
-    let name = name(APPEND_SENT_MAIL);
-    if reader.text(&name).is_empty() {
-        return Some(false);
-    }
-    reader.choice(&name, &[("yes", true), ("no", false)])
-}
-
-/// Whoever keeps a copy would have two, and a copy needs a place.
-fn check_append(reader: &mut Reader<'_>, name: &str, keeps: bool, imap: Option<&Endpoint>) {
-    if keeps {
-        reader.problem(
-            name,
-            "must be no where keeps_sent_mail is yes: there would be two copies",
-        );
-    }
-    if imap.is_none() {
-        reader.problem(name, "needs imap_host, and the transport smtp");
+impl SentMail {
+    /// Whoever keeps a copy would have two, and a copy needs a place.
+    fn check(
+        &self,
+        reader: &mut Reader<'_>,
+        name: &impl Fn(&str) -> String,
+        imap: Option<&Endpoint>,
+    ) {
+        let name = name(APPEND_SENT_MAIL);
+        if self.is_appended && self.is_kept {
+            let text = "must be no where keeps_sent_mail is yes: there would be two copies";
+            reader.problem(&name, text);
+        }
+        if self.is_appended && imap.is_none() {
+            reader.problem(&name, "needs imap_host, and the transport smtp");
+        }
     }
 }
 
