@@ -39,8 +39,9 @@ const _: () = assert!(reader::LONGEST.as_secs() < LONGEST.as_secs());
 /// A mailbox's sends are noted at most once in this time.
 const NOTED: TimeDelta = TimeDelta::hours(1);
 
-/// A mailbox that may not be read although its grant says so is skipped for this long.
-const FORBIDDEN: TimeDelta = TimeDelta::days(1);
+/// A mailbox that may not be read although its grant says so is skipped for this long; whatever a provider answers,
+/// none is skipped for longer.
+const FORBIDDEN: Duration = Duration::from_hours(24);
 
 /// Longest stored words of a provider that refuses, in bytes.
 const WORDS_BYTES: usize = 500;
@@ -181,7 +182,6 @@ impl Mailboxes {
             None => None,
             Some(reader) => {
                 let (app, mailbox) = (look.app, look.mailbox.clone());
-                let refused_since = look.refused_since;
                 let looked = tokio::time::timeout(LONGEST, self.look(reader, look, since))
                     .await
                     .unwrap_or(Err(LookError::TimedOut));
@@ -189,12 +189,11 @@ impl Mailboxes {
                     metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
                     trouble!(warn, error, credential_id = %id, "the check for replies failed");
                 }
-                let noted = self
-                    .note_outcome(app, &mailbox, refused_since, &looked)
-                    .await;
+                let noted = self.note_outcome(app, &mailbox, &looked).await;
                 if let Err(error) = noted {
                     trouble!(warn, error, credential_id = %id, "it can't be noted whether the mailbox is read");
                 }
+                let refused_since = mailbox.reading_refused_at;
                 Some(self.clock.now() + self.wait_after(looked.as_ref().err(), refused_since))
             }
         };
@@ -213,10 +212,9 @@ impl Mailboxes {
         &self,
         app: AppId,
         mailbox: &Mailbox,
-        refused_since: Option<DateTime<Utc>>,
         looked: &Result<(), LookError>,
     ) -> Result<(), sqlx::Error> {
-        let error = match (looked, refused_since) {
+        let error = match (looked, mailbox.reading_refused_at) {
             (Ok(()), Some(_)) => {
                 let mut connection = self.pool.acquire().await?;
                 return due::forget_refused(&mut connection, mailbox.id).await;
@@ -254,23 +252,24 @@ impl Mailboxes {
         refused_since: Option<DateTime<Utc>>,
     ) -> TimeDelta {
         let usual = self.settings.replies_every;
+        let longer = usual.saturating_mul(5);
         let wait = match error {
             None => usual,
-            Some(LookError::Ask(MailboxReadError::Read(ReadError::Forbidden(_)))) => {
-                return FORBIDDEN;
-            }
-            Some(LookError::Ask(MailboxReadError::Read(ReadError::TokenRefused(_)))) => {
-                let lasted = refused_since.map(|since| self.clock.now() - since);
-                let lasted = lasted.and_then(|lasted| lasted.to_std().ok());
-                lasted.unwrap_or_default().max(usual * 5)
-            }
-            Some(LookError::Ask(MailboxReadError::Read(ReadError::Unavailable {
-                retry_after,
-                ..
-            }))) => (usual * 5).max(retry_after.unwrap_or_default()),
-            Some(_) => usual * 5,
+            Some(LookError::Ask(MailboxReadError::Read(error))) => match error {
+                ReadError::Forbidden(_) => FORBIDDEN,
+                ReadError::TokenRefused(_) => {
+                    let lasted = refused_since.map(|since| self.clock.now() - since);
+                    let lasted = lasted.and_then(|lasted| lasted.to_std().ok());
+                    lasted.unwrap_or_default().max(longer)
+                }
+                ReadError::Unavailable { retry_after, .. } => {
+                    retry_after.unwrap_or_default().max(longer)
+                }
+            },
+            Some(_) => longer,
         };
-        TimeDelta::from_std(wait).map_or(FORBIDDEN, |wait| wait.min(FORBIDDEN))
+        let wait = wait.min(FORBIDDEN).max(usual);
+        TimeDelta::from_std(wait).unwrap_or(TimeDelta::days(1))
     }
 
     async fn look(

@@ -118,12 +118,18 @@ impl Sending {
         if !reader.is_some_and(MailReader::files_sent) {
             return;
         }
+        let left_out = |why| {
+            Outcome::LeftOut.count();
+            tracing::warn!(log_id = %id, credential_id = %mailbox.id, why, "a sent message isn't filed");
+        };
+        // A try would do no better than the last check for replies, and cost a refresh of the token.
+        if mailbox.reading_refused_at.is_some() {
+            return left_out("the provider refuses to let the mailbox be read");
+        }
         let mut share = self.budget.share(Holder::App(app));
         let place = self.sent_mail.place(app);
-        let (Some(place), Ok(())) = (place, share.hold(message.size())) else {
-            Outcome::LeftOut.count();
-            tracing::warn!(log_id = %id, credential_id = %mailbox.id, "a sent message isn't filed: too many are being filed");
-            return;
+        let (Some(place), Ok(())) = (place, share.grow_spare(message.size())) else {
+            return left_out("too many are being filed");
         };
         let (sending, mailbox, message) = (self.clone(), mailbox.clone(), message.clone());
         let at = self.clock.now();

@@ -15,6 +15,7 @@ macro_rules! mailbox_of {
             access_token_expires_at: $row.access_token_expires_at,
             token_generation: $row.token_generation,
             parked_until: $row.parked_until,
+            reading_refused_at: $row.reading_refused_at,
         })
     };
 }
@@ -66,6 +67,8 @@ pub struct Mailbox {
     pub token_generation: i64,
     /// Nothing is sent before then, at the provider's request.
     pub parked_until: Option<DateTime<Utc>>,
+    /// Since when the provider has refused to let it be read.
+    pub reading_refused_at: Option<DateTime<Utc>>,
 }
 
 /// A row as stored.
@@ -80,6 +83,7 @@ struct Row {
     access_token_expires_at: Option<DateTime<Utc>>,
     token_generation: i64,
     parked_until: Option<DateTime<Utc>>,
+    reading_refused_at: Option<DateTime<Utc>>,
 }
 
 impl TryFrom<Row> for Mailbox {
@@ -100,6 +104,7 @@ impl TryFrom<Row> for Mailbox {
             access_token_expires_at: row.access_token_expires_at,
             token_generation: row.token_generation,
             parked_until: row.parked_until,
+            reading_refused_at: row.reading_refused_at,
         })
     }
 }
@@ -112,7 +117,8 @@ pub async fn find_active(
     sqlx::query_as!(
         Row,
         "SELECT id, user_key, plugin, email, scopes, refresh_token_sealed,
-                access_token_sealed, access_token_expires_at, token_generation, parked_until
+                access_token_sealed, access_token_expires_at, token_generation, parked_until,
+                reading_refused_at
          FROM mailboxes WHERE id = $1 AND status = 'active'",
         id.0,
     )

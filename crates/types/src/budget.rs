@@ -127,10 +127,25 @@ impl<K: Eq + Hash + Copy> Share<K> {
     ///
     /// [`NoRoom`]; the number is unchanged then.
     pub fn grow(&mut self, more: usize) -> Result<(), NoRoom> {
+        let Inner { all, share, .. } = *self.budget.inner;
+        self.grow_within(more, all, share)
+    }
+
+    /// Holds `more` bytes in addition, for what can be done without: half of the budget, and of the holder's share,
+    /// stays free for the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRoom`]; the number is unchanged then.
+    pub fn grow_spare(&mut self, more: usize) -> Result<(), NoRoom> {
+        let Inner { all, share, .. } = *self.budget.inner;
+        self.grow_within(more, all / 2, share / 2)
+    }
+
+    fn grow_within(&mut self, more: usize, all: usize, share: usize) -> Result<(), NoRoom> {
         if more == 0 {
             return Ok(());
         }
-        let Inner { all, share, .. } = *self.budget.inner;
         let mut held = self.budget.held();
         let in_all = held.all.saturating_add(more);
         let own = held.by_holder.get(&self.holder).copied();
@@ -206,6 +221,19 @@ mod tests {
         assert_eq!(budget.share('b').grow(4), Ok(()));
     }
 
+    #[test]
+    fn what_can_be_done_without_leaves_half() {
+        let budget = Budget::new(20, 10);
+        let mut spare = budget.share('a');
+        assert_eq!(spare.grow_spare(6), Err(NoRoom::OfHolder));
+        assert_eq!(spare.grow_spare(5), Ok(()));
+        assert_eq!(budget.share('b').grow_spare(6), Err(NoRoom::OfHolder));
+        let mut other = budget.share('b');
+        assert_eq!(other.grow(8), Ok(()));
+        assert_eq!(budget.share('c').grow_spare(1), Err(NoRoom::InAll));
+        assert_eq!(budget.share('a').grow(5), Ok(()));
+    }
+
     #[tokio::test]
     async fn who_waits_for_much_keeps_nothing_from_others() {
         let budget = Budget::new(10, 10);
@@ -232,6 +260,7 @@ mod tests {
             for (holder, place, bytes) in steps {
                 match shares.get_mut(place) {
                     Some(share) if bytes == 0 => { share.shrink(0); }
+                    Some(share) if bytes % 5 == 1 => { let _ = share.grow_spare(bytes); }
                     Some(share) => { let _ = share.hold(bytes); }
                     None => shares.push(budget.share(holder)),
                 }

@@ -87,7 +87,7 @@ pub async fn claim_due(
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
-                   access_token_expires_at, token_generation, parked_until,
+                   access_token_expires_at, token_generation, parked_until, reading_refused_at,
                    addresses_asked_at AS "asked_at!""#,
         now,
         lease_until,

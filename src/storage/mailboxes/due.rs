@@ -20,8 +20,6 @@ pub struct ReplyLook {
     pub last_sent_at: Option<DateTime<Utc>>,
     /// Where the check begins.
     pub cursor: Option<String>,
-    /// Since when the provider has refused to let it be read.
-    pub refused_since: Option<DateTime<Utc>>,
 }
 
 /// Records that messages were sent from these mailboxes, so that they are checked for replies. Returns those whose rows
@@ -87,7 +85,6 @@ pub async fn claim_reply_looks(
                 aliases: row.aliases,
                 last_sent_at: row.last_sent_at,
                 cursor: row.replies_cursor,
-                refused_since: row.reading_refused_at,
             })
         })
         .collect()
@@ -179,7 +176,7 @@ pub async fn claim_idle_refreshes(
              FOR UPDATE SKIP LOCKED
          )
          RETURNING id, user_key, plugin, email, scopes, refresh_token_sealed, access_token_sealed,
-                   access_token_expires_at, token_generation, parked_until",
+                   access_token_expires_at, token_generation, parked_until, reading_refused_at",
         now,
         again_at,
         limit,

@@ -116,6 +116,7 @@ struct FoundRow {
     access_token_expires_at: Option<DateTime<Utc>>,
     token_generation: i64,
     parked_until: Option<DateTime<Utc>>,
+    reading_refused_at: Option<DateTime<Utc>>,
     address: String,
     version: Option<Uuid>,
 }
@@ -135,7 +136,7 @@ async fn find_of_apps(
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
-                mailbox.email AS address,
+                mailbox.reading_refused_at, mailbox.email AS address,
                 (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
          FROM unnest($1::uuid[], $2::text[], $3::text[])
               WITH ORDINALITY AS asked (app_id, plugin, only_ids, place)
@@ -180,7 +181,7 @@ async fn find_by_addresses(
                 mailbox.plugin AS "plugin!", mailbox.email AS "email!", mailbox.scopes AS "scopes!",
                 mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation AS "token_generation!",
-                mailbox.parked_until, mailbox.address AS "address!",
+                mailbox.parked_until, mailbox.reading_refused_at, mailbox.address AS "address!",
                 (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
          FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[])
               WITH ORDINALITY AS asked (app_id, email_lookup, plugin, user_id, user_key, only_ids,
@@ -248,7 +249,7 @@ async fn find_of_users(
         r#"SELECT asked.place AS "place!", mailbox.id, mailbox.user_key, mailbox.plugin,
                 mailbox.email, mailbox.scopes, mailbox.refresh_token_sealed, mailbox.access_token_sealed,
                 mailbox.access_token_expires_at, mailbox.token_generation, mailbox.parked_until,
-                mailbox.email AS address,
+                mailbox.reading_refused_at, mailbox.email AS address,
                 (SELECT version FROM app_versions WHERE app_id = asked.app_id) AS version
          FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[])
               WITH ORDINALITY AS asked (app_id, user_id, user_key, plugin, only_ids, place)

@@ -234,3 +234,19 @@ async fn a_server_that_takes_no_copy_loses_no_message() {
         .await;
     gateway.stop().await;
 }
+
+/// The check for replies finds out when it can be read again; no message costs a log-in and a refresh of the token.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mailbox_that_may_not_be_read_gets_no_copy() {
+    let (stand_in, folder) = (StandIn::start().await, TempDir::new().unwrap());
+    let sent = Sent::start(false, "+ go\r\n", "A6 OK done\r\n").await;
+    let gateway = sent.gateway(&stand_in, &folder, "yes").await;
+    sqlx::query("UPDATE mailboxes SET reading_refused = 'no', reading_refused_at = now()")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let (status, answer) = stand_in::send(&gateway, "bob@example.com").await;
+    assert_eq!(status, 200, "{answer}");
+    gateway.stop().await;
+    assert_eq!((sent.sought(), sent.said("APPEND")), (0, 0));
+}
