@@ -49,21 +49,24 @@ pub enum UrlError {
 /// [`UrlError`], with a text for the operator that holds no password.
 pub(super) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
     let options = PgConnectOptions::from_str(url).map_err(UrlError::Form)?;
-    let Some(roots) = roots(url) else {
-        return Ok(options);
-    };
-    let unverified = match options.get_ssl_mode() {
+    let roots = roots(url);
+    let has_roots = roots.is_some();
+    match options.get_ssl_mode() {
         PgSslMode::Disable => return Ok(options),
-        PgSslMode::Allow => Some("allow"),
-        PgSslMode::Prefer => Some("prefer"),
-        PgSslMode::Require | PgSslMode::VerifyCa | PgSslMode::VerifyFull => None,
-    };
-    if let Some(mode) = unverified {
-        return Err(UrlError::Unverified(mode));
+        PgSslMode::Allow if has_roots => return Err(UrlError::Unverified("allow")),
+        PgSslMode::Prefer if has_roots => return Err(UrlError::Unverified("prefer")),
+        PgSslMode::Require if has_roots => {}
+        PgSslMode::Allow | PgSslMode::Prefer | PgSslMode::Require => return Ok(options),
+        PgSslMode::VerifyCa | PgSslMode::VerifyFull => {}
     }
     let is_name_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
+    // sqlx trusts the machine's roots beside those that it is given, and they vouch for anybody's server: whatever
+    // verifies, verifies the name too.
+    let options = options.ssl_mode(PgSslMode::VerifyFull);
+    let Some(roots) = roots else {
+        return Ok(options.ssl_root_cert_from_pem(Vec::new()));
+    };
     if roots == SYSTEM {
-        // sqlx trusts the machine's roots beside those that it is given: here none.
         return (is_name_verified.then(|| options.ssl_root_cert_from_pem(Vec::new())))
             .ok_or(UrlError::AnyServer);
     }
@@ -75,15 +78,10 @@ pub(super) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
             reason,
         })?;
     }
-    Ok(if is_name_verified {
-        options
-    } else {
-        // With roots, `require` verifies by them, as `verify-ca` does.
-        options.ssl_mode(PgSslMode::VerifyCa)
-    })
+    Ok(options)
 }
 
-/// The roots as sqlx finds them: the last parameter of that name, else the environment's.
+/// The roots as sqlx finds them: the last parameter of that name, else the environment's. Empty is none, as by libpq.
 fn roots(url: &str) -> Option<String> {
     let named = Url::parse(url).ok().and_then(|url| {
         (url.query_pairs())
@@ -91,7 +89,7 @@ fn roots(url: &str) -> Option<String> {
             .last()
             .map(|(_, value)| value.into_owned())
     });
-    named.or_else(|| std::env::var("PGSSLROOTCERT").ok())
+    (named.or_else(|| std::env::var("PGSSLROOTCERT").ok())).filter(|roots| !roots.is_empty())
 }
 
 /// A file without any would leave only the machine's roots, silently.
@@ -121,7 +119,7 @@ pub(super) fn certificate_advice(error: &sqlx::Error) -> Option<&'static str> {
             "the server's certificate is not from an authority in sslrootcert: give it the file of the one that signed it"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the server's certificate is for another name: name the host in database.url as the certificate does, or make one with this host as its subjectAltName (a common name doesn't count)"
+            "the server's certificate is for another name, which is verified with every sslrootcert: name the host in database.url as the certificate does, or make one with this host as its subjectAltName (a common name doesn't count)"
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "the server's certificate has expired: renew it"

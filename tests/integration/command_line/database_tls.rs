@@ -1,4 +1,4 @@
-//! TLS to a real Postgres, by the parameters of `database.url`: what libpq verifies is verified, and a certificate
+//! TLS to a real Postgres, by the parameters of `database.url`: at least what libpq verifies is verified, and a certificate
 //! that is refused is named.
 
 use std::fs;
@@ -161,7 +161,10 @@ impl Server {
         let mut invocation =
             Invocation::new(["migrate"]).set("DATABASE__URL", self.url(host, parameters));
         if let Some((name, file)) = variable {
-            invocation = invocation.variable(name, self.file(file));
+            let file = (!file.is_empty())
+                .then(|| self.file(file))
+                .unwrap_or_default();
+            invocation = invocation.variable(name, file);
         }
         let finished = invocation.finish().await;
         let case = format!(
@@ -267,7 +270,11 @@ async fn what_libpq_verifies_is_verified() {
         (
             "nameless",
             &[
-                ("sslmode=verify-ca&sslrootcert=DIR/authority.pem", CONNECTS),
+                ("sslmode=require", CONNECTS),
+                (
+                    "sslmode=verify-ca&sslrootcert=DIR/authority.pem",
+                    OTHER_NAME,
+                ),
                 (
                     "sslmode=verify-full&sslrootcert=DIR/authority.pem",
                     OTHER_NAME,
@@ -277,7 +284,12 @@ async fn what_libpq_verifies_is_verified() {
         (
             "elsewhere",
             &[
-                ("sslmode=require&sslrootcert=DIR/authority.pem", CONNECTS),
+                ("sslmode=require", CONNECTS),
+                ("sslmode=require&sslrootcert=DIR/authority.pem", OTHER_NAME),
+                (
+                    "sslmode=verify-ca&sslrootcert=DIR/authority.pem",
+                    OTHER_NAME,
+                ),
                 (
                     "sslmode=verify-full&sslrootcert=DIR/authority.pem",
                     OTHER_NAME,
@@ -307,12 +319,41 @@ async fn what_libpq_verifies_is_verified() {
         }
     }
     server.show("good").await;
-    for (file, expected) in [("authority.pem", CONNECTS), ("other.pem", STRANGE)] {
-        let variable = Some(("PGSSLROOTCERT", file));
+    for (variable, parameters, expected) in [
+        (
+            ("PGSSLROOTCERT", "authority.pem"),
+            "sslmode=require",
+            CONNECTS,
+        ),
+        (("PGSSLROOTCERT", "other.pem"), "sslmode=require", STRANGE),
+        (("PGSSLROOTCERT", ""), "sslmode=prefer", CONNECTS),
+        (("PGSSLROOTCERT", ""), "sslmode=require", CONNECTS),
+        (("PGSSLROOTCERT", ""), "sslmode=verify-ca", STRANGE),
+        (
+            ("PGSSLROOTCERT", "other.pem"),
+            "sslmode=require&sslrootcert=",
+            CONNECTS,
+        ),
+    ] {
         server
-            .is_as_said("good", "localhost", "sslmode=require", variable, expected)
+            .is_as_said("good", "localhost", parameters, Some(variable), expected)
             .await;
     }
+    // Whoever the machine trusts may sign for anybody, but not for this host.
+    server.show("elsewhere").await;
+    for parameters in [
+        "sslmode=require&sslrootcert=DIR/other.pem",
+        "sslmode=verify-ca&sslrootcert=DIR/other.pem",
+        "sslmode=verify-ca",
+        "sslmode=verify-full&sslrootcert=DIR/other.pem",
+        "sslmode=verify-full&sslrootcert=system",
+    ] {
+        let machine = Some(("SSL_CERT_FILE", "authority.pem"));
+        server
+            .is_as_said("elsewhere", "localhost", parameters, machine, OTHER_NAME)
+            .await;
+    }
+    server.show("good").await;
     let full = "sslmode=verify-full&sslrootcert=DIR/authority.pem";
     server
         .is_as_said("good", "localhost", full, None, CONNECTS)
