@@ -163,7 +163,7 @@ fn wait_after(error: Option<&ReadError>) -> TimeDelta {
             let named = retry_after.and_then(|wait| TimeDelta::from_std(wait).ok());
             AGAIN.max(named.unwrap_or_default())
         }
-        Some(ReadError::TokenRefused(_)) => AGAIN,
+        Some(ReadError::TokenRefused(_) | ReadError::Unexplained(_)) => AGAIN,
     }
 }
 

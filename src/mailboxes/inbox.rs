@@ -12,13 +12,13 @@ use super::{MailboxReadError, Mailboxes, bounces, replies};
 use crate::providers::mail::reader::{self, MailReader, ReadError};
 use crate::providers::mail::received::Received;
 use crate::providers::mail::transport::MailboxAccess;
-use crate::storage::error_class::is_refusal;
+use crate::storage::error_class::{is_refusal, is_timeout};
 use crate::storage::mailboxes::Mailbox;
 use crate::storage::mailboxes::due::{self, ReplyLook};
 use crate::storage::outage::{Outage, trouble};
 use crate::storage::{apps, transaction, webhook_messages};
 use mailgate_types::event::{Emission, Event, MailboxEvent};
-use mailgate_types::ids::{AppId, CredentialId};
+use mailgate_types::ids::CredentialId;
 use mailgate_types::one_line::one_line;
 use mailgate_types::plugin::Plugin;
 
@@ -42,6 +42,9 @@ const NOTED: TimeDelta = TimeDelta::hours(1);
 /// A mailbox that may not be read although its grant says so is skipped for this long; whatever a provider answers,
 /// none is skipped for longer.
 const FORBIDDEN: Duration = Duration::from_hours(24);
+
+/// A provider that lets a mailbox be read, and then again doesn't, is told at most once in this time.
+const TOLD_APART: TimeDelta = TimeDelta::hours(1);
 
 /// Longest stored words of a provider that refuses, in bytes.
 const WORDS_BYTES: usize = 500;
@@ -175,31 +178,28 @@ impl Mailboxes {
         let id = look.mailbox.id;
         let now = self.clock.now();
         let since = now - self.settings.replies_window;
-        let last_sent_at = look.last_sent_at;
-        let lately = last_sent_at.is_some_and(|at| at > since);
+        let lately = look.last_sent_at.is_some_and(|at| at > since);
         let reader = self.reader(look.mailbox.plugin, &look.mailbox.scopes);
         let next = match reader.filter(|_| lately) {
             None => None,
             Some(reader) => {
-                let (app, mailbox) = (look.app, look.mailbox.clone());
-                let looked = tokio::time::timeout(LONGEST, self.look(reader, look, since))
+                let looked = tokio::time::timeout(LONGEST, self.look(reader, &look, since))
                     .await
                     .unwrap_or(Err(LookError::TimedOut));
                 if let Err(error) = &looked {
                     metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
                     trouble!(warn, error, credential_id = %id, "the check for replies failed");
                 }
-                let noted = self.note_outcome(app, &mailbox, &looked).await;
-                if let Err(error) = noted {
+                if let Err(error) = self.note_outcome(&look, &looked).await {
                     trouble!(warn, error, credential_id = %id, "it can't be noted whether the mailbox is read");
                 }
-                let refused_since = mailbox.reading_refused_at;
+                let refused_since = look.mailbox.reading_refused_at;
                 Some(self.clock.now() + self.wait_after(looked.as_ref().err(), refused_since))
             }
         };
         let put_off = async {
             let mut connection = self.pool.acquire().await?;
-            due::put_off_reply_look(&mut connection, id, next, last_sent_at).await
+            due::put_off_reply_look(&mut connection, &look, next).await
         };
         if let Err(error) = put_off.await {
             // The mailbox becomes due again when the lease expires.
@@ -207,39 +207,44 @@ impl Mailboxes {
         }
     }
 
-    /// Notes that the provider refuses to let the mailbox be read, and tells the app, once; or that it no longer does.
+    /// Notes whether the provider lets the mailbox be read, and tells the app once it is sure that this has changed.
     async fn note_outcome(
         &self,
-        app: AppId,
-        mailbox: &Mailbox,
+        look: &ReplyLook,
         looked: &Result<(), LookError>,
     ) -> Result<(), sqlx::Error> {
-        let error = match (looked, mailbox.reading_refused_at) {
-            (Ok(()), Some(_)) => {
-                let mut connection = self.pool.acquire().await?;
-                return due::forget_refused(&mut connection, mailbox.id).await;
-            }
-            (Err(LookError::Ask(MailboxReadError::Read(error))), None) => error,
+        let refused_before = look.mailbox.reading_refused_at.is_some();
+        let (refused, is_sure) = match looked {
+            Ok(()) if refused_before || look.is_degraded => (None, true),
+            Err(LookError::Ask(MailboxReadError::Read(error))) => match error {
+                ReadError::Forbidden(words) | ReadError::TokenRefused(words) => (Some(words), true),
+                // It may be an outage of what the server asks.
+                ReadError::Unexplained(words) => (Some(words), refused_before),
+                ReadError::Unavailable { .. } => return Ok(()),
+            },
             _ => return Ok(()),
         };
-        let (ReadError::Forbidden(words) | ReadError::TokenRefused(words)) = error else {
-            return Ok(());
-        };
-        let (words, now) = (one_line(words, WORDS_BYTES), self.clock.now());
+        let refused = refused.map(|words| one_line(words, WORDS_BYTES));
+        let (is_degraded, now) = (refused.is_some(), self.clock.now());
         let mut transaction = transaction::begin(&self.pool).await?;
-        let is_new = apps::keep(&mut transaction, app).await?
-            && due::note_refused(&mut transaction, mailbox.id, &words, now).await?;
-        if is_new {
+        if !apps::keep(&mut transaction, look.app).await? {
+            return Ok(());
+        }
+        due::note_reading(&mut transaction, look, refused.as_deref(), now).await?;
+        let told_before = now - TOLD_APART;
+        let is_told = is_sure
+            && due::tell_reading(&mut transaction, look, is_degraded, now, told_before).await?;
+        if is_told {
             let mailbox = MailboxEvent {
-                credential_id: mailbox.id,
-                email: mailbox.email.clone(),
-                plugin: mailbox.plugin,
+                credential_id: look.mailbox.id,
+                email: look.mailbox.email.clone(),
+                plugin: look.mailbox.plugin,
             };
-            let event = Event::MailboxDegraded {
-                mailbox,
-                error: words,
+            let event = match refused {
+                Some(error) => Event::MailboxDegraded { mailbox, error },
+                None => Event::MailboxRecovered(mailbox),
             };
-            let emissions = [Emission::of(app, event)];
+            let emissions = [Emission::of(look.app, event)];
             webhook_messages::emit(&mut transaction, &emissions, now).await?;
         }
         transaction.commit().await
@@ -257,7 +262,7 @@ impl Mailboxes {
             None => usual,
             Some(LookError::Ask(MailboxReadError::Read(error))) => match error {
                 ReadError::Forbidden(_) => FORBIDDEN,
-                ReadError::TokenRefused(_) => {
+                ReadError::TokenRefused(_) | ReadError::Unexplained(_) => {
                     let lasted = refused_since.map(|since| self.clock.now() - since);
                     let lasted = lasted.and_then(|lasted| lasted.to_std().ok());
                     lasted.unwrap_or_default().max(longer)
@@ -275,30 +280,23 @@ impl Mailboxes {
     async fn look(
         &self,
         reader: &dyn MailReader,
-        look: ReplyLook,
+        look: &ReplyLook,
         since: DateTime<Utc>,
     ) -> Result<(), LookError> {
-        let ReplyLook {
-            app,
-            mailbox,
-            aliases,
-            mut cursor,
-            ..
-        } = look;
+        let mut cursor = look.cursor.clone();
         let until = Instant::now() + READING;
         for _ in 0..ROUNDS {
             let from = cursor.as_deref();
             let question = |account: MailboxAccess| async move {
                 reader.new_mail(&account, from, since, until).await
             };
-            let new = self.ask_reader(&mailbox, question).await?;
+            let new = self.ask_reader(&look.mailbox, question).await?;
             let more = new.more;
             cursor = storable(new.cursor);
             if cursor.is_none() {
-                tracing::warn!(credential_id = %mailbox.id, "the position in a mailbox can't be stored; the next check starts over");
+                tracing::warn!(credential_id = %look.mailbox.id, "the position in a mailbox can't be stored; the next check starts over");
             }
-            self.tell(app, &mailbox, &aliases, &new.messages, cursor.as_deref())
-                .await?;
+            self.tell(look, &new.messages, cursor.as_deref()).await?;
             if !more || cursor.is_none() || Instant::now() >= until {
                 break;
             }
@@ -307,53 +305,51 @@ impl Mailboxes {
     }
 
     /// Reports replies and bounces, and stores the cursor of the next check. A message that the database permanently
-    /// refuses is skipped, since it would block the mailbox forever.
+    /// refuses is skipped, since it would block the mailbox forever; and what takes too long together goes one by one.
     async fn tell(
         &self,
-        app: AppId,
-        mailbox: &Mailbox,
-        aliases: &[String],
+        look: &ReplyLook,
         messages: &[Received],
         cursor: Option<&str>,
     ) -> Result<(), sqlx::Error> {
-        let told = self
-            .try_tell(app, mailbox, aliases, messages, NextLook::Moves(cursor))
-            .await;
-        if !told.as_ref().is_err_and(is_refusal) {
+        let told = self.try_tell(look, messages, NextLook::Moves(cursor)).await;
+        if !(told.as_ref()).is_err_and(|error| is_refusal(error) || is_timeout(error)) {
             return told;
         }
         for one in messages.chunks(1) {
-            match (self.try_tell(app, mailbox, aliases, one, NextLook::Stays)).await {
+            match self.try_tell(look, one, NextLook::Stays).await {
                 Err(error) if is_refusal(&error) => {
-                    tracing::warn!(credential_id = %mailbox.id, %error, "a reply or bounce that can't be stored is left out");
+                    tracing::warn!(credential_id = %look.mailbox.id, %error, "a reply or bounce that can't be stored is left out");
                 }
                 told => told?,
             }
         }
-        self.try_tell(app, mailbox, aliases, &[], NextLook::Moves(cursor))
-            .await
+        self.try_tell(look, &[], NextLook::Moves(cursor)).await
     }
 
     /// Stores the events, the keys that deduplicate them, what follows from them, and the cursor of the next check, in
     /// one transaction.
     async fn try_tell(
         &self,
-        app: AppId,
-        mailbox: &Mailbox,
-        aliases: &[String],
+        look: &ReplyLook,
         messages: &[Received],
         place: NextLook<'_>,
     ) -> Result<(), sqlx::Error> {
-        let now = self.clock.now();
+        let (app, mailbox, now) = (look.app, &look.mailbox, self.clock.now());
+        // Strangers choose how many Message-IDs there are to look for: nothing is locked meanwhile.
+        let replies = {
+            let mut connection = self.pool.acquire().await?;
+            replies::find(&mut connection, mailbox, &look.aliases, messages).await?
+        };
         let mut transaction = transaction::begin(&self.pool).await?;
         // Before the mailbox, as in all that deletes the app.
         if !apps::keep(&mut transaction, app).await? {
             return Ok(());
         }
         let bounces = bounces::tell(&mut transaction, app, mailbox, messages, now).await?;
-        let replies = replies::tell(&mut transaction, app, mailbox, aliases, messages, now).await?;
+        let replies = replies::tell(&mut transaction, app, mailbox, replies, now).await?;
         if let NextLook::Moves(cursor) = place {
-            due::store_reply_cursor(&mut transaction, mailbox.id, cursor).await?;
+            due::store_reply_cursor(&mut transaction, look, cursor).await?;
         }
         transaction.commit().await?;
         bounces.count(mailbox);

@@ -27,7 +27,7 @@ impl Outage for MailboxReadError {
 }
 
 impl Mailboxes {
-    /// Queries with the mailbox's token. A token that the provider rejects is refreshed, once.
+    /// Queries with the mailbox's token. A token that the provider rejects, perhaps, is refreshed, once.
     pub async fn ask_reader<T, Answer>(
         &self,
         mailbox: &Mailbox,
@@ -39,7 +39,7 @@ impl Mailboxes {
         let account = self.access(mailbox, None).await?;
         let generation = account.generation;
         match question(account).await {
-            Err(ReadError::TokenRefused(_)) => {
+            Err(ReadError::TokenRefused(_) | ReadError::Unexplained(_)) => {
                 let account = self.access(mailbox, Some(generation)).await?;
                 Ok(question(account).await?)
             }

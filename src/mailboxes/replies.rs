@@ -1,6 +1,6 @@
 //! Reply tracking: each reply to a logged message is reported to its app, once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
@@ -19,6 +19,9 @@ use mailgate_types::past::Past;
 /// Replies deleted in one batch.
 const FORGOTTEN: i64 = 1_000;
 
+/// Message-IDs that are looked for in one statement.
+const ASKED_AT_ONCE: usize = 500;
+
 /// Replies that were reported.
 pub(super) struct ToldReplies(usize);
 
@@ -33,43 +36,63 @@ impl ToldReplies {
     }
 }
 
-/// Emits the events of those of these messages that are replies, and stores the keys that deduplicate them, within the
-/// caller's transaction.
+/// A reply to a logged message.
+pub(super) struct Reply<'a> {
+    received: &'a Received,
+    original: Answered,
+}
+
+/// Those of these messages that are replies to the mailbox's logged ones, in their order.
+pub(super) async fn find<'a>(
+    connection: &mut PgConnection,
+    mailbox: &Mailbox,
+    aliases: &[String],
+    messages: &'a [Received],
+) -> Result<Vec<Reply<'a>>, sqlx::Error> {
+    let answers = answers(mailbox, aliases, messages);
+    let named: BTreeSet<&str> = (answers.iter())
+        .flat_map(|received| received.answers.iter().map(String::as_str))
+        .collect();
+    let named: Vec<&str> = named.into_iter().collect();
+    let mut answered: HashMap<String, Answered> = HashMap::new();
+    for some in named.chunks(ASKED_AT_ONCE) {
+        for original in replies::answered(connection, mailbox.id, some).await? {
+            answered.insert(original.message_id.clone(), original);
+        }
+    }
+    let replies = answers.into_iter().filter_map(|received| {
+        let original = received.answers.iter().find_map(|id| answered.get(id))?;
+        Some(Reply {
+            received,
+            original: original.clone(),
+        })
+    });
+    Ok(replies.collect())
+}
+
+/// Emits the events of replies, and stores the keys that deduplicate them, within the caller's transaction.
 pub(super) async fn tell(
     connection: &mut PgConnection,
     app: AppId,
     mailbox: &Mailbox,
-    aliases: &[String],
-    messages: &[Received],
+    replies: Vec<Reply<'_>>,
     now: DateTime<Utc>,
 ) -> Result<ToldReplies, sqlx::Error> {
-    let answers = answers(mailbox, aliases, messages);
-    let named: Vec<String> = answers
-        .iter()
-        .flat_map(|received| received.answers.iter().cloned())
-        .collect();
-    if named.is_empty() {
+    if replies.is_empty() {
         return Ok(ToldReplies(0));
     }
-    let answered: HashMap<String, Answered> = replies::answered(connection, mailbox.id, &named)
-        .await?
+    let found: Vec<(String, Emission)> = replies
         .into_iter()
-        .map(|answered| (answered.message_id.clone(), answered))
-        .collect();
-    let found: Vec<(String, Emission)> = answers
-        .into_iter()
-        .filter_map(|received| {
-            let original = received.answers.iter().find_map(|id| answered.get(id))?;
+        .map(|Reply { received, original }| {
             let log = Some(original.log);
-            let key = key_of(received);
             let event = Event::EmailReply {
-                message_id: original.message_id.clone(),
+                message_id: original.message_id,
                 from_address: received.from.clone(),
-                to_address: original.from_address.clone(),
+                to_address: original.from_address,
                 subject: received.subject.clone(),
-                metadata: original.metadata.clone(),
+                metadata: original.metadata,
             };
-            Some((key, Emission { app, event, log }))
+            (key_of(received), Emission { app, event, log })
         })
         .collect();
     let found = within_bounds(connection, mailbox, found).await?;

@@ -104,6 +104,12 @@ const BOUNCED: &[Field] = &[
     METADATA,
 ];
 
+const REASON: Field = (
+    "reason",
+    Kind::Named("DisconnectReason"),
+    "Why the mailbox is no longer connected.",
+);
+
 /// When an event is sent, and the fields of its data.
 fn event(name: EventName) -> (&'static str, &'static [Field]) {
     match name {
@@ -176,21 +182,16 @@ fn event(name: EventName) -> (&'static str, &'static [Field]) {
         EventName::UserConnected => ("A mailbox was connected.", &[CREDENTIAL_ID, EMAIL, PLUGIN]),
         EventName::UserDisconnected => (
             "A mailbox is no longer connected.",
-            &[
-                CREDENTIAL_ID,
-                EMAIL,
-                PLUGIN,
-                (
-                    "reason",
-                    Kind::Named("DisconnectReason"),
-                    "Why the mailbox is no longer connected.",
-                ),
-            ],
+            &[CREDENTIAL_ID, EMAIL, PLUGIN, REASON],
         ),
         EventName::MailboxDegraded => (
             "The provider refuses to let the mailbox be read: replies and bounces aren't found until it does again. \
              Sending goes on.",
             &[CREDENTIAL_ID, EMAIL, PLUGIN, ERROR],
+        ),
+        EventName::MailboxRecovered => (
+            "The provider lets the mailbox be read again.",
+            &[CREDENTIAL_ID, EMAIL, PLUGIN],
         ),
         EventName::AppCreated => (
             "The app was created. Sent only to the `webhook_url` given at creation.",

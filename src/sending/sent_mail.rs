@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::Semaphore;
 use tracing::Instrument;
 
@@ -24,6 +24,9 @@ const PLACES_OF_AN_APP: usize = 8;
 
 /// Copies of one app that may be filed or wait for a place.
 const OF_AN_APP: usize = 64;
+
+/// How long the provider has refused to let the mailbox be read once no copy is tried any more.
+const REFUSED: TimeDelta = TimeDelta::hours(1);
 
 /// Waits before the further tries.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
@@ -122,8 +125,9 @@ impl Sending {
             Outcome::LeftOut.count();
             tracing::warn!(log_id = %id, credential_id = %mailbox.id, why, "a sent message isn't filed");
         };
-        // A try would do no better than the last check for replies, and cost a refresh of the token.
-        if mailbox.reading_refused_at.is_some() {
+        // A try would do no better than the checks for replies, and cost a refresh of the token.
+        let given_up = self.clock.now() - REFUSED;
+        if (mailbox.reading_refused_at).is_some_and(|since| since <= given_up) {
             return left_out("the provider refuses to let the mailbox be read");
         }
         let mut share = self.budget.share(Holder::App(app));

@@ -85,9 +85,11 @@ impl Sending {
         match error {
             MailboxReadError::Read(ReadError::Forbidden(_)) => Presence::Unknowable,
             MailboxReadError::Token(_)
-            | MailboxReadError::Read(ReadError::TokenRefused(_) | ReadError::Unavailable { .. }) => {
-                Presence::NotNow
-            }
+            | MailboxReadError::Read(
+                ReadError::TokenRefused(_)
+                | ReadError::Unexplained(_)
+                | ReadError::Unavailable { .. },
+            ) => Presence::NotNow,
         }
     }
 }

@@ -52,12 +52,13 @@ pub(super) fn read(url: &str) -> Result<PgConnectOptions, UrlError> {
     let roots = roots(url);
     let has_roots = roots.is_some();
     match options.get_ssl_mode() {
-        PgSslMode::Disable => return Ok(options),
         PgSslMode::Allow if has_roots => return Err(UrlError::Unverified("allow")),
         PgSslMode::Prefer if has_roots => return Err(UrlError::Unverified("prefer")),
         PgSslMode::Require if has_roots => {}
-        PgSslMode::Allow | PgSslMode::Prefer | PgSslMode::Require => return Ok(options),
         PgSslMode::VerifyCa | PgSslMode::VerifyFull => {}
+        PgSslMode::Disable | PgSslMode::Allow | PgSslMode::Prefer | PgSslMode::Require => {
+            return Ok(options);
+        }
     }
     let is_name_verified = matches!(options.get_ssl_mode(), PgSslMode::VerifyFull);
     // sqlx trusts the machine's roots beside those that it is given, and they vouch for anybody's server: whatever

@@ -170,6 +170,7 @@ pub async fn upsert(
                                  ELSE EXCLUDED.connected_at END,
              replies_due_at = EXCLUDED.replies_due_at,
              reading_refused = NULL, reading_refused_at = NULL,
+             is_degraded = false, reading_told_at = NULL,
              addresses_due_at = EXCLUDED.addresses_due_at,
              addresses_asked_at = EXCLUDED.addresses_asked_at,
              by_session = EXCLUDED.by_session OR (mailboxes.status = 'active' AND mailboxes.by_session)

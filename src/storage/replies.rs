@@ -11,7 +11,7 @@ use mailgate_types::metadata::Metadata;
 use mailgate_types::past::Past;
 
 /// A logged message that may have been answered.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Answered {
     /// Its Message-ID.
     pub message_id: String,
@@ -23,22 +23,27 @@ pub struct Answered {
     pub metadata: Metadata,
 }
 
-/// The messages of a mailbox that have these Message-IDs; one that is not in the log yet is found in the spool.
+/// The messages of a mailbox that have these Message-IDs, one or two for each: an app may give the same to any number.
+/// One that is not in the log yet is found in the spool.
 pub async fn answered(
     connection: &mut PgConnection,
     credential: CredentialId,
-    message_ids: &[String],
+    message_ids: &[&str],
 ) -> Result<Vec<Answered>, sqlx::Error> {
     let rows = sqlx::query!(
-        r#"SELECT message_id AS "message_id!", id AS "id!", from_address AS "from_address!", metadata
-           FROM email_logs
-           WHERE credential_id = $1 AND message_id = ANY($2)
-           UNION
-           SELECT message_id, id, from_address, metadata
-           FROM spool
-           WHERE credential_id = $1 AND message_id = ANY($2) AND state = 'open' AND NOT is_logged"#,
+        r#"SELECT wanted.message_id AS "message_id!", found.id AS "id!",
+                  found.from_address AS "from_address!", found.metadata
+           FROM unnest($2::text[]) AS wanted (message_id)
+                CROSS JOIN LATERAL (
+                    (SELECT id, from_address, metadata FROM email_logs AS log
+                     WHERE credential_id = $1 AND log.message_id = wanted.message_id LIMIT 1)
+                    UNION ALL
+                    (SELECT id, from_address, metadata FROM spool
+                     WHERE credential_id = $1 AND spool.message_id = wanted.message_id
+                           AND state = 'open' AND NOT is_logged LIMIT 1)
+                ) AS found"#,
         credential.0,
-        message_ids,
+        message_ids as &[&str],
     )
     .fetch_all(connection)
     .await?;

@@ -101,6 +101,7 @@ fn failure<T>(result: Result<T, ReadError>) -> (&'static str, String) {
     let kind = match &error {
         ReadError::TokenRefused(_) => "token refused",
         ReadError::Forbidden(_) => "forbidden",
+        ReadError::Unexplained(_) => "unexplained",
         ReadError::Unavailable { .. } => "unavailable",
     };
     (kind, error.to_string())

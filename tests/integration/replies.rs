@@ -131,7 +131,7 @@ async fn a_message_that_is_still_being_sent_can_be_answered() {
         let (id, mailbox, message_id): (Uuid, Uuid, String) =
             sqlx::query_as(open).fetch_one(&mut database).await.unwrap();
         let mailbox = CredentialId(mailbox);
-        let found = replies::answered(&mut database, mailbox, &[message_id]).await;
+        let found = replies::answered(&mut database, mailbox, &[&message_id]).await;
         (id, found.unwrap())
     };
     let (id, found) = tokio::select! {

@@ -104,6 +104,8 @@ pub enum Event {
         /// The provider's words.
         error: String,
     },
+    /// The provider lets a mailbox be read again, of which the app was told that it doesn't.
+    MailboxRecovered(MailboxEvent),
     /// An app was created.
     AppCreated(AppEvent),
     /// An app was deleted.
@@ -261,6 +263,7 @@ impl Event {
             Self::UserConnected(_) => EventName::UserConnected,
             Self::UserDisconnected { .. } => EventName::UserDisconnected,
             Self::MailboxDegraded { .. } => EventName::MailboxDegraded,
+            Self::MailboxRecovered(_) => EventName::MailboxRecovered,
             Self::AppCreated(_) => EventName::AppCreated,
             Self::AppDeleted(_) => EventName::AppDeleted,
             Self::SendKeyRenewed { .. } => EventName::SendKeyRenewed,
@@ -385,23 +388,20 @@ mod tests {
             app_id: app,
             name: "My app".to_owned(),
         };
+        let app_data = json!({"app_id": app.to_string(), "name": "My app"});
         let mailbox = MailboxEvent {
             credential_id: credential,
             email: "ada@example.com".to_owned(),
             plugin: Plugin::B,
         };
-        let degraded = mailbox.clone();
+        let (degraded, recovered) = (mailbox.clone(), mailbox.clone());
         let others = [
             (
                 Event::AppCreated(of_app.clone()),
                 "app.created",
-                json!({"app_id": app.to_string(), "name": "My app"}),
+                app_data.clone(),
             ),
-            (
-                Event::AppDeleted(of_app),
-                "app.deleted",
-                json!({"app_id": app.to_string(), "name": "My app"}),
-            ),
+            (Event::AppDeleted(of_app), "app.deleted", app_data),
             (
                 Event::SendKeyRenewed { app_id: app },
                 "send_key.renewed",
@@ -463,6 +463,12 @@ mod tests {
                 "mailbox.degraded",
                 json!({"credential_id": credential.to_string(), "email": "ada@example.com",
                        "plugin": "plugin_b", "error": "AUTHENTICATIONFAILED no"}),
+            ),
+            (
+                Event::MailboxRecovered(recovered),
+                "mailbox.recovered",
+                json!({"credential_id": credential.to_string(), "email": "ada@example.com",
+                       "plugin": "plugin_b"}),
             ),
         ];
         let events: Vec<_> = email_events(log).into_iter().chain(others).collect();

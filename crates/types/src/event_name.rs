@@ -24,6 +24,8 @@ pub enum EventName {
     UserDisconnected,
     /// The provider no longer lets a mailbox be read.
     MailboxDegraded,
+    /// It lets the mailbox be read again.
+    MailboxRecovered,
     /// An app was created.
     AppCreated,
     /// An app was deleted.
@@ -39,7 +41,7 @@ pub struct UnknownEvent;
 
 impl EventName {
     /// All of them, in the catalogue's order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::EmailSent,
         Self::EmailFailedTemp,
         Self::EmailFailedPerm,
@@ -48,6 +50,7 @@ impl EventName {
         Self::UserConnected,
         Self::UserDisconnected,
         Self::MailboxDegraded,
+        Self::MailboxRecovered,
         Self::AppCreated,
         Self::AppDeleted,
         Self::SendKeyRenewed,
@@ -65,6 +68,7 @@ impl EventName {
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
             Self::MailboxDegraded => "mailbox.degraded",
+            Self::MailboxRecovered => "mailbox.recovered",
             Self::AppCreated => "app.created",
             Self::AppDeleted => "app.deleted",
             Self::SendKeyRenewed => "send_key.renewed",

@@ -289,7 +289,7 @@ impl From<ImapError> for ReadError {
     }
 }
 
-/// A failed login is blamed on the token unless the server says otherwise: many give no reason.
+/// Why a login failed. Many servers give no reason.
 fn log_in_refused(error: ImapError) -> ReadError {
     match &error {
         // The provider's next token would be no better.
@@ -300,7 +300,7 @@ fn log_in_refused(error: ImapError) -> ReadError {
         }
         // BAD too: the server knows no such mechanism.
         ImapError::Refused(status) => refused(status)
-            .unwrap_or_else(|| ReadError::TokenRefused(error.to_string().trim().to_owned())),
+            .unwrap_or_else(|| ReadError::Unexplained(error.to_string().trim().to_owned())),
         _ => error.into(),
     }
 }
@@ -332,14 +332,15 @@ mod tests {
     fn refusals() {
         let kind = |error: ReadError| match error {
             ReadError::TokenRefused(_) => "token",
+            ReadError::Unexplained(_) => "unexplained",
             ReadError::Forbidden(_) => "forbidden",
             ReadError::Unavailable { .. } => "unavailable",
         };
         for (condition, code, at_log_in, later) in [
             (Condition::No, "AUTHENTICATIONFAILED", "token", "token"),
             (Condition::No, "EXPIRED", "token", "token"),
-            (Condition::No, "", "token", "unavailable"),
-            (Condition::No, "UNKNOWN-CTE", "token", "unavailable"),
+            (Condition::No, "", "unexplained", "unavailable"),
+            (Condition::No, "UNKNOWN-CTE", "unexplained", "unavailable"),
             (Condition::No, "UNAVAILABLE", "unavailable", "unavailable"),
             (Condition::No, "INUSE", "unavailable", "unavailable"),
             (Condition::No, "LIMIT", "unavailable", "unavailable"),
@@ -351,7 +352,7 @@ mod tests {
                 "forbidden",
                 "forbidden",
             ),
-            (Condition::Bad, "", "token", "unavailable"),
+            (Condition::Bad, "", "unexplained", "unavailable"),
         ] {
             let error = || {
                 ImapError::Refused(Status {

@@ -26,6 +26,9 @@ pub enum ReadError {
     /// The access token is rejected.
     #[error("the access token is refused: {0}")]
     TokenRefused(String),
+    /// The log-in is refused without a reason: perhaps for the token.
+    #[error("the log-in is refused: {0}")]
+    Unexplained(String),
     /// The granted scopes don't allow it, or the provider has disabled it.
     #[error("the mailbox may not be read: {0}")]
     Forbidden(String),

@@ -1,4 +1,6 @@
-//! Mailboxes with work due: a check for replies, or a refresh of an unused token.
+//! Mailboxes with work due: a check for replies, or a refresh of an unused token. The claim of a check is known by the
+//! `replies_due_at` that it sets: whoever finds another value there has been overtaken, by another check or a new
+//! connection, and changes nothing.
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -20,6 +22,10 @@ pub struct ReplyLook {
     pub last_sent_at: Option<DateTime<Utc>>,
     /// Where the check begins.
     pub cursor: Option<String>,
+    /// The app was told last that it isn't read.
+    pub is_degraded: bool,
+    /// Identifies the claim.
+    pub lease_until: DateTime<Utc>,
 }
 
 /// Records that messages were sent from these mailboxes, so that they are checked for replies. Returns those whose rows
@@ -67,7 +73,8 @@ pub async fn claim_reply_looks(
          )
          RETURNING id, app_id, user_key, plugin, email, scopes, refresh_token_sealed,
                    access_token_sealed, access_token_expires_at, token_generation, parked_until,
-                   last_sent_at, replies_cursor, reading_refused_at,
+                   last_sent_at, replies_cursor, reading_refused_at, is_degraded,
+                   replies_due_at AS "lease_until!",
                    ARRAY(SELECT address_lookup FROM mailbox_addresses
                          WHERE credential_id = mailboxes.id) AS "aliases!""#,
         now,
@@ -85,6 +92,8 @@ pub async fn claim_reply_looks(
                 aliases: row.aliases,
                 last_sent_at: row.last_sent_at,
                 cursor: row.replies_cursor,
+                is_degraded: row.is_degraded,
+                lease_until: row.lease_until,
             })
         })
         .collect()
@@ -93,12 +102,13 @@ pub async fn claim_reply_looks(
 /// Stores where the next check for replies begins; `None` starts by time, as the first check does.
 pub async fn store_reply_cursor(
     connection: &mut PgConnection,
-    id: CredentialId,
+    look: &ReplyLook,
     cursor: Option<&str>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE mailboxes SET replies_cursor = $2 WHERE id = $1",
-        id.0,
+        "UPDATE mailboxes SET replies_cursor = $3 WHERE id = $1 AND replies_due_at = $2",
+        look.mailbox.id.0,
+        look.lease_until,
         cursor,
     )
     .execute(connection)
@@ -106,51 +116,65 @@ pub async fn store_reply_cursor(
     Ok(())
 }
 
-/// Notes in the provider's words that a connected mailbox may not be read; returns whether that is new.
-pub async fn note_refused(
+/// Notes whether the mailbox is read, or in which words the provider refuses that.
+pub async fn note_reading(
     connection: &mut PgConnection,
-    id: CredentialId,
-    words: &str,
+    look: &ReplyLook,
+    refused: Option<&str>,
     now: DateTime<Utc>,
-) -> Result<bool, sqlx::Error> {
-    let noted = sqlx::query!(
-        "UPDATE mailboxes SET reading_refused = $2, reading_refused_at = $3
-         WHERE id = $1 AND status = 'active' AND reading_refused_at IS NULL",
-        id.0,
-        words,
-        now,
-    );
-    Ok(noted.execute(connection).await?.rows_affected() > 0)
-}
-
-/// A mailbox is read again.
-pub async fn forget_refused(
-    connection: &mut PgConnection,
-    id: CredentialId,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE mailboxes SET reading_refused = NULL, reading_refused_at = NULL WHERE id = $1",
-        id.0,
+        "UPDATE mailboxes
+         SET reading_refused = $3,
+             reading_refused_at = CASE WHEN $3::text IS NOT NULL THEN coalesce(reading_refused_at, $4) END
+         WHERE id = $1 AND replies_due_at = $2 AND status = 'active'",
+        look.mailbox.id.0,
+        look.lease_until,
+        refused,
+        now,
     )
     .execute(connection)
     .await?;
     Ok(())
 }
 
-/// Schedules the next check for replies; `None` waits for the next message, unless one was sent after `last_sent_at`:
-/// then the lease stays, and makes the mailbox due again.
+/// Notes that the app is told whether the mailbox is read; `false` if it was told the same last, or told anything since
+/// `told_before`.
+pub async fn tell_reading(
+    connection: &mut PgConnection,
+    look: &ReplyLook,
+    is_degraded: bool,
+    now: DateTime<Utc>,
+    told_before: DateTime<Utc>,
+) -> Result<bool, sqlx::Error> {
+    let told = sqlx::query!(
+        "UPDATE mailboxes SET is_degraded = $3, reading_told_at = $4
+         WHERE id = $1 AND replies_due_at = $2 AND status = 'active' AND is_degraded <> $3
+               AND (reading_told_at IS NULL OR reading_told_at NOT BETWEEN $5 AND $4)",
+        look.mailbox.id.0,
+        look.lease_until,
+        is_degraded,
+        now,
+        told_before,
+    );
+    Ok(told.execute(connection).await?.rows_affected() > 0)
+}
+
+/// Schedules the next check for replies; `None` waits for the next message, unless one was sent after the claim: then
+/// the lease stays, and makes the mailbox due again.
 pub async fn put_off_reply_look(
     connection: &mut PgConnection,
-    id: CredentialId,
+    look: &ReplyLook,
     due: Option<DateTime<Utc>>,
-    last_sent_at: Option<DateTime<Utc>>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE mailboxes SET replies_due_at = $2::timestamptz
-         WHERE id = $1 AND ($2::timestamptz IS NOT NULL OR last_sent_at IS NOT DISTINCT FROM $3)",
-        id.0,
+        "UPDATE mailboxes SET replies_due_at = $3::timestamptz
+         WHERE id = $1 AND replies_due_at = $2
+               AND ($3::timestamptz IS NOT NULL OR last_sent_at IS NOT DISTINCT FROM $4)",
+        look.mailbox.id.0,
+        look.lease_until,
         due,
-        last_sent_at,
+        look.last_sent_at,
     )
     .execute(connection)
     .await?;

@@ -161,9 +161,10 @@ impl Server {
         let mut invocation =
             Invocation::new(["migrate"]).set("DATABASE__URL", self.url(host, parameters));
         if let Some((name, file)) = variable {
-            let file = (!file.is_empty())
-                .then(|| self.file(file))
-                .unwrap_or_default();
+            let file = match file {
+                "" => PathBuf::new(),
+                file => self.file(file),
+            };
             invocation = invocation.variable(name, file);
         }
         let finished = invocation.finish().await;

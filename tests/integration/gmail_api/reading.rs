@@ -72,6 +72,7 @@ pub fn failure<T>(result: Result<T, ReadError>) -> &'static str {
     match result.err().expect("it fails") {
         ReadError::TokenRefused(_) => "token refused",
         ReadError::Forbidden(_) => "forbidden",
+        ReadError::Unexplained(_) => "unexplained",
         ReadError::Unavailable { .. } => "unavailable",
     }
 }

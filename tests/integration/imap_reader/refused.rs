@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use mailgate::storage::mailboxes::due;
 use mailgate_types::clock::Clock as _;
 use serde_json::{Value, json};
+use sqlx::PgConnection;
 use tempfile::TempDir;
 
 use super::scripted::{GREETING, Server, obedient};
@@ -91,6 +93,14 @@ impl Provider {
         wait().await
     }
 
+    /// As if an hour had passed since the app was told of the mailbox.
+    async fn forget_told(&self) {
+        sqlx::query("UPDATE mailboxes SET reading_told_at = reading_told_at - interval '1 hour'")
+            .execute(&mut self.gateway.database().await)
+            .await
+            .unwrap();
+    }
+
     async fn view(&self) -> (bool, Value) {
         let caller = Caller::owner(&self.gateway).await;
         let detail = caller.get(&path(&self.gateway.app)).await.success(200);
@@ -101,25 +111,38 @@ impl Provider {
     }
 }
 
-const REFUSED: [(&str, &str); 7] = [
+/// What a server says, what is shown of it, and whether one such answer is enough to tell the app.
+const REFUSED: [(&str, &str, bool); 7] = [
     (
         "{tag} NO [AUTHENTICATIONFAILED] Invalid credentials",
         "Invalid credentials",
+        true,
     ),
-    ("{tag} NO AUTHENTICATE failed.", "AUTHENTICATE failed."),
+    (
+        "{tag} NO AUTHENTICATE failed.",
+        "AUTHENTICATE failed.",
+        false,
+    ),
     (
         "{tag} NO [CANNOT] Unsupported mechanism",
         "Unsupported mechanism",
+        false,
     ),
-    ("{tag} BAD Unknown command", "Unknown command"),
+    ("{tag} BAD Unknown command", "Unknown command", false),
     (
         "{tag} NO [WEBALERT https://x.example/] Web login required.",
         "Web login required.",
+        false,
     ),
-    ("{tag} NO [AUTHORIZATIONFAILED] Not yours", "Not yours"),
+    (
+        "{tag} NO [AUTHORIZATIONFAILED] Not yours",
+        "Not yours",
+        true,
+    ),
     (
         "{tag} NO [ALERT] Your account is not enabled for IMAP use.",
         "Your account is not enabled for IMAP use.",
+        true,
     ),
 ];
 
@@ -159,22 +182,79 @@ async fn a_refused_log_in_is_tried_less_and_less_and_told_once() {
     *provider.words.lock().unwrap() = None;
     assert!(provider.check().await < TimeDelta::minutes(2));
     assert_eq!(provider.view().await, (true, Value::Null));
+    let told = events(gateway, "mailbox.recovered").await;
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["data"]["email"], ADDRESS);
     provider.check().await;
-    // A refusal after that is news.
+    // A refusal after that is news, but not at once: a server may hesitate for days.
     *provider.words.lock().unwrap() = Some(REFUSED[0].0);
     assert!(provider.check().await > TimeDelta::minutes(7));
+    assert!(!provider.view().await.0);
+    assert_eq!(events(gateway, "mailbox.degraded").await.len(), 1);
+    provider.forget_told().await;
+    provider.check().await;
     assert_eq!(events(gateway, "mailbox.degraded").await.len(), 2);
     // Connecting it again is a new beginning.
     provider.stand_in.connect(gateway).await;
-    assert_eq!(provider.view().await, (true, Value::Null));
+    let is_told = async |gateway: &Gateway| events(gateway, "mailbox.degraded").await.len() == 3;
+    gateway.eventually("it is told again", is_told).await;
+    assert_eq!(events(gateway, "mailbox.recovered").await.len(), 1);
     provider.gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_a_new_connection_has_overtaken_changes_nothing() {
+    let (_stand_in, gateway) = StandIn::with_gateway().await;
+    gateway.stop_daemon().await;
+    let mut database = gateway.database().await;
+    let now = gateway.clock.now();
+    let row = async |database: &mut PgConnection| -> Value {
+        let sql = "SELECT to_jsonb(mailboxes) FROM mailboxes WHERE plugin = 'plugin_b'";
+        sqlx::query_scalar(sql).fetch_one(database).await.unwrap()
+    };
+    let sql = "UPDATE mailboxes SET replies_due_at = $1, replies_cursor = 'old' WHERE plugin = 'plugin_b'";
+    let due = sqlx::query(sql).bind(now);
+    due.execute(&mut database).await.unwrap();
+    let lease = now + TimeDelta::minutes(10);
+    let looks = due::claim_reply_looks(&mut database, now, lease, 10).await;
+    let look = (looks.unwrap().into_iter())
+        .find(|look| look.mailbox.email == ADDRESS)
+        .unwrap();
+    let outcome = async |database: &mut PgConnection| {
+        due::store_reply_cursor(database, &look, None).await?;
+        due::note_reading(database, &look, Some("no"), now).await?;
+        let told = due::tell_reading(database, &look, true, now, now).await?;
+        due::put_off_reply_look(database, &look, Some(now + TimeDelta::days(1))).await?;
+        Ok::<bool, sqlx::Error>(told)
+    };
+    // As a new connection has it, and another's claim.
+    let due = sqlx::query(sql).bind(now + TimeDelta::seconds(1));
+    due.execute(&mut database).await.unwrap();
+    let connected = row(&mut database).await;
+    assert!(!outcome(&mut database).await.unwrap());
+    assert_eq!(row(&mut database).await, connected);
+    // Of its own claim everything is kept.
+    let sql = "UPDATE mailboxes SET replies_due_at = $1 WHERE plugin = 'plugin_b'";
+    let claimed = sqlx::query(sql).bind(look.lease_until);
+    claimed.execute(&mut database).await.unwrap();
+    assert!(outcome(&mut database).await.unwrap());
+    let noted = row(&mut database).await;
+    for (field, value) in [
+        ("replies_cursor", Value::Null),
+        ("reading_refused", "no".into()),
+        ("is_degraded", true.into()),
+    ] {
+        assert_eq!(noted[field], value, "{noted}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_a_refusal_and_what_passes() {
     let provider = Provider::start(REFUSED[0].0).await;
     let gateway = &provider.gateway;
-    for (said, words) in REFUSED {
+    let mut told = 0;
+    for (said, words, is_sure) in REFUSED {
+        provider.forget_told().await;
         *provider.words.lock().unwrap() = Some(said);
         assert!(provider.check().await > TimeDelta::minutes(7), "{said}");
         let (tracked, error) = provider.view().await;
@@ -182,6 +262,14 @@ async fn what_is_a_refusal_and_what_passes() {
             !tracked && error.as_str().unwrap().ends_with(words),
             "{said}: {error}"
         );
+        told += 1;
+        if !is_sure {
+            let degraded = events(gateway, "mailbox.degraded").await;
+            assert_eq!(degraded.len(), told - 1, "{said}");
+            provider.check().await;
+        }
+        let degraded = events(gateway, "mailbox.degraded").await;
+        assert_eq!(degraded.len(), told, "{said}");
         // Days pass.
         let visitor = Visitor::signed_in(gateway).await;
         let page = visitor.get("/portal/mailboxes").await.text;
@@ -193,9 +281,12 @@ async fn what_is_a_refusal_and_what_passes() {
             .await
             .text;
         assert!(page.contains(words), "{page}");
+        provider.forget_told().await;
         *provider.words.lock().unwrap() = None;
         provider.check().await;
         assert_eq!(provider.view().await, (true, json!(null)), "{said}");
+        let recovered = events(gateway, "mailbox.recovered").await;
+        assert_eq!(recovered.len(), told, "{said}");
     }
     for said in [
         "{tag} NO [UNAVAILABLE] Try later",

@@ -197,14 +197,12 @@ async fn refused_log_ins() {
         ("unavailable", "too busy", |_| {
             "* BYE too busy\r\n".to_owned()
         }),
-        ("token refused", "what?", |_| {
-            "{tag} BAD what?\r\n".to_owned()
-        }),
+        ("unexplained", "what?", |_| "{tag} BAD what?\r\n".to_owned()),
         ("unavailable", TOO_LONG, |_| String::new()),
         ("forbidden", "switched off", |_| {
             "{tag} NO [AUTHORIZATIONFAILED] switched off\r\n".to_owned()
         }),
-        ("token refused", "AUTHENTICATE failed.", |_| {
+        ("unexplained", "AUTHENTICATE failed.", |_| {
             "{tag} NO AUTHENTICATE failed.\r\n".to_owned()
         }),
     ];

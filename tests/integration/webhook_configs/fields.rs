@@ -171,6 +171,7 @@ async fn what_is_just_within_the_limits_is_taken() {
         "user.connected",
         "user.disconnected",
         "mailbox.degraded",
+        "mailbox.recovered",
         "app.created",
         "app.deleted",
         "send_key.renewed",

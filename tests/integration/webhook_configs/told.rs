@@ -270,15 +270,18 @@ async fn all_are_as_described() {
         bounced_at: iso8601(gateway.clock.now()),
         metadata: Metadata::default(),
     };
+    let mailbox = MailboxEvent {
+        credential_id: connected,
+        email: "eve@sandbox.example".to_owned(),
+        plugin: mailgate_types::plugin::Plugin::B,
+    };
+    let recovered = Event::MailboxRecovered(mailbox.clone());
     let degraded = Event::MailboxDegraded {
-        mailbox: MailboxEvent {
-            credential_id: connected,
-            email: "eve@sandbox.example".to_owned(),
-            plugin: mailgate_types::plugin::Plugin::B,
-        },
+        mailbox,
         error: "AUTHENTICATIONFAILED Invalid credentials".to_owned(),
     };
-    let found = [reply, bounced, degraded].map(|event| Emission::of(gateway.app.id, event));
+    let found =
+        [reply, bounced, degraded, recovered].map(|event| Emission::of(gateway.app.id, event));
     webhook_messages::emit(&mut connection, &found, gateway.clock.now())
         .await
         .unwrap();

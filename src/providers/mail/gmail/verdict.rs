@@ -421,6 +421,7 @@ mod tests {
             let read = match not_read(&answer, now()) {
                 ReadError::TokenRefused(_) => "token",
                 ReadError::Forbidden(_) => "forbidden",
+                ReadError::Unexplained(_) => "unexplained",
                 ReadError::Unavailable { .. } => "unavailable",
             };
             assert_eq!(read, expected, "{answer:?}");

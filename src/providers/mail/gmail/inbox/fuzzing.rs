@@ -39,6 +39,7 @@ pub(crate) fn gmail_answers(data: &[u8]) {
     }
     match verdict::not_read(&answer, now) {
         ReadError::TokenRefused(text)
+        | ReadError::Unexplained(text)
         | ReadError::Forbidden(text)
         | ReadError::Unavailable { text, .. } => assert!(is_told(&text), "{text:?}"),
     }

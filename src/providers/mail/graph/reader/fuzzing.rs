@@ -41,6 +41,7 @@ pub(crate) fn graph_answers(data: &[u8]) {
     }
     match refused(&answer) {
         ReadError::TokenRefused(text)
+        | ReadError::Unexplained(text)
         | ReadError::Forbidden(text)
         | ReadError::Unavailable { text, .. } => assert!(is_told(&text), "{text:?}"),
     }

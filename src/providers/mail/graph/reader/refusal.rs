@@ -10,6 +10,16 @@ const NOT_CONVERTED: [&str; 2] = [
     "ErrorContentConversionFailed",
 ];
 
+/// The error codes for an account whose mailbox can't be read by Graph, or that has none.
+const NO_MAILBOX: [&str; 6] = [
+    "MailboxNotEnabledForRESTAPI",
+    "MailboxNotSupportedForRESTAPI",
+    "MailboxNotHostedInExchangeOnline",
+    "ErrorInvalidUser",
+    "ErrorNonExistentMailbox",
+    "ResourceNotFound",
+];
+
 pub(super) fn unreachable(error: &CallError) -> ReadError {
     ReadError::unavailable(error.to_string())
 }
@@ -23,7 +33,10 @@ pub(super) fn refused(answer: &GraphResponse) -> ReadError {
     let text = words.tell(answer.status);
     match answer.status {
         401 => ReadError::TokenRefused(text),
-        403 if words.says(&["ErrorAccessDenied"]) => ReadError::Forbidden(text),
+        403 if words.says(&["ErrorAccessDenied", "Authorization_RequestDenied"]) => {
+            ReadError::Forbidden(text)
+        }
+        400 | 403 | 404 if words.says(&NO_MAILBOX) => ReadError::Forbidden(text),
         _ => ReadError::Unavailable {
             text,
             retry_after: answer.retry_after,
