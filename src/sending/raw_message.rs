@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use mail_parser::{Header, HeaderName, MessageParser};
+use mail_parser::{Header, HeaderName};
 
 use self::fields::{Field, NoField, fields};
 use self::private_headers::{
@@ -32,6 +32,7 @@ use mailgate_types::encoded_words;
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
 use mailgate_types::message_id;
+use mailgate_types::message_parser::message_parser;
 use mailgate_types::metadata::InvalidMetadata;
 use mailgate_types::one_line::one_line;
 use mailgate_types::send_at::{SendAt, SendAtError};
@@ -107,10 +108,7 @@ impl RawMessage {
         let (content, others) = with_whole_headers(pieces)?;
         let fields = fields(&content).map_err(|NoField| RawMessageError::Malformed)?;
         let from = sole_sender(&fields, &content).map_err(RawMessageError::From)?;
-        // Of a malformed date the parser would read on into the next field.
-        let parsed = MessageParser::new()
-            .with_mime_headers()
-            .with_address_headers()
+        let parsed = message_parser()
             .parse_headers(content.as_ref())
             .ok_or(RawMessageError::Malformed)?;
         let headers = parsed.headers();

@@ -24,6 +24,7 @@ pub mod limiter;
 pub mod log_status;
 pub mod message;
 pub mod message_id;
+pub mod message_parser;
 pub mod metadata;
 pub mod moment;
 pub mod named_address;

@@ -8,12 +8,13 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use bytes::Bytes;
-use mail_parser::{Address, HeaderName, MessageParser};
+use mail_parser::{Address, HeaderName};
 
 use super::transport::Recipients;
 use super::verdict::Failure;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::message::Message;
+use mailgate_types::message_parser::message_parser;
 
 /// Maximum size of a message's headers, in bytes.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -96,7 +97,7 @@ struct Named {
 
 /// The addresses in To and Cc. An entry without an `@` isn't an address: it is left to the provider.
 fn named(headers: &[u8]) -> Vec<Named> {
-    let Some(parsed) = MessageParser::new().parse_headers(headers) else {
+    let Some(parsed) = message_parser().parse_headers(headers) else {
         return Vec::new();
     };
     parsed
@@ -226,6 +227,9 @@ mod tests {
             "To: a@x.org\r\nTo: z@x.org\r\n\r\n",
             "To: g: z@x.org;\r\n\r\n",
             "CC : Ada\r\n <z@x.org>\r\n\r\n",
+            // Zones of one letter, after which the parser of dates reads on.
+            "To: a@x.org\r\nDate: Sun, 1 Mar 2026 12:00:00 Z\r\nCc: z@x.org\r\n\r\n",
+            "To: a@x.org\r\nResent-Date: Sun, 1 Mar 2026 12:00:00 A\r\nTo: z@x.org\r\n\r\n",
         ] {
             let failure = run(headers, &["a@x.org"]).unwrap_err();
             assert!(failure.text.starts_with("5.6.0 To or Cc names z@x.org,"));
@@ -291,7 +295,7 @@ mod tests {
             let envelope: Vec<&str> = to.iter().chain(&cc).chain(&alone).map(String::as_str).collect();
             let front = run(&message, &envelope).unwrap();
             let whole = format!("{front}{message}");
-            let parsed = MessageParser::new().parse_headers(whole.as_bytes()).unwrap();
+            let parsed = message_parser().parse_headers(whole.as_bytes()).unwrap();
             let told: HashSet<String> = parsed
                 .all_to()
                 .chain(parsed.all_cc())

@@ -3,10 +3,10 @@
 
 mod api;
 mod draft;
-mod enclosed;
 mod indivisible;
 mod outcome;
 mod reader;
+mod structure;
 mod upload;
 mod verdict;
 
@@ -178,7 +178,29 @@ impl Graph {
             .await
         {
             Ok(GraphResponse { status: 202, .. }) => return prepared.sent(message),
-            Ok(answer) => of_answer(Stage::Submission, &answer),
+            Ok(answer) => {
+                let passing = match of_answer(Stage::Submission, &answer) {
+                    Verdict::Unknown(failure) if answer.status == 503 => {
+                        Ok((failure, answer.retry_after))
+                    }
+                    Verdict::Temporary {
+                        failure,
+                        retry_after,
+                    } => Ok((failure, retry_after)),
+                    verdict => Err(verdict),
+                };
+                match passing {
+                    Err(verdict) => verdict,
+                    Ok((failure, retry_after)) if self.is_still_draft(account, &prepared).await => {
+                        Verdict::Temporary {
+                            failure,
+                            retry_after,
+                        }
+                    }
+                    // Said of messages that were sent, too (learn.microsoft.com/answers/questions/5629476).
+                    Ok((failure, _)) => Verdict::Unknown(failure),
+                }
+            }
             Err(error) => of_broken_call(Stage::Submission, error),
         };
         match verdict {

@@ -1,9 +1,10 @@
 //! What a message's own header says of it: its Message-ID, and its id in the log.
 
-use mail_parser::{HeaderName, HeaderValue, MessageParser};
+use mail_parser::{HeaderName, HeaderValue};
 
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
 use mailgate_types::message::Message;
+use mailgate_types::message_parser::message_parser;
 
 /// Bytes that are searched for them.
 const HEADER_BYTES: usize = 1024 * 1024;
@@ -16,7 +17,7 @@ pub(super) fn own_message_id(message: &Message) -> Option<String> {
 /// The id in the log that the gateway has put into the message's header.
 pub(super) fn own_log_id(message: &Message) -> Option<LogId> {
     let headers = beginning(message);
-    let parsed = MessageParser::new().parse_headers(&headers)?;
+    let parsed = message_parser().parse_headers(&headers)?;
     parsed.header_raw(LOG_ID_HEADER)?.trim().parse().ok()
 }
 
@@ -38,7 +39,7 @@ fn beginning(message: &Message) -> Vec<u8> {
 
 /// The Message-ID header with its angle brackets, from a message's first lines.
 fn message_id(headers: &[u8]) -> Option<String> {
-    let parsed = MessageParser::new().parse_headers(headers)?;
+    let parsed = message_parser().parse_headers(headers)?;
     match parsed.header(HeaderName::MessageId)? {
         HeaderValue::Text(id) => Some(format!("<{id}>")),
         HeaderValue::TextList(ids) => ids.first().map(|id| format!("<{id}>")),

@@ -5,9 +5,10 @@ mod automatic;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 
-use mail_parser::{HeaderName, Message, MessageParser};
+use mail_parser::{HeaderName, Message};
 
 use mailgate_bounces::Bounce;
+use mailgate_types::message_parser::message_parser;
 use mailgate_types::{encoded_words, message_id};
 
 /// Longest address or subject that is kept, in characters.
@@ -57,7 +58,7 @@ impl Received {
     /// Parses a block of header lines; anything after an empty line is ignored.
     #[must_use]
     pub fn parse(headers: &[u8]) -> Self {
-        let Some(parsed) = MessageParser::new().parse_headers(headers) else {
+        let Some(parsed) = message_parser().parse_headers(headers) else {
             return Self::default();
         };
         let subject = raw_values(headers, &parsed, HeaderName::Subject).next();

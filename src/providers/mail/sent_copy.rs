@@ -2,9 +2,8 @@
 //! copy of its own there, under the same Message-ID and whether or not the message was sent, so only our own header
 //! proves it.
 
-use mail_parser::MessageParser;
-
 use mailgate_types::ids::{LOG_ID_HEADER, LogId};
+use mailgate_types::message_parser::message_parser;
 
 /// Copies under one Message-ID that are looked at.
 pub(super) const COPIES: usize = 10;
@@ -37,7 +36,7 @@ impl Sought<'_> {
 
     /// Whether a copy is the message, by its header fields.
     pub(super) fn is_headed_by(&self, headers: &[u8]) -> bool {
-        MessageParser::new()
+        message_parser()
             .parse_headers(headers)
             .and_then(|parsed| Some(self.is_named_by(parsed.header_raw(LOG_ID_HEADER)?)))
             .unwrap_or_default()

@@ -17,6 +17,12 @@ async fn an_unclear_answer_to_what_was_sent_is_cleared_up() {
         Fault::error(404, "ErrorItemNotFound"),
         Fault::answer(200, ""),
         Fault::answer(502, "<html>"),
+        // learn.microsoft.com/answers/questions/1465421 and 5629476
+        Fault::answer(503, ""),
+        Fault::error(429, "ApplicationThrottled"),
+        Fault::error(503, "ErrorServerBusy"),
+        Fault::error(400, "ErrorServerBusy"),
+        Fault::error(409, "ErrorIrresolvableConflict"),
         Fault::hang(),
     ]) {
         // Its own Message-ID wouldn't find it.
@@ -32,6 +38,7 @@ async fn an_unclear_answer_to_what_was_sent_is_cleared_up() {
         assert_eq!(stand_in.count(Call::Send), number);
         assert_eq!(gateway.spooled().await, 0);
     }
+    assert_eq!(stand_in.count(Call::Delete), 0);
     gateway.stop().await;
 }
 
@@ -109,6 +116,7 @@ async fn sent_at_once_nothing_but_202_is_success() {
     for (fault, told) in [
         (Fault::answer(200, ""), "200 instead of 202"),
         (Fault::error(504, "UnknownError"), "504 UnknownError"),
+        (Fault::answer(503, ""), "answered 503"),
     ] {
         stand_in.once(Call::SendMail, fault);
         let (status, answer) = send(&gateway).await;
@@ -120,7 +128,7 @@ async fn sent_at_once_nothing_but_202_is_success() {
         let detail = answer["detail"].as_str().unwrap();
         assert!(detail.contains(told), "{detail}");
     }
-    assert_eq!(stand_in.count(Call::SendMail), 2);
+    assert_eq!(stand_in.count(Call::SendMail), 3);
     assert!(stand_in.sent().is_empty());
     gateway.stop().await;
 }
@@ -139,6 +147,7 @@ async fn what_passes_is_tried_again() {
         (Call::Create, Fault::answer(200, "{}"), 60),
         (Call::Create, Fault::answer(201, "<html>"), 60),
         (Call::Send, Fault::error(503, "ErrorServerBusy"), 60),
+        (Call::Send, Fault::answer(503, ""), 60),
         (
             Call::Send,
             Fault::error(403, "ErrorExceededMessageLimit"),

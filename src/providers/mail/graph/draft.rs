@@ -11,18 +11,19 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use mail_parser::decoders::base64::base64_decode;
+use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{
-    Address, ContentType, Encoding, Header, HeaderName, Message, MessageParser, MessagePart,
-    MimeHeaders, PartType,
+    Address, ContentType, Encoding, Header, HeaderName, Message, MessagePart, MimeHeaders, PartType,
 };
 use serde_json::{Map, Value, json};
 
-use super::enclosed::{self, Opened};
 use super::indivisible::indivisible;
+use super::structure::{self, Opened, not_decoded};
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::encoded_words::{decoded, joined};
+use mailgate_types::message_parser::message_parser;
 
 /// Maximum number of custom headers (Graph's `internetMessageHeaders`).
 const OWN_HEADERS: usize = 5;
@@ -101,9 +102,9 @@ pub(super) struct Attachment {
 ///
 /// A permanent failure if it can't be parsed, or has headers or a structure that would be lost.
 pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
-    let Opened { mime, mut enclosed } = enclosed::open(mime)?;
-    let mime = mime.as_ref();
-    let mut message = MessageParser::new()
+    let Opened { mime, mut enclosed } = structure::open(mime)?;
+    let mime = mime.as_slice();
+    let mut message = message_parser()
         .parse(mime)
         .ok_or_else(|| Failure::own("5.6.0 The message can't be read"))?;
     if let Some(part) = indivisible(&message) {
@@ -112,15 +113,26 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
              as such: make the message smaller than 3 MB, or send it from a mailbox that is connected by SMTP"
         )));
     }
+    if message.parts.iter().any(|part| part.is_encoding_problem) {
+        return Err(not_decoded());
+    }
+    let bodies = bodies(&message);
+    for number in &bodies {
+        if let Some(part) = usize::try_from(*number)
+            .ok()
+            .and_then(|number| message.parts.get_mut(number))
+        {
+            settle_charset(mime, part);
+        }
+    }
     let fields = fields(&message, recipients)?;
     let from = addresses(&message, &HeaderName::From);
     let from = from.first().map(Addressee::json);
-    let bodies = bodies(&message);
     let parts = std::mem::take(&mut message.parts);
     let mut attachments = Vec::new();
     for (number, mut part) in (0_u32..).zip(parts) {
         if !bodies.contains(&number) && !matches!(part.body, PartType::Multipart(_)) {
-            let taken_out = enclosed::number(&part).and_then(|number| enclosed.get_mut(number));
+            let taken_out = structure::number(&part).and_then(|number| enclosed.get_mut(number));
             let is_message = taken_out.is_some() || part.is_message();
             let (part, content, name) = if let Some(enclosed) = taken_out {
                 let content = std::mem::take(&mut enclosed.content);
@@ -249,7 +261,7 @@ fn addresses(message: &Message<'_>, name: &HeaderName<'_>) -> Vec<Addressee> {
             // The parser decodes each word on its own.
             Cow::Owned(value) => {
                 let header = [b"To: ", value.as_slice(), b"\r\n\r\n"].concat();
-                let parsed = MessageParser::new().parse_headers(&header);
+                let parsed = message_parser().parse_headers(&header);
                 let to = parsed.as_ref().and_then(Message::to);
                 to.map(addressees).unwrap_or_default()
             }
@@ -395,12 +407,12 @@ fn subject(message: &Message<'_>) -> String {
 
 /// The name that a part has as a file. Encoded words may not stand there (RFC 2047 §5), and do.
 fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
-    let named = [HeaderName::ContentType, HeaderName::ContentDisposition];
+    let naming = [HeaderName::ContentType, HeaderName::ContentDisposition];
     let (mut header, mut is_joined) = (Vec::new(), false);
     for field in part
         .headers
         .iter()
-        .filter(|field| named.contains(&field.name))
+        .filter(|field| naming.contains(&field.name))
     {
         let raw = mime.get(field.offset_start as usize..field.offset_end as usize);
         let value = joined(raw.unwrap_or_default());
@@ -415,12 +427,25 @@ fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
         }
     }
     if !is_joined {
-        return part.attachment_name().map(str::to_owned);
+        return named(part).map(str::to_owned);
     }
     header.extend_from_slice(b"\r\n");
-    let parsed = MessageParser::new().parse_headers(&header);
-    let name = parsed.as_ref().and_then(|parsed| parsed.attachment_name());
+    let parsed = message_parser().parse_headers(&header);
+    let name = parsed.as_ref().and_then(|parsed| named(parsed.root_part()));
     name.map(str::to_owned)
+}
+
+/// The name of a file. Of a plain and an extended one the extended one counts (RFC 6266 §4.3), which the parser doesn't
+/// tell apart: it is there for the letters that the other can't have.
+fn named<'a>(part: &'a MessagePart<'_>) -> Option<&'a str> {
+    let of = |kind: Option<&'a ContentType<'_>>, name: &str| {
+        let attributes = kind?.attributes()?.iter();
+        let mut values = attributes.filter(|attribute| attribute.name == name);
+        let first = values.next()?;
+        let extended = values.find(|attribute| !attribute.value.is_ascii());
+        Some(&*extended.unwrap_or(first).value)
+    };
+    of(part.content_disposition(), "filename").or_else(|| of(part.content_type(), "name"))
 }
 
 fn attachment(
@@ -474,6 +499,50 @@ fn attachment(
     }
 }
 
+/// A text's octets, in its character set.
+fn octets(mime: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
+    let (start, end) = (part.offset_body as usize, part.offset_end as usize);
+    let raw = mime.get(start..end).unwrap_or_default();
+    match part.encoding {
+        Encoding::None => Some(raw.to_vec()),
+        Encoding::Base64 => base64_decode(raw),
+        Encoding::QuotedPrintable => quoted_printable_decode(raw),
+    }
+}
+
+/// Reads a text as others do whose character set has another name, is none, or is ASCII although the text isn't.
+fn settle_charset(mime: &[u8], part: &mut MessagePart<'_>) {
+    let Some(octets) = octets(mime, part).filter(|octets| !octets.is_ascii()) else {
+        return;
+    };
+    let charset = (part.content_type())
+        .and_then(|kind| kind.attribute("charset"))
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let decoder = match charset.as_str() {
+        "cp949" | "ms949" | "windows-949" | "uhc" => charset_decoder(b"euc-kr"),
+        "cp932" | "ms932" | "windows-31j" => charset_decoder(b"shift_jis"),
+        "" | "us-ascii" | "ascii" | "ansi_x3.4-1968" | "iso646-us" | "646" => None,
+        // The parser has used it.
+        known if charset_decoder(known.as_bytes()).is_some() => return,
+        _ => None,
+    };
+    let text = match (decoder, String::from_utf8(octets)) {
+        (Some(decoder), octets) => {
+            decoder(&octets.map_or_else(std::string::FromUtf8Error::into_bytes, String::into_bytes))
+        }
+        (None, Ok(text)) => text,
+        (None, Err(error)) => match charset_decoder(b"windows-1252") {
+            Some(decoder) => decoder(error.as_bytes()),
+            None => return,
+        },
+    };
+    part.body = match part.body {
+        PartType::Html(_) => PartType::Html(text.into()),
+        _ => PartType::Text(text.into()),
+    };
+}
+
 /// A part's decoded bytes. Text keeps its character set.
 fn content(mime: &[u8], part: &mut MessagePart<'_>) -> Bytes {
     match std::mem::take(&mut part.body) {
@@ -482,13 +551,7 @@ fn content(mime: &[u8], part: &mut MessagePart<'_>) -> Bytes {
         }
         PartType::Message(message) => Bytes::copy_from_slice(message.raw_message()),
         PartType::Text(text) | PartType::Html(text) => {
-            let (start, end) = (part.offset_body as usize, part.offset_end as usize);
-            let raw = mime.get(start..end).unwrap_or_default();
-            let decoded = match part.encoding {
-                Encoding::None => Some(raw.to_vec()),
-                Encoding::Base64 => base64_decode(raw),
-                Encoding::QuotedPrintable => quoted_printable_decode(raw),
-            };
+            let decoded = octets(mime, part);
             Bytes::from(decoded.unwrap_or_else(|| text.into_owned().into_bytes()))
         }
         PartType::Multipart(_) => Bytes::new(),

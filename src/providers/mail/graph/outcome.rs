@@ -86,6 +86,19 @@ impl Graph {
         }
     }
 
+    /// Whether a draft was certainly not sent.
+    pub(super) async fn is_still_draft(
+        &self,
+        account: &MailboxAccess,
+        prepared: &Prepared,
+    ) -> bool {
+        let patience = Patience {
+            each: self.command,
+            until: Instant::now() + self.command,
+        };
+        self.state(account, &prepared.id, patience).await == Some(State::Draft)
+    }
+
     /// Checks what became of a draft whose send had no clear response.
     pub(super) async fn trace(
         &self,
