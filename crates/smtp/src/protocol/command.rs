@@ -206,9 +206,10 @@ fn auth(arguments: &str) -> Result<Command, Reply> {
     }
 }
 
-/// The reverse-path is only delimited: a printer's or a cron job's needn't be an address.
+/// The reverse-path is only delimited: a printer's or a cron job's needn't be an address, nor be in brackets.
 fn mail(arguments: &str) -> Result<Command, Reply> {
     let (path, rest) = path(arguments, "FROM:")
+        .or_else(|| bare_path(arguments, "FROM:"))
         .ok_or_else(|| syntax("Syntax: MAIL FROM:<address> [parameters]"))?;
     let parameters = MailParameters::parse(rest)?;
     if path.is_ascii() || parameters.smtputf8 {
@@ -246,6 +247,15 @@ fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'li
     let end = closing_bracket(inside).or_else(|| inside.find('>'))?;
     let rest = &inside[end + 1..];
     (rest.is_empty() || rest.starts_with(' ')).then_some((inside[..end].trim_matches(' '), rest))
+}
+
+/// A path without angle brackets, up to the first space, and the text after it.
+fn bare_path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'line str)> {
+    let start = arguments.get(..keyword.len())?;
+    let text = arguments[keyword.len()..].trim_start_matches(' ');
+    let (path, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
+    let is_bare = !path.is_empty() && !path.contains(['<', '>']);
+    (start.eq_ignore_ascii_case(keyword) && is_bare).then_some((path, rest))
 }
 
 /// The first `>` outside a quoted local part.

@@ -348,9 +348,16 @@ impl Session {
             return Ok(self.bdat(arguments, output));
         }
         self.check_order(verb)?;
-        let command = Command::from_parts(verb, arguments).inspect_err(|_| {
+        let command = Command::from_parts(verb, arguments).map_err(|reply| {
             if verb == Verb::Rcpt {
                 self.recipient_refused();
+            }
+            // Of a list of recipients some may be wrong, and the others are to get the message.
+            let is_address =
+                verb == Verb::Rcpt && matches!(reply.enhanced(), Some((5, 1, 3) | (5, 6, 7)));
+            Refusal {
+                reply,
+                counted: !is_address,
             }
         })?;
         match command {

@@ -116,6 +116,16 @@ fn a_sender_may_be_any() {
             assert_eq!(read.body_8bit, !parameters.is_empty(), "{sender}");
         }
     }
+    // cosullivan/SmtpServer#166 #219, ChangemakerStudios/Papercut-SMTP#183, blueimp/aws-smtp-relay#7
+    for sender in ["a@b", "root", "scanner@x.example", "@printer", "a:b"] {
+        for (before, parameters) in [("", ""), (" ", " SIZE=5"), ("  ", " BODY=8BITMIME  SIZE=5")] {
+            let line = format!("MAIL FROM:{before}{sender}{parameters}");
+            let Ok(Command::Mail { reverse_path, .. }) = Command::parse(line.as_bytes()) else {
+                panic!("{line}");
+            };
+            assert_eq!(reverse_path, sender);
+        }
+    }
     let utf8 = "MAIL FROM:<\u{fc}ber@my_host>";
     let refused = Command::parse(utf8.as_bytes()).unwrap_err();
     assert_eq!((refused.code(), refused.enhanced()), (553, Some((5, 6, 7))));
@@ -159,7 +169,9 @@ fn refused_commands() {
         (b"MAIL", 501, (5, 5, 2)),
         (b"MAIL FROM", 501, (5, 5, 2)),
         (b"MAIL FROM:", 501, (5, 5, 2)),
-        (b"MAIL FROM:a@b", 501, (5, 5, 2)),
+        (b"MAIL FROM:a@b>", 501, (5, 5, 2)),
+        (b"MAIL FROM: ", 501, (5, 5, 2)),
+        (b"MAIL FROM:a@b junk", 555, (5, 5, 4)),
         (b"MAIL FROM:<a@b", 501, (5, 5, 2)),
         (b"MAIL FROM:<a@b>x", 501, (5, 5, 2)),
         (b"MAIL FROM:<a@b>>", 501, (5, 5, 2)),

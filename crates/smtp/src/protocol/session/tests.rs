@@ -219,6 +219,38 @@ fn errors_close() {
     assert_eq!(output, b"221 2.0.0 Goodbye\r\n");
 }
 
+/// A list of recipients may have wrong ones, and a connection that is kept sends for days.
+#[test]
+fn neither_wrong_recipients_nor_what_was_wrong_before_a_message_close() {
+    let mut session = session(Encryption::Tls);
+    let mut say = |lines: &str| {
+        let (mut input, mut output) = (BytesMut::from(lines), Vec::new());
+        let mut events = Vec::new();
+        while let Some(event) = session.advance(&mut input, &mut output) {
+            if matches!(event, Event::Authenticate(_)) {
+                session.authenticated(&mut output);
+                continue;
+            }
+            events.push(answer(&mut session, event, &mut output).0);
+            if events.last().is_some_and(|event| event == "[close]") {
+                break;
+            }
+        }
+        (String::from_utf8(output).unwrap(), events)
+    };
+    say(&format!("EHLO c\r\n{}", auth_plain("good")));
+    for _ in 0..3 {
+        let wrong = "RCPT TO:<bob@exa mple>\r\nRCPT TO:<root>\r\n".repeat(5);
+        let (said, events) = say(&format!(
+            "X\r\nX\r\nX\r\nX\r\nMAIL FROM:<a@x>\r\n{wrong}RCPT TO:<b@x>\r\nDATA\r\nS: x\r\n\r\n.\r\n"
+        ));
+        assert_eq!(said.matches("501 5.1.3").count(), 10, "{said}");
+        assert!(said.ends_with("250 2.0.9 Taken\r\n"), "{said} {events:?}");
+    }
+    let (said, _) = say(&"X\r\n".repeat(5));
+    assert!(said.contains("421 4.7.0"), "{said}");
+}
+
 #[test]
 fn until_an_event_is_answered_nothing_is_consumed() {
     let mut session = session(Encryption::Tls);

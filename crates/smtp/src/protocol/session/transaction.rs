@@ -48,6 +48,10 @@ impl Session {
     pub fn answer_message(&mut self, reply: Reply, output: &mut Vec<u8>) {
         if matches!(self.state, State::AwaitMessage) {
             self.state = State::Command;
+            // A connection may be kept for thousands of messages.
+            if reply.code() == 250 {
+                self.errors = 0;
+            }
             reply.write_to(output);
         }
     }
