@@ -100,18 +100,19 @@ impl GmailApi {
     ) -> Verdict {
         let is_readable = inbox::may_read_headers(&account.scopes);
         let own_id = own_message_id(message);
-        let addressed = match bcc_from_envelope(recipients, message) {
-            Ok(addressed) => addressed,
-            Err(failure) => return Verdict::Permanent(failure),
-        };
-        // No documentation says that Gmail removes a Bcc header, so it is sent only if needed.
-        let has_blind_copies = addressed.size() != message.size();
-        if let Some(smtp) = self.smtp.as_ref().filter(|_| has_blind_copies)
+        let addressed = bcc_from_envelope(recipients, message);
+        // No documentation says that Gmail removes a Bcc header, so it is sent only if needed; and whom the headers name
+        // beside the recipients would get the message too.
+        let needs_envelope = (addressed.as_ref()).map_or(true, |it| it.size() != message.size());
+        if let Some(smtp) = self.smtp.as_ref().filter(|_| needs_envelope)
             && account.scopes.iter().any(|scope| scope == FULL_SCOPE)
         {
             return smtp.submit(account, recipients, message, leave).await;
         }
-        let message = addressed;
+        let message = match addressed {
+            Ok(addressed) => addressed,
+            Err(failure) => return Verdict::Permanent(failure),
+        };
         if message.size() > LARGEST {
             return Verdict::Permanent(Failure::own(format!(
                 "5.3.4 The message has {} bytes, and Gmail takes {LARGEST} at most",

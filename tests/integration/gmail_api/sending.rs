@@ -124,6 +124,21 @@ async fn blind_copies_go_by_smtp_where_that_is_granted() {
         } else {
             assert_eq!((submitted.len(), stand_in.sent().len()), (0, 2));
         }
+        // One message in a transaction for each recipient, as ticket systems and relays submit it.
+        let content = format!(
+            "From: {ADDRESS}\r\nTo: bob@example.com, eve@example.com\r\nSubject: s\r\n\r\nHi\r\n"
+        );
+        for recipient in ["bob@example.com", "eve@example.com"] {
+            let reply = submit(&gateway, &[recipient], content.as_bytes()).await;
+            let expected = if by_smtp { "250 2.0.0" } else { "554 5.6.0" };
+            assert!(reply.starts_with(expected), "{reply}");
+        }
+        let submitted = servers.submission.messages();
+        if by_smtp {
+            assert_eq!(submitted.len(), 3);
+            assert_eq!(submitted[1].recipients, ["RCPT TO:<bob@example.com>"]);
+            assert_eq!(submitted[2].recipients, ["RCPT TO:<eve@example.com>"]);
+        }
         gateway.stop().await;
     }
 }
