@@ -50,7 +50,7 @@ pub struct Tokens {
 }
 
 /// Why there is no token.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum OAuthError {
     /// The grant is dead: revoked, expired, or never valid. This and the next one concern the mailbox.
     #[error("the provider says {error}: {description}")]

@@ -237,6 +237,28 @@ fn by_id_token(stand_in: &StandIn) -> Table {
     plugins
 }
 
+/// A user whose ID token this key has signed, with these claims beside the usual ones.
+async fn connect(
+    stand_in: &StandIn,
+    gateway: &Gateway,
+    signer: &Key,
+    algorithm: &str,
+    changed: &Value,
+) -> Visit {
+    let now = gateway.clock.now().timestamp();
+    let begun = press(gateway).await;
+    let mut claims = json!({
+        "iss": ISSUER, "aud": "stand-in", "sub": "1", "iat": now, "exp": now + 300,
+        "nonce": begun.parameter("nonce"), "email": "ada@id.example", "email_verified": true,
+    });
+    let changed = changed.as_object().unwrap().clone();
+    claims.as_object_mut().unwrap().extend(changed);
+    let token = signer.sign(algorithm, &claims);
+    let tokens = json!({ "access_token": "a", "refresh_token": "r", "id_token": token });
+    stand_in.tokens.queue(Answer::json(200, &tokens));
+    come_back(gateway, &begun).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_counts_only_if_it_was_signed_for_this_sign_in() {
     let started = Instant::now();
@@ -249,17 +271,7 @@ async fn an_id_token_counts_only_if_it_was_signed_for_this_sign_in() {
     stand_in.tokens.publish(&[key.public()]);
     let now = gateway.clock.now().timestamp();
     let connect = async |signer: &Key, algorithm: &str, changed: Value| {
-        let begun = press(&gateway).await;
-        let mut claims = json!({
-            "iss": ISSUER, "aud": "stand-in", "sub": "1", "iat": now, "exp": now + 300,
-            "nonce": begun.parameter("nonce"), "email": "ada@id.example", "email_verified": true,
-        });
-        let changed = changed.as_object().unwrap().clone();
-        claims.as_object_mut().unwrap().extend(changed);
-        let token = signer.sign(algorithm, &claims);
-        let tokens = json!({ "access_token": "a", "refresh_token": "r", "id_token": token });
-        stand_in.tokens.queue(Answer::json(200, &tokens));
-        come_back(&gateway, &begun).await
+        connect(&stand_in, &gateway, signer, algorithm, &changed).await
     };
     for (signer, algorithm, changed, word) in [
         (&stranger, "ES256", json!({}), "provider_error"),
@@ -316,6 +328,56 @@ async fn an_id_token_counts_only_if_it_was_signed_for_this_sign_in() {
     let most = 2 + started.elapsed().as_secs() / 60;
     let fetches = u64::try_from(stand_in.tokens.fetches()).unwrap();
     assert!((2..=most).contains(&fetches), "{fetches} of {most}");
+
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn published_keys_are_fetched_again() {
+    let started = Instant::now();
+    let stand_in = StandIn::start().await;
+    let gateway = Gateway::builder()
+        .plugins(by_id_token(&stand_in))
+        .start()
+        .await;
+    let connect =
+        async |signer: &Key| connect(&stand_in, &gateway, signer, "ES256", &json!({})).await;
+    let first = Key::new("one");
+    stand_in.tokens.publish(&[first.public()]);
+    assert_eq!(connect(&first).await.status, 200);
+    // One that has kept its name is found too.
+    let second = Key::new("one");
+    stand_in.tokens.publish(&[second.public()]);
+    let page = connect(&second).await;
+    assert_eq!(page.status, 502, "{}", page.body);
+    gateway.clock.advance(TimeDelta::seconds(61));
+    let page = connect(&second).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+
+    // Keys that can't be fetched again are used for another day, and what fails is asked for once a minute.
+    stand_in.tokens.publish(&[]);
+    let before = stand_in.tokens.fetches();
+    for (hours, status, fetches) in [
+        (24, 200, 1),
+        (0, 200, 1),
+        (1, 200, 2),
+        (23, 502, 3),
+        (0, 502, 3),
+    ] {
+        gateway.clock.advance(TimeDelta::hours(hours));
+        let page = connect(&second).await;
+        assert_eq!(page.status, status, "{hours}: {}", page.body);
+        let since = stand_in.tokens.fetches() - before;
+        let most = fetches + usize::try_from(started.elapsed().as_secs() / 60).unwrap();
+        assert!(
+            (fetches..=most).contains(&since),
+            "{hours}: {since} of {most}"
+        );
+    }
+    stand_in.tokens.publish(&[second.public()]);
+    gateway.clock.advance(TimeDelta::seconds(61));
+    let page = connect(&second).await;
+    assert_eq!(page.status, 200, "{}", page.body);
     gateway.stop().await;
 }
 

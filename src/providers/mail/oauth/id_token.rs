@@ -22,8 +22,10 @@ use super::{OAuthClient, OAuthError, read, refusal, unreachable};
 /// How far the provider's clock may be off.
 const SKEW: TimeDelta = TimeDelta::minutes(1);
 
-/// How long published keys are used, and how soon they are asked for again for a key that isn't among them.
+/// How long published keys are used, and how long where they can't be fetched again; and how soon they are asked for
+/// again, for a token that none of them has signed, or after a failure.
 const KEYS_LIFE: TimeDelta = TimeDelta::days(1);
+const KEYS_LONGEST: TimeDelta = TimeDelta::days(2);
 const KEYS_PAUSE: TimeDelta = TimeDelta::minutes(1);
 
 /// The most keys that are kept of a provider.
@@ -54,14 +56,15 @@ pub(super) struct PublishedKeys(Mutex<Fetched>);
 #[derive(Debug, Default)]
 struct Fetched {
     keys: Vec<PublicKey>,
+    /// When they were fetched.
     at: Option<DateTime<Utc>>,
+    /// When they were asked for last, and why in vain.
+    asked: Option<(DateTime<Utc>, Result<(), OAuthError>)>,
 }
 
-impl Fetched {
-    fn is_older_than(&self, age: TimeDelta, now: DateTime<Utc>) -> bool {
-        // Also where the clock was set back.
-        self.at.is_none_or(|at| now < at || now - at >= age)
-    }
+/// Also where the clock was set back.
+fn is_past(age: TimeDelta, at: Option<DateTime<Utc>>, now: DateTime<Utc>) -> bool {
+    at.is_none_or(|at| now < at || now - at >= age)
 }
 
 impl OAuthClient {
@@ -72,30 +75,49 @@ impl OAuthClient {
         code_verifier: &str,
     ) -> Result<Fields, OAuthError> {
         let token = SignedToken::parse(token)?;
-        let expected = Expected {
+        // One asks, and the others wait for the answer.
+        let mut fetched = self.published_keys.0.lock().await;
+        let now = self.clock.now();
+        if is_past(KEYS_LIFE, fetched.at, now)
+            && let Err(error) = self.renew(&mut fetched, now).await
+            && is_past(KEYS_LONGEST, fetched.at, now)
+        {
+            return Err(error);
+        }
+        // A provider may change its keys at any time, and keep their names.
+        if token.verify(&fetched.keys).is_err() {
+            self.renew(&mut fetched, now).await?;
+        }
+        token.verify(&fetched.keys)?;
+        drop(fetched);
+        token.check(&Expected {
             issuer: &self.settings.account.issuer,
             client_id: &self.settings.client_id,
             nonce: &nonce(code_verifier),
-            now: self.clock.now(),
-        };
-        // One asks, and the others wait for the answer.
-        let mut fetched = self.published_keys.0.lock().await;
-        let is_known = fetched.keys.iter().any(|key| key.may_sign(&token));
-        let age = if is_known { KEYS_LIFE } else { KEYS_PAUSE };
-        if fetched.keys.is_empty() || fetched.is_older_than(age, expected.now) {
-            match self.fetch_keys().await {
-                Ok(keys) => fetched.keys = keys,
-                Err(error) if !is_known => return Err(error),
-                // The known key is used on.
-                Err(error) => {
-                    tracing::warn!(plugin = %self.settings.plugin, %error, "the provider's keys can't be fetched again");
-                }
-            }
-            fetched.at = Some(expected.now);
-        }
-        token.verify(&fetched.keys)?;
-        token.check(&expected)?;
+            now,
+        })?;
         Ok(token.claims)
+    }
+
+    /// Fetches the keys, unless they were asked for a moment ago: then that answer counts.
+    async fn renew(&self, fetched: &mut Fetched, now: DateTime<Utc>) -> Result<(), OAuthError> {
+        if let Some((at, answer)) = &fetched.asked
+            && !is_past(KEYS_PAUSE, Some(*at), now)
+        {
+            return answer.clone();
+        }
+        let answer = match self.fetch_keys().await {
+            Ok(keys) => {
+                (fetched.keys, fetched.at) = (keys, Some(now));
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(plugin = %self.settings.plugin, %error, "the provider's keys can't be fetched");
+                Err(error)
+            }
+        };
+        fetched.asked = Some((now, answer.clone()));
+        answer
     }
 
     async fn fetch_keys(&self) -> Result<Vec<PublicKey>, OAuthError> {
@@ -568,10 +590,6 @@ mod tests {
     #[test]
     fn keys_are_fetched_again_when_they_are_old() {
         let moment = |seconds| DateTime::from_timestamp(NOW + seconds, 0).unwrap();
-        let fetched = |at| Fetched {
-            keys: Vec::new(),
-            at,
-        };
         let at = Some(moment(0));
         for (at, age, now, expected) in [
             (None, KEYS_LIFE, 0, true),
@@ -582,8 +600,7 @@ mod tests {
             (at, KEYS_LIFE, 86_400, true),
             (at, KEYS_LIFE, -1, true),
         ] {
-            let is_older = fetched(at).is_older_than(age, moment(now));
-            assert_eq!(is_older, expected, "{age} {now}");
+            assert_eq!(is_past(age, at, moment(now)), expected, "{age} {now}");
         }
     }
 }
