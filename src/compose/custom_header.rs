@@ -61,6 +61,16 @@ const STRUCTURED: [&str; 10] = [
     "list-archive",
 ];
 
+/// Names in lower case whose values have ids or addresses in angle brackets, in front of which only a name may have
+/// encoded words (RFC 2047 §5, RFC 2919 §3).
+const NAMED: [&str; 5] = [
+    "list-id",
+    "disposition-notification-to",
+    "return-receipt-to",
+    "x-confirm-reading-to",
+    "errors-to",
+];
+
 /// Why a header is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidHeader {
@@ -129,8 +139,10 @@ impl CustomHeader {
         if value.is_empty() {
             return Err(InvalidHeader::Empty);
         }
-        let is_structured = STRUCTURED.contains(&lower.as_str());
-        if is_structured && !value.is_ascii() {
+        let is_structured = is_structured(&lower);
+        let is_plain =
+            value.is_ascii() || NAMED.contains(&lower.as_str()) && named(value).is_some();
+        if is_structured && !is_plain {
             return Err(InvalidHeader::NotAscii);
         }
         let longest = if is_structured {
@@ -161,13 +173,27 @@ impl CustomHeader {
 
     /// Its lines.
     pub(super) fn lines(&self) -> String {
-        let lower = self.name.to_ascii_lowercase();
-        if STRUCTURED.contains(&lower.as_str()) {
-            header::verbatim(&self.name, &self.value)
-        } else {
-            header::text(&self.name, &self.value, LONGEST_WORD)
+        if !is_structured(&self.name.to_ascii_lowercase()) {
+            return header::text(&self.name, &self.value, LONGEST_WORD);
+        }
+        match named(&self.value) {
+            Some((name, id)) => header::named(&self.name, name, id),
+            None => header::verbatim(&self.name, &self.value),
         }
     }
+}
+
+fn is_structured(lower: &str) -> bool {
+    STRUCTURED.contains(&lower) || NAMED.contains(&lower)
+}
+
+/// A name that isn't ASCII, and the id or the address behind it.
+fn named(value: &str) -> Option<(&str, &str)> {
+    let (name, _) = value.split_once('<').filter(|_| !value.is_ascii())?;
+    let id = &value[name.len()..];
+    let is_one = id.is_ascii() && id.ends_with('>') && !id.contains([' ', ',']);
+    let name = name.trim().trim_matches('"');
+    (is_one && !name.contains(['"', ','])).then_some((name, id))
 }
 
 /// The request's own field for a header, if there is one.
@@ -239,6 +265,23 @@ mod tests {
             ("X", "", InvalidHeader::Empty),
             ("X", "  ", InvalidHeader::Empty),
             ("References", "<ü@example.com>", InvalidHeader::NotAscii),
+            ("References", "ü <a@example.com>", InvalidHeader::NotAscii),
+            ("List-Id", "Grüße", InvalidHeader::NotAscii),
+            (
+                "List-Id",
+                "Grüße <lüste.example.com>",
+                InvalidHeader::NotAscii,
+            ),
+            (
+                "List-Id",
+                "Grüße <list.example.com> x",
+                InvalidHeader::NotAscii,
+            ),
+            (
+                "Errors-To",
+                "Jörg <j@x.de>, Ada <a@x.de>",
+                InvalidHeader::NotAscii,
+            ),
             ("X", &longer_word, InvalidHeader::LongWord(998)),
             ("List-Unsubscribe", &long_word, InvalidHeader::LongWord(900)),
         ] {
@@ -267,6 +310,37 @@ mod tests {
             ("References", &"<a@example.com> ".repeat(1_000)),
         ] {
             assert!(CustomHeader::new(name, value).is_ok(), "{name}");
+        }
+    }
+    #[test]
+    fn ids_and_addresses_stay_what_they_are() {
+        for (name, value, expected) in [
+            (
+                "List-Id",
+                "Grüße <list.example.com>",
+                "List-Id: =?utf-8?b?R3LDvMOfZQ==?= <list.example.com>\r\n",
+            ),
+            ("list-id", "\"Grüße, alle\" <list.example.com>", ""),
+            (
+                "Disposition-Notification-To",
+                "Jörg <j@x.de>",
+                "Disposition-Notification-To: =?utf-8?b?SsO2cmc=?= <j@x.de>\r\n",
+            ),
+            (
+                "Disposition-Notification-To",
+                "=?utf-8?q?J=C3=B6rg?= <j@x.de>",
+                "Disposition-Notification-To: =?utf-8?q?J=C3=B6rg?= <j@x.de>\r\n",
+            ),
+            ("Errors-To", "<a@x.de>", "Errors-To: <a@x.de>\r\n"),
+            (
+                "Errors-To",
+                "Ada <a@x.de>, Bob <b@x.de>",
+                "Errors-To: Ada <a@x.de>, Bob <b@x.de>\r\n",
+            ),
+        ] {
+            let header = CustomHeader::new(name, value);
+            let lines = header.map(|header| header.lines()).unwrap_or_default();
+            assert_eq!(lines.to_lowercase(), expected.to_lowercase(), "{value}");
         }
     }
 }

@@ -76,6 +76,13 @@ pub(super) fn text(name: &str, value: &str, longest_word: usize) -> String {
     header(name, words.iter().map(|word| (" ", word.as_str())), LINE)
 }
 
+/// An id or an address behind a name, which is encoded.
+pub(super) fn named(name: &str, phrase: &str, id: &str) -> String {
+    let words = encoded_words(phrase);
+    let words = words.iter().map(String::as_str).chain([id]);
+    header(name, words.map(|word| (" ", word)), LINE)
+}
+
 /// The Subject header.
 pub(super) fn subject(value: &str) -> String {
     text("Subject", value, SUBJECT_WORD)
