@@ -27,7 +27,7 @@ pub const AUTHORIZATION_LIFE: TimeDelta = TimeDelta::minutes(10);
 const BATCH: i64 = 1_000;
 
 /// How long past its end a used link is remembered: a clock that is set back as far makes none valid again.
-const REMEMBERED: TimeDelta = TimeDelta::days(30);
+pub(super) const REMEMBERED: TimeDelta = TimeDelta::days(30);
 
 /// An authorization that was started.
 #[derive(Debug)]

@@ -5,11 +5,13 @@ use std::net::IpAddr;
 
 use tracing::Instrument as _;
 
+use super::authorize::REMEMBERED;
 use super::connect::Terms;
 use super::link::ConnectLink;
 use super::state::{Authorization, State};
 use super::{ConnectError, Connected, Mailboxes, NewConnection};
 use crate::storage::apps::connecting::{self, PublicApp};
+use crate::storage::outage::trouble;
 use crate::storage::used_links;
 use mailgate_types::audit::Author;
 
@@ -138,9 +140,10 @@ impl Mailboxes {
                 .await?
                 .filter(|app| app.id.0 == authorization.app)
                 .ok_or(CompleteError::LinkDead)?;
-            if !used_links::insert(&mut connection, authorization.id, authorization.expires_at)
-                .await?
-            {
+            // Anyone can begin any number of these, and bring a refusal or a code of their own: until a mailbox is
+            // connected, only for as long as it is valid.
+            let until = authorization.expires_at - REMEMBERED;
+            if !used_links::insert(&mut connection, authorization.id, until).await? {
                 return Err(CompleteError::LinkDead);
             }
             app
@@ -170,6 +173,20 @@ impl Mailboxes {
         };
         if let Err(ConnectError::AppGone) = result {
             return Err(CompleteError::LinkDead);
+        }
+        if result.is_ok() {
+            let kept = async {
+                let mut connection = self.pool.acquire().await?;
+                used_links::keep(&mut connection, authorization.id, authorization.expires_at).await
+            };
+            // The mailbox is connected all the same.
+            if let Err(error) = kept.await {
+                trouble!(
+                    warn,
+                    error,
+                    "a used link is remembered only for as long as it is valid"
+                );
+            }
         }
         if let Err(error) = &result {
             tracing::info!(app_id = %app.id, plugin = %authorization.link.plugin, %error, "a mailbox was not connected");

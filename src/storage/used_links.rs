@@ -22,6 +22,22 @@ pub async fn insert(
     Ok(inserted.rows_affected() == 1)
 }
 
+/// Remembers a used link as one that expires then.
+pub async fn keep(
+    connection: &mut PgConnection,
+    id: Uuid,
+    expires_at: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE used_links SET expires_at = $2 WHERE id = $1",
+        id,
+        expires_at,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
 /// Whether a link was used.
 pub async fn exists(connection: &mut PgConnection, id: Uuid) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(

@@ -187,22 +187,30 @@ async fn used_links_are_forgotten_when_they_have_lapsed_and_not_before() {
         ("plugin", "plugin_a"),
         ("login_hint", "deny@sandbox.example"),
     ];
+    walk(&gateway, &gateway.app, &declined).await;
+    assert_eq!(used_links(&gateway).await, 1);
+    let granted = [
+        ("plugin", "plugin_a"),
+        ("login_hint", "ada@sandbox.example"),
+    ];
     for _ in 0..3 {
-        walk(&gateway, &gateway.app, &declined).await;
+        walk(&gateway, &gateway.app, &granted).await;
     }
+    // Who declined has used it, too, but not for a month.
+    let stop = CancellationToken::new();
+    let forget = async || gateway.daemon.mailboxes.forget_lapsed_links(&stop).await;
+    forget().await.unwrap();
+    assert_eq!(used_links(&gateway).await, 4);
+    gateway.clock.advance(TimeDelta::minutes(11));
+    forget().await.unwrap();
+    assert_eq!(used_links(&gateway).await, 3);
     // A month past their end.
     gateway
         .clock
         .advance(TimeDelta::days(30) + TimeDelta::minutes(11));
-    walk(&gateway, &gateway.app, &declined).await;
+    walk(&gateway, &gateway.app, &granted).await;
     assert_eq!(used_links(&gateway).await, 4);
-    let stop = CancellationToken::new();
-    gateway
-        .daemon
-        .mailboxes
-        .forget_lapsed_links(&stop)
-        .await
-        .unwrap();
+    forget().await.unwrap();
     assert_eq!(used_links(&gateway).await, 1);
     execute(
         &gateway,
