@@ -349,6 +349,11 @@ fn where_an_account_is_named_is_said_without_contradiction() {
             "plugin_a.jwks_url: must be an http",
         ),
         (
+            GENERIC,
+            "jwks_url = 'http://x.example/jwks'\nissuer = 'x'".to_owned(),
+            "plugin_a.jwks_url: must be an https",
+        ),
+        (
             "kind = 'google'\nclient_id = 'c'\n",
             both,
             "plugin_a.jwks_url: is for a plugin of kind generic alone",

@@ -1,5 +1,8 @@
 //! How a provider of kind generic says whose account was connected.
 
+use mailgate_types::web_address::names_loopback;
+use url::Url;
+
 use super::ProviderKind;
 use crate::config::reader::Reader;
 
@@ -64,6 +67,11 @@ pub(super) fn read(
         _ => {}
     }
     if !settings.jwks_url.is_empty() {
+        let is_open = |url: Url| url.scheme() == "http" && !names_loopback(&url);
+        if Url::parse(&settings.jwks_url).is_ok_and(is_open) {
+            let text = "must be an https:// address: who can change the keys on their way signs in as anybody";
+            reader.problem(&name("jwks_url"), text);
+        }
         if !reader.text(&name("userinfo_url")).is_empty() {
             let text = "must be empty with jwks_url: the ID token has the address";
             reader.problem(&name("userinfo_url"), text);

@@ -63,6 +63,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_provider_will_never_let_be_read() {
+        for (status, code, expected) in [
+            (401, "InvalidAuthenticationToken", "token"),
+            (403, "ErrorAccessDenied", "forbidden"),
+            (403, "Authorization_RequestDenied", "forbidden"),
+            (404, "MailboxNotEnabledForRESTAPI", "forbidden"),
+            (404, "MailboxNotSupportedForRESTAPI", "forbidden"),
+            (404, "ErrorInvalidUser", "forbidden"),
+            (404, "ErrorNonExistentMailbox", "forbidden"),
+            (403, "MailboxNotHostedInExchangeOnline", "forbidden"),
+            (400, "mailboxnotenabledforrestapi", "forbidden"),
+            (404, "ErrorItemNotFound", "unavailable"),
+            (403, "", "unavailable"),
+            (429, "ApplicationThrottled", "unavailable"),
+            (503, "MailboxNotEnabledForRESTAPI", "unavailable"),
+        ] {
+            let answer = GraphResponse {
+                status,
+                retry_after: None,
+                body: format!("{{\"error\":{{\"code\":\"{code}\"}}}}").into_bytes(),
+            };
+            let read = match refused(&answer) {
+                ReadError::TokenRefused(_) => "token",
+                ReadError::Unexplained(_) => "unexplained",
+                ReadError::Forbidden(_) => "forbidden",
+                ReadError::Unavailable { .. } => "unavailable",
+            };
+            assert_eq!(read, expected, "{status} {code}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_one_message_and_what_passes() {
         for (status, code, expected) in [
             (400, "ErrorInvalidIdMalformed", true),
