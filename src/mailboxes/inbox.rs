@@ -190,11 +190,22 @@ impl Mailboxes {
                     metrics::counter!("mailgate_reply_looks_failed_total").increment(1);
                     trouble!(warn, error, credential_id = %id, "the check for replies failed");
                 }
-                if let Err(error) = self.note_outcome(&look, &looked).await {
+                let noted = self.note_outcome(&look, &looked).await;
+                if let Err(error) = &noted {
                     trouble!(warn, error, credential_id = %id, "it can't be noted whether the mailbox is read");
                 }
                 let refused_since = look.mailbox.reading_refused_at;
-                Some(self.clock.now() + self.wait_after(looked.as_ref().err(), refused_since))
+                let wait = self.wait_after(looked.as_ref().err(), refused_since);
+                // What the app is yet to be told is found out again.
+                let is_untold = !matches!(noted, Ok(true));
+                Some(
+                    self.clock.now()
+                        + if is_untold {
+                            wait.min(TOLD_APART)
+                        } else {
+                            wait
+                        },
+                )
             }
         };
         let put_off = async {
@@ -208,11 +219,12 @@ impl Mailboxes {
     }
 
     /// Notes whether the provider lets the mailbox be read, and tells the app once it is sure that this has changed.
+    /// Returns whether the app knows by now.
     async fn note_outcome(
         &self,
         look: &ReplyLook,
         looked: &Result<(), LookError>,
-    ) -> Result<(), sqlx::Error> {
+    ) -> Result<bool, sqlx::Error> {
         let refused_before = look.mailbox.reading_refused_at.is_some();
         let (refused, is_sure) = match looked {
             Ok(()) if refused_before || look.is_degraded => (None, true),
@@ -220,15 +232,15 @@ impl Mailboxes {
                 ReadError::Forbidden(words) | ReadError::TokenRefused(words) => (Some(words), true),
                 // It may be an outage of what the server asks.
                 ReadError::Unexplained(words) => (Some(words), refused_before),
-                ReadError::Unavailable { .. } => return Ok(()),
+                ReadError::Unavailable { .. } => return Ok(true),
             },
-            _ => return Ok(()),
+            _ => return Ok(true),
         };
         let refused = refused.map(|words| one_line(words, WORDS_BYTES));
         let (is_degraded, now) = (refused.is_some(), self.clock.now());
         let mut transaction = transaction::begin(&self.pool).await?;
         if !apps::keep(&mut transaction, look.app).await? {
-            return Ok(());
+            return Ok(true);
         }
         due::note_reading(&mut transaction, look, refused.as_deref(), now).await?;
         let told_before = now - TOLD_APART;
@@ -247,7 +259,8 @@ impl Mailboxes {
             let emissions = [Emission::of(look.app, event)];
             webhook_messages::emit(&mut transaction, &emissions, now).await?;
         }
-        transaction.commit().await
+        transaction.commit().await?;
+        Ok(is_told || is_degraded == look.is_degraded)
     }
 
     /// A refusal is asked about again after as long as it has lasted.

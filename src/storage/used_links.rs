@@ -29,7 +29,8 @@ pub async fn keep(
     expires_at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
-        "UPDATE used_links SET expires_at = $2 WHERE id = $1",
+        "INSERT INTO used_links (id, expires_at) VALUES ($1, $2)
+         ON CONFLICT (id) DO UPDATE SET expires_at = EXCLUDED.expires_at",
         id,
         expires_at,
     )

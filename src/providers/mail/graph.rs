@@ -37,6 +37,7 @@ use mailgate_types::message_id;
 
 use api::{Api, GraphContent, GraphResponse, Patience, encoded};
 use draft::Draft;
+use outcome::State;
 use upload::nonsense;
 use verdict::{Stage, of_answer, of_broken_call};
 
@@ -173,38 +174,48 @@ impl Graph {
             each: self.data,
             until,
         };
-        let verdict = match self
+        let answered = self
             .send_draft(account, &prepared.id, patience, leave)
-            .await
-        {
+            .await;
+        let answer = match answered {
             Ok(GraphResponse { status: 202, .. }) => return prepared.sent(message),
-            Ok(answer) => {
-                let passing = match of_answer(Stage::Submission, &answer) {
-                    Verdict::Unknown(failure) if answer.status == 503 => {
-                        Ok((failure, answer.retry_after))
-                    }
-                    Verdict::Temporary {
-                        failure,
-                        retry_after,
-                    } => Ok((failure, retry_after)),
-                    verdict => Err(verdict),
-                };
-                match passing {
-                    Err(verdict) => verdict,
-                    Ok((failure, retry_after)) if self.is_still_draft(account, &prepared).await => {
-                        Verdict::Temporary {
-                            failure,
-                            retry_after,
-                        }
-                    }
-                    // Said of messages that were sent, too (learn.microsoft.com/answers/questions/5629476).
-                    Ok((failure, _)) => Verdict::Unknown(failure),
-                }
+            Ok(answer) => answer,
+            Err(error) => {
+                let verdict = of_broken_call(Stage::Submission, error);
+                return self.ended(account, &prepared, message, verdict).await;
             }
-            Err(error) => of_broken_call(Stage::Submission, error),
         };
+        let verdict = of_answer(Stage::Submission, &answer);
+        // That Graph or the mailbox is busy was said of messages that were sent, too
+        // (learn.microsoft.com/answers/questions/1465421 and 5629476).
+        if !matches!(verdict, Verdict::Temporary { .. }) && answer.status != 503 {
+            return self.ended(account, &prepared, message, verdict).await;
+        }
+        let may_go_on = matches!(verdict, Verdict::Unknown(_));
+        let state = self.state_when_busy(account, &prepared, may_go_on);
+        let verdict = match (state.await, verdict) {
+            (Some(State::Sent), _) => return prepared.sent(message),
+            (Some(State::Draft), Verdict::Unknown(failure)) => Verdict::Temporary {
+                failure,
+                retry_after: answer.retry_after,
+            },
+            // A busy mailbox may show nothing at all: the draft stays, and the message isn't given up.
+            (None, verdict @ Verdict::Temporary { .. }) => return verdict,
+            (_, verdict) => verdict,
+        };
+        self.ended(account, &prepared, message, verdict).await
+    }
+
+    /// Traces a draft whose sending has no clear end, and removes one that isn't sent.
+    async fn ended(
+        &self,
+        account: &MailboxAccess,
+        prepared: &Prepared,
+        message: &Message,
+        verdict: Verdict,
+    ) -> Verdict {
         match verdict {
-            Verdict::Unknown(failure) => self.trace(account, &prepared, message, failure).await,
+            Verdict::Unknown(failure) => self.trace(account, prepared, message, failure).await,
             verdict => {
                 self.remove(account, &prepared.id).await;
                 verdict

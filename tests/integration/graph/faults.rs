@@ -181,6 +181,29 @@ async fn what_passes_is_tried_again() {
     gateway.stop().await;
 }
 
+/// A throttled mailbox doesn't show its drafts either.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_throttled_altogether_is_tried_again() {
+    let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
+    let throttled = || Fault::error(429, "ApplicationThrottled").retry_after("90");
+    stand_in.once(Call::Send, throttled());
+    for _ in 0..3 {
+        stand_in.once(Call::Look, throttled());
+    }
+    let (status, answer) = send(&gateway).await;
+    assert_eq!(
+        (status, &answer["status"]),
+        (202, &"failed_temp".into()),
+        "{answer}"
+    );
+    let wait = (next_attempt(&gateway).await - gateway.clock.now()).num_seconds();
+    assert!((85..=102).contains(&wait), "{wait}");
+    assert_eq!(stand_in.count(Call::Delete), 0);
+    try_again(&gateway).await;
+    assert_eq!(stand_in.sent().len(), 1);
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_in_the_providers_words() {
     let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;

@@ -353,8 +353,7 @@ impl Session {
                 self.recipient_refused();
             }
             // Of a list of recipients some may be wrong, and the others are to get the message.
-            let is_address =
-                verb == Verb::Rcpt && matches!(reply.enhanced(), Some((5, 1, 3) | (5, 6, 7)));
+            let is_address = verb == Verb::Rcpt && reply.enhanced() == Some((5, 1, 3));
             Refusal {
                 reply,
                 counted: !is_address,

@@ -19,7 +19,7 @@ use mail_parser::{
 use serde_json::{Map, Value, json};
 
 use super::indivisible::indivisible;
-use super::structure::{self, Opened, not_decoded};
+use super::structure::{self, not_decoded};
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::encoded_words::{decoded, joined};
@@ -102,7 +102,8 @@ pub(super) struct Attachment {
 ///
 /// A permanent failure if it can't be parsed, or has headers or a structure that would be lost.
 pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failure> {
-    let Opened { mime, mut enclosed } = structure::open(mime)?;
+    let mut opened = structure::open(mime)?;
+    let mime = std::mem::take(&mut opened.mime);
     let mime = mime.as_slice();
     let mut message = message_parser()
         .parse(mime)
@@ -132,7 +133,8 @@ pub(super) fn convert(mime: &[u8], recipients: &[String]) -> Result<Draft, Failu
     let mut attachments = Vec::new();
     for (number, mut part) in (0_u32..).zip(parts) {
         if !bodies.contains(&number) && !matches!(part.body, PartType::Multipart(_)) {
-            let taken_out = structure::number(&part).and_then(|number| enclosed.get_mut(number));
+            let number = opened.number(&part);
+            let taken_out = number.and_then(|number| opened.enclosed.get_mut(number));
             let is_message = taken_out.is_some() || part.is_message();
             let (part, content, name) = if let Some(enclosed) = taken_out {
                 let content = std::mem::take(&mut enclosed.content);
@@ -408,7 +410,7 @@ fn subject(message: &Message<'_>) -> String {
 /// The name that a part has as a file. Encoded words may not stand there (RFC 2047 §5), and do.
 fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
     let naming = [HeaderName::ContentType, HeaderName::ContentDisposition];
-    let (mut header, mut is_joined) = (Vec::new(), false);
+    let (mut header, mut is_joined, mut is_continued) = (Vec::new(), false, false);
     for field in part
         .headers
         .iter()
@@ -417,6 +419,8 @@ fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
         let raw = mime.get(field.offset_start as usize..field.offset_end as usize);
         let value = joined(raw.unwrap_or_default());
         is_joined |= matches!(value, Cow::Owned(_));
+        // Of a name in pieces (RFC 2231 §3) beside another the parser makes neither.
+        is_continued |= memchr::memmem::find(&value, b"*0").is_some();
         for piece in [
             field.name().as_bytes(),
             b":",
@@ -426,6 +430,11 @@ fn file_name(mime: &[u8], part: &MessagePart<'_>) -> Option<String> {
             header.extend_from_slice(piece);
         }
     }
+    let named = if is_continued {
+        MessagePart::attachment_name
+    } else {
+        named
+    };
     if !is_joined {
         return named(part).map(str::to_owned);
     }

@@ -29,7 +29,7 @@ const UNSEEN: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2
 
 /// The state of a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     /// Not sent yet.
     Draft,
     /// It has been sent.
@@ -86,17 +86,27 @@ impl Graph {
         }
     }
 
-    /// Whether a draft was certainly not sent.
-    pub(super) async fn is_still_draft(
+    /// The state of a draft after an answer that the mailbox or Graph is busy. Where that came from in front of Exchange,
+    /// which may have gone on, a draft counts only if it stays one.
+    pub(super) async fn state_when_busy(
         &self,
         account: &MailboxAccess,
         prepared: &Prepared,
-    ) -> bool {
+        may_go_on: bool,
+    ) -> Option<State> {
         let patience = Patience {
             each: self.command,
-            until: Instant::now() + self.command,
+            until: Instant::now() + self.tracing(),
         };
-        self.state(account, &prepared.id, patience).await == Some(State::Draft)
+        let mut state = None;
+        for pause in LOOKS {
+            sleep(pause).await;
+            state = self.state(account, &prepared.id, patience).await;
+            if state == Some(State::Sent) || state == Some(State::Draft) && !may_go_on {
+                break;
+            }
+        }
+        state
     }
 
     /// Checks what became of a draft whose send had no clear response.

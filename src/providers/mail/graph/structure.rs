@@ -15,9 +15,6 @@ use crate::providers::mail::verdict::Failure;
 use mailgate_types::hex::hex;
 use mailgate_types::message_parser::message_parser;
 
-/// Names the placeholder part of an enclosed message; its number follows.
-const PLACE: &str = "mailgate-enclosed-";
-
 /// Maximum nesting of multiparts.
 const DEEPEST: usize = 100;
 
@@ -27,6 +24,17 @@ const BASE64: &str = "base64";
 pub(super) struct Opened<'a> {
     pub(super) mime: Vec<u8>,
     pub(super) enclosed: Vec<Enclosed<'a>>,
+    /// Begins the names of the parts that stand for those, and occurs in no message.
+    mark: String,
+}
+
+impl Opened<'_> {
+    /// The number of the enclosed message that a part stands for.
+    pub(super) fn number(&self, part: &MessagePart<'_>) -> Option<usize> {
+        let name = part.content_type()?.attribute("name")?;
+        let number = name.strip_prefix(&self.mark)?.strip_prefix('-')?;
+        number.parse().ok()
+    }
 }
 
 /// An enclosed message.
@@ -56,6 +64,8 @@ enum Within {
     Message { headers: Range<usize>, body: usize },
     /// Within a part in base64, whose body began here.
     Base64(usize),
+    /// Within one in quoted-printable.
+    QuotedPrintable(usize),
     /// In another part's body, or between parts.
     Body,
 }
@@ -76,12 +86,6 @@ pub(super) fn open(mime: &[u8]) -> Result<Opened<'_>, Failure> {
         writer.line(line)?;
     }
     writer.end()
-}
-
-/// The number of the enclosed message that a part stands for.
-pub(super) fn number(part: &MessagePart<'_>) -> Option<usize> {
-    let name = part.content_type()?.attribute("name")?;
-    name.strip_prefix(PLACE)?.parse().ok()
 }
 
 struct Writer<'a> {
@@ -139,7 +143,9 @@ impl<'a> Writer<'a> {
                 Within::Headers(line.end)
             };
         } else if let Within::Headers(start) = self.place
-            && text.trim_ascii_end().is_empty()
+            // A line of blanks continues the field before it (RFC 5322 §4.2).
+            && (matches!(text, b"\r\n" | b"\n")
+                || start == line.start && text.trim_ascii_end().is_empty())
         {
             self.headers(start..line.start, line)?;
         }
@@ -159,6 +165,7 @@ impl<'a> Writer<'a> {
         Ok(Opened {
             mime: self.written,
             enclosed: self.enclosed,
+            mark: self.mark,
         })
     }
 
@@ -176,11 +183,17 @@ impl<'a> Writer<'a> {
             .map_or(end, <[u8]>::len);
         match std::mem::replace(&mut self.place, Within::Body) {
             Within::Message { headers, body } => {
-                self.take_out(headers, body..body.max(body_end));
+                self.take_out(headers, body..body.max(body_end))?;
             }
             Within::Base64(body) => {
                 let body = body..body.max(body_end);
                 if let Some(content) = plain_base64(&self.mime[body.clone()])? {
+                    self.replace(body, &content);
+                }
+            }
+            Within::QuotedPrintable(body) => {
+                let body = body..body.max(body_end);
+                if let Some(content) = plain_quoted_printable(&self.mime[body.clone()]) {
                     self.replace(body, &content);
                 }
             }
@@ -189,19 +202,21 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn take_out(&mut self, headers: Range<usize>, body: Range<usize>) {
+    fn take_out(&mut self, headers: Range<usize>, body: Range<usize>) -> Result<(), Failure> {
         let mime = self.mime;
         let mut stand_in = Vec::new();
         if headers.start == 0 {
             keep_own_headers(&mime[headers.clone()], &mut stand_in);
         }
-        let name = format!("{PLACE}{}", self.enclosed.len());
+        let (mark, number) = (&self.mark, self.enclosed.len());
         stand_in.extend_from_slice(
-            format!("Content-Type: application/octet-stream; name={name}\r\n\r\n").as_bytes(),
+            format!("Content-Type: application/octet-stream; name={mark}-{number}\r\n\r\n")
+                .as_bytes(),
         );
         self.replace(headers.start..body.end, &stand_in);
         self.enclosed
-            .push(Enclosed::of(&mime[headers], &mime[body]));
+            .push(Enclosed::of(&mime[headers], &mime[body])?);
+        Ok(())
     }
 
     /// A part's headers, and the empty line that ends them.
@@ -216,6 +231,7 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.place = Within::Body;
+        let part_has_kind = part.content_type().is_some();
         let kind = match multipart(&part) {
             Some(multipart) => Some(self.open(multipart)?),
             None => None,
@@ -236,8 +252,10 @@ impl<'a> Writer<'a> {
             } else if is_named(text, b"content-transfer-encoding") {
                 encodings += 1;
                 let encoding = encoding(text)?.filter(|_| kind.is_none());
-                if encoding == Some(BASE64) {
-                    self.place = Within::Base64(empty.end);
+                match encoding {
+                    Some(BASE64) => self.place = Within::Base64(empty.end),
+                    Some(_) => self.place = Within::QuotedPrintable(empty.end),
+                    None => {}
                 }
                 let written =
                     encoding.map(|encoding| format!("Content-Transfer-Encoding: {encoding}\r\n"));
@@ -245,7 +263,7 @@ impl<'a> Writer<'a> {
             }
         }
         // Readers differ in which one counts.
-        if kinds > 1 || encodings > 1 {
+        if kinds > 1 || encodings > 1 || (kinds == 1) != part_has_kind {
             return Err(unclear());
         }
         if !matches!(&self.mime[empty.clone()], b"\r\n" | b"\n") {
@@ -326,6 +344,43 @@ fn plain_base64(content: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
     Ok(Some(plain))
 }
 
+/// Quoted-printable whose every `=` is followed by what may follow it (RFC 2045 §6.7); `None` if it is so already. One
+/// that stands by itself is a letter; and behind a soft break at the end there is nothing: of it, the parser would take
+/// away what is before.
+fn plain_quoted_printable(content: &[u8]) -> Option<Vec<u8>> {
+    let (mut plain, mut done) = (Vec::new(), 0);
+    for equals in memchr::memchr_iter(b'=', content) {
+        let rest = &content[equals + 1..];
+        let blanks = rest
+            .iter()
+            .take_while(|octet| matches!(octet, b' ' | b'\t'))
+            .count();
+        let (end, with): (usize, &[u8]) = match &rest[blanks..] {
+            [] => (content.len(), b""),
+            [b'\r', b'\n', ..] | [b'\n', ..] if blanks > 0 => (equals + 1 + blanks, b"="),
+            [b'\r', b'\n', ..] | [b'\n', ..] => continue,
+            _ if matches!(rest, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()) => {
+                continue;
+            }
+            _ => (equals + 1, b"=3D"),
+        };
+        let before = &content[done..equals];
+        // Blanks that end a line are none.
+        let (before, with): (_, &[u8]) = match before.split_last() {
+            Some((b' ', others)) if with.is_empty() => (others, b"=20"),
+            Some((b'\t', others)) if with.is_empty() => (others, b"=09"),
+            _ => (before, with),
+        };
+        plain.extend_from_slice(before);
+        plain.extend_from_slice(with);
+        done = end;
+    }
+    (done > 0).then(|| {
+        plain.extend_from_slice(&content[done..]);
+        plain
+    })
+}
+
 /// What says that it is encoded, and isn't.
 pub(super) fn not_decoded() -> Failure {
     Failure::own(
@@ -363,7 +418,7 @@ fn keep_own_headers(headers: &[u8], kept: &mut Vec<u8>) {
     let mut rest = headers;
     while !rest.is_empty() && !rest.starts_with(b"\r\n") {
         let (field, behind) = rest.split_at(field_length(rest));
-        if !is_named(field, b"content-") {
+        if !begins(field, b"content-") {
             kept.extend_from_slice(field);
         }
         rest = behind;
@@ -371,19 +426,31 @@ fn keep_own_headers(headers: &[u8], kept: &mut Vec<u8>) {
 }
 
 impl<'a> Enclosed<'a> {
-    fn of(headers: &'a [u8], body: &[u8]) -> Self {
-        let headers = parsed(headers);
-        let decoded = match headers.content_transfer_encoding() {
-            Some(encoding) if encoding.eq_ignore_ascii_case(BASE64) => base64_decode(body),
-            Some(encoding) if encoding.eq_ignore_ascii_case("quoted-printable") => {
-                quoted_printable_decode(body)
+    fn of(headers: &'a [u8], body: &[u8]) -> Result<Self, Failure> {
+        let mut fields = headers;
+        let mut declared = None;
+        while !fields.is_empty() {
+            let (field, behind) = fields.split_at(field_length(fields));
+            fields = behind;
+            if is_named(field, b"content-transfer-encoding") {
+                declared = encoding(field)?;
             }
-            _ => None,
-        };
-        Self {
-            content: decoded.unwrap_or_else(|| body.to_vec()),
-            headers,
         }
+        let content = match declared {
+            Some(BASE64) => {
+                let plain = plain_base64(body)?;
+                base64_decode(plain.as_deref().unwrap_or(body)).ok_or_else(not_decoded)?
+            }
+            Some(_) => {
+                let plain = plain_quoted_printable(body);
+                quoted_printable_decode(plain.as_deref().unwrap_or(body)).ok_or_else(not_decoded)?
+            }
+            None => body.to_vec(),
+        };
+        Ok(Self {
+            headers: parsed(headers),
+            content,
+        })
     }
 }
 
@@ -462,6 +529,13 @@ fn field_length(rest: &[u8]) -> usize {
 }
 
 fn is_named(field: &[u8], name: &[u8]) -> bool {
+    begins(field, name) && {
+        let behind = field.trim_ascii_start().get(name.len()..);
+        behind.is_some_and(|behind| behind.trim_ascii_start().starts_with(b":"))
+    }
+}
+
+fn begins(field: &[u8], name: &[u8]) -> bool {
     // The parser takes no blanks at the beginning for a continuation where there is nothing before.
     let field = field.trim_ascii_start();
     field

@@ -240,11 +240,12 @@ fn neither_wrong_recipients_nor_what_was_wrong_before_a_message_close() {
     };
     say(&format!("EHLO c\r\n{}", auth_plain("good")));
     for _ in 0..3 {
-        let wrong = "RCPT TO:<bob@exa mple>\r\nRCPT TO:<root>\r\n".repeat(5);
+        let wrong = "RCPT TO:<bob@exa mple>\r\nRCPT TO:<root>\r\nRCPT TO:<mü@x.de>\r\n".repeat(5);
         let (said, events) = say(&format!(
             "X\r\nX\r\nX\r\nX\r\nMAIL FROM:<a@x>\r\n{wrong}RCPT TO:<b@x>\r\nDATA\r\nS: x\r\n\r\n.\r\n"
         ));
         assert_eq!(said.matches("501 5.1.3").count(), 10, "{said}");
+        assert_eq!(said.matches("553 5.6.7").count(), 5, "{said}");
         assert!(said.ends_with("250 2.0.9 Taken\r\n"), "{said} {events:?}");
     }
     let (said, _) = say(&"X\r\n".repeat(5));

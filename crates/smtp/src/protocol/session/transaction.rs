@@ -89,7 +89,10 @@ impl Session {
         };
         if !recipient.is_ascii() && !transaction.parameters.smtputf8 {
             transaction.refused_recipients = true;
-            return Err(needs_smtputf8().into());
+            return Err(Refusal {
+                reply: needs_smtputf8(),
+                counted: false,
+            });
         }
         if transaction.recipients.len() >= self.settings.maximum_recipients {
             transaction.refused_recipients = true;
