@@ -231,7 +231,6 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.place = Within::Body;
-        let part_has_kind = part.content_type().is_some();
         let kind = match multipart(&part) {
             Some(multipart) => Some(self.open(multipart)?),
             None => None,
@@ -263,7 +262,7 @@ impl<'a> Writer<'a> {
             }
         }
         // Readers differ in which one counts.
-        if kinds > 1 || encodings > 1 || (kinds == 1) != part_has_kind {
+        if kinds > 1 || encodings > 1 || kinds == 0 && part.content_type().is_some() {
             return Err(unclear());
         }
         if !matches!(&self.mime[empty.clone()], b"\r\n" | b"\n") {

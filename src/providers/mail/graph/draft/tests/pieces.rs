@@ -38,6 +38,8 @@ fn files_arrive_however_carelessly_they_are_written() {
         // Characters that aren't of base64.
         ("base64", |mime| mime.replace("JVBE", "JV*BE")),
         ("base64", |mime| mime.replace("JVBE", " \tJV!BE\u{a0}")),
+        // A text of no type.
+        ("base64", |mime| mime.replace("text/plain", "")),
         // Its padding is wrong.
         ("base64", |mime| mime.replace("=\r\n--b", "\r\n--b")),
         ("base64", |mime| mime.replace("=\r\n--b", "====\r\n--b")),
