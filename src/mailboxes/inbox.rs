@@ -43,7 +43,7 @@ const NOTED: TimeDelta = TimeDelta::hours(1);
 /// none is skipped for longer.
 const FORBIDDEN: Duration = Duration::from_hours(24);
 
-/// A provider that lets a mailbox be read, and then again doesn't, is told at most once in this time.
+/// At most one `mailbox.degraded` or `mailbox.recovered` is sent for a mailbox in this time: a provider may waver.
 const TOLD_APART: TimeDelta = TimeDelta::hours(1);
 
 /// Longest stored words of a provider that refuses, in bytes.
@@ -196,16 +196,12 @@ impl Mailboxes {
                 }
                 let refused_since = look.mailbox.reading_refused_at;
                 let wait = self.wait_after(looked.as_ref().err(), refused_since);
-                // What the app is yet to be told is found out again.
-                let is_untold = !matches!(noted, Ok(true));
-                Some(
-                    self.clock.now()
-                        + if is_untold {
-                            wait.min(TOLD_APART)
-                        } else {
-                            wait
-                        },
-                )
+                // The next check tells what couldn't be told now.
+                let wait = match noted {
+                    Ok(true) => wait,
+                    Ok(false) | Err(_) => wait.min(TOLD_APART),
+                };
+                Some(self.clock.now() + wait)
             }
         };
         let put_off = async {

@@ -104,7 +104,7 @@ pub enum Event {
         /// The provider's words.
         error: String,
     },
-    /// The provider lets a mailbox be read again, of which the app was told that it doesn't.
+    /// The provider lets a mailbox be read again, after [`Event::MailboxDegraded`].
     MailboxRecovered(MailboxEvent),
     /// An app was created.
     AppCreated(AppEvent),

@@ -7,6 +7,7 @@ mod indivisible;
 mod outcome;
 mod reader;
 mod structure;
+mod transfer_encoding;
 mod upload;
 mod verdict;
 

@@ -237,6 +237,13 @@ fn by_id_token(stand_in: &StandIn) -> Table {
     plugins
 }
 
+async fn start_by_id_token() -> (StandIn, Gateway) {
+    let stand_in = StandIn::start().await;
+    let plugins = by_id_token(&stand_in);
+    let gateway = Gateway::builder().plugins(plugins).start().await;
+    (stand_in, gateway)
+}
+
 /// A user whose ID token this key has signed, with these claims beside the usual ones.
 async fn connect(
     stand_in: &StandIn,
@@ -262,11 +269,7 @@ async fn connect(
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_token_counts_only_if_it_was_signed_for_this_sign_in() {
     let started = Instant::now();
-    let stand_in = StandIn::start().await;
-    let gateway = Gateway::builder()
-        .plugins(by_id_token(&stand_in))
-        .start()
-        .await;
+    let (stand_in, gateway) = start_by_id_token().await;
     let (key, stranger) = (Key::new("one"), Key::new("one"));
     stand_in.tokens.publish(&[key.public()]);
     let now = gateway.clock.now().timestamp();
@@ -328,18 +331,13 @@ async fn an_id_token_counts_only_if_it_was_signed_for_this_sign_in() {
     let most = 2 + started.elapsed().as_secs() / 60;
     let fetches = u64::try_from(stand_in.tokens.fetches()).unwrap();
     assert!((2..=most).contains(&fetches), "{fetches} of {most}");
-
     gateway.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn published_keys_are_fetched_again() {
     let started = Instant::now();
-    let stand_in = StandIn::start().await;
-    let gateway = Gateway::builder()
-        .plugins(by_id_token(&stand_in))
-        .start()
-        .await;
+    let (stand_in, gateway) = start_by_id_token().await;
     let connect =
         async |signer: &Key| connect(&stand_in, &gateway, signer, "ES256", &json!({})).await;
     let first = Key::new("one");

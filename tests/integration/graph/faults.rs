@@ -133,6 +133,17 @@ async fn sent_at_once_nothing_but_202_is_success() {
     gateway.stop().await;
 }
 
+/// Sends a message that isn't sent for now; returns the seconds until its next attempt.
+async fn postponed(gateway: &Gateway) -> i64 {
+    let (status, answer) = send(gateway).await;
+    assert_eq!(
+        (status, &answer["status"]),
+        (202, &"failed_temp".into()),
+        "{answer}"
+    );
+    (next_attempt(gateway).await - gateway.clock.now()).num_seconds()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_passes_is_tried_again() {
     let (stand_in, gateway) = GraphStandIn::with_gateway(READ_WRITE).await;
@@ -160,13 +171,7 @@ async fn what_passes_is_tried_again() {
         ),
     ]) {
         stand_in.once(call, fault.clone());
-        let (status, answer) = send(&gateway).await;
-        assert_eq!(
-            (status, &answer["status"]),
-            (202, &"failed_temp".into()),
-            "{answer}"
-        );
-        let wait = (next_attempt(&gateway).await - gateway.clock.now()).num_seconds();
+        let wait = postponed(&gateway).await;
         // With a little jitter.
         assert!(
             (seconds - 5..=seconds + seconds / 8).contains(&wait),
@@ -190,13 +195,7 @@ async fn what_is_throttled_altogether_is_tried_again() {
     for _ in 0..3 {
         stand_in.once(Call::Look, throttled());
     }
-    let (status, answer) = send(&gateway).await;
-    assert_eq!(
-        (status, &answer["status"]),
-        (202, &"failed_temp".into()),
-        "{answer}"
-    );
-    let wait = (next_attempt(&gateway).await - gateway.clock.now()).num_seconds();
+    let wait = postponed(&gateway).await;
     assert!((85..=102).contains(&wait), "{wait}");
     assert_eq!(stand_in.count(Call::Delete), 0);
     try_again(&gateway).await;

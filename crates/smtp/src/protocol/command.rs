@@ -237,13 +237,7 @@ fn rcpt(arguments: &str) -> Result<Command, Reply> {
 /// The text between the angle brackets, and the text after them: nothing, or a space and more. Spaces before `<` and
 /// within the brackets violate the grammar, but are common.
 fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'line str)> {
-    let start = arguments.get(..keyword.len())?;
-    if !start.eq_ignore_ascii_case(keyword) {
-        return None;
-    }
-    let inside = arguments[keyword.len()..]
-        .trim_start_matches(' ')
-        .strip_prefix('<')?;
+    let inside = behind(arguments, keyword)?.strip_prefix('<')?;
     let end = closing_bracket(inside).or_else(|| inside.find('>'))?;
     let rest = &inside[end + 1..];
     (rest.is_empty() || rest.starts_with(' ')).then_some((inside[..end].trim_matches(' '), rest))
@@ -251,11 +245,16 @@ fn path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'li
 
 /// A path without angle brackets, up to the first space, and the text after it.
 fn bare_path<'line>(arguments: &'line str, keyword: &str) -> Option<(&'line str, &'line str)> {
-    let start = arguments.get(..keyword.len())?;
-    let text = arguments[keyword.len()..].trim_start_matches(' ');
+    let text = behind(arguments, keyword)?;
     let (path, rest) = text.split_at(text.find(' ').unwrap_or(text.len()));
     let is_bare = !path.is_empty() && !path.contains(['<', '>']);
-    (start.eq_ignore_ascii_case(keyword) && is_bare).then_some((path, rest))
+    is_bare.then_some((path, rest))
+}
+
+/// The text behind `FROM:` or `TO:`.
+fn behind<'line>(arguments: &'line str, keyword: &str) -> Option<&'line str> {
+    let (start, text) = arguments.split_at_checked(keyword.len())?;
+    (start.eq_ignore_ascii_case(keyword)).then(|| text.trim_start_matches(' '))
 }
 
 /// The first `>` outside a quoted local part.

@@ -10,16 +10,15 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use mail_parser::decoders::base64::base64_decode;
 use mail_parser::decoders::charsets::map::charset_decoder;
-use mail_parser::decoders::quoted_printable::quoted_printable_decode;
 use mail_parser::{
-    Address, ContentType, Encoding, Header, HeaderName, Message, MessagePart, MimeHeaders, PartType,
+    Address, ContentType, Header, HeaderName, Message, MessagePart, MimeHeaders, PartType,
 };
 use serde_json::{Map, Value, json};
 
 use super::indivisible::indivisible;
-use super::structure::{self, not_decoded};
+use super::structure;
+use super::transfer_encoding::{self, not_decoded};
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::encoded_words::{decoded, joined};
@@ -511,12 +510,7 @@ fn attachment(
 /// A text's octets, in its character set.
 fn octets(mime: &[u8], part: &MessagePart<'_>) -> Option<Vec<u8>> {
     let (start, end) = (part.offset_body as usize, part.offset_end as usize);
-    let raw = mime.get(start..end).unwrap_or_default();
-    match part.encoding {
-        Encoding::None => Some(raw.to_vec()),
-        Encoding::Base64 => base64_decode(raw),
-        Encoding::QuotedPrintable => quoted_printable_decode(raw),
-    }
+    transfer_encoding::decoded(part.encoding, mime.get(start..end).unwrap_or_default())
 }
 
 /// Reads a text as others do whose character set has another name, is none, or is ASCII although the text isn't.

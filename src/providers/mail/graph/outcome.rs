@@ -94,10 +94,7 @@ impl Graph {
         prepared: &Prepared,
         may_go_on: bool,
     ) -> Option<State> {
-        let patience = Patience {
-            each: self.command,
-            until: Instant::now() + self.tracing(),
-        };
+        let patience = self.tracing();
         let mut state = None;
         for pause in LOOKS {
             sleep(pause).await;
@@ -117,10 +114,7 @@ impl Graph {
         message: &Message,
         failure: Failure,
     ) -> Verdict {
-        let patience = Patience {
-            each: self.command,
-            until: Instant::now() + self.tracing(),
-        };
+        let patience = self.tracing();
         let mut state = None;
         for pause in LOOKS {
             sleep(pause).await;
@@ -163,8 +157,11 @@ impl Graph {
         )
     }
 
-    /// Time limit for [`Graph::trace`].
-    fn tracing(&self) -> Duration {
-        LOOKS.iter().sum::<Duration>() + self.command
+    /// For the looks at a draft from now on.
+    fn tracing(&self) -> Patience {
+        Patience {
+            each: self.command,
+            until: Instant::now() + LOOKS.iter().sum::<Duration>() + self.command,
+        }
     }
 }

@@ -7,18 +7,15 @@
 
 use std::ops::Range;
 
-use mail_parser::decoders::base64::base64_decode;
-use mail_parser::decoders::quoted_printable::quoted_printable_decode;
-use mail_parser::{MessagePart, MimeHeaders};
+use mail_parser::{Encoding, MessagePart, MimeHeaders};
 
+use super::transfer_encoding::{self, not_decoded};
 use crate::providers::mail::verdict::Failure;
 use mailgate_types::hex::hex;
 use mailgate_types::message_parser::message_parser;
 
 /// Maximum nesting of multiparts.
 const DEEPEST: usize = 100;
-
-const BASE64: &str = "base64";
 
 /// A message that the parser reads right, and the messages that were taken out of it.
 pub(super) struct Opened<'a> {
@@ -62,10 +59,8 @@ enum Within {
     Headers(usize),
     /// Within an enclosed message, whose part has these headers, and whose body began here.
     Message { headers: Range<usize>, body: usize },
-    /// Within a part in base64, whose body began here.
-    Base64(usize),
-    /// Within one in quoted-printable.
-    QuotedPrintable(usize),
+    /// Within an encoded part, whose body began here.
+    Encoded(Encoding, usize),
     /// In another part's body, or between parts.
     Body,
 }
@@ -127,21 +122,17 @@ impl<'a> Writer<'a> {
         let text = &self.mime[line.clone()];
         if let Some((level, is_end)) = delimiter(text, &self.open) {
             self.end_part(line.start)?;
-            let inner = self.open.split_off(level + 1);
-            let mut delimiter = closing(&inner)?;
-            delimiter.push_str("--");
-            delimiter.push_str(&self.open[level].unmistakable);
-            self.open[level].has_parts |= !is_end;
-            if is_end {
-                delimiter = closing(&inner)? + &closing(&self.open.split_off(level))?;
-            }
-            delimiter.push_str("\r\n");
-            self.replace(line.clone(), delimiter.as_bytes());
+            let closed = self.open.split_off(if is_end { level } else { level + 1 });
+            let mut delimiter = closing(&closed)?;
             self.place = if is_end {
                 Within::Body
             } else {
+                let open = &mut self.open[level];
+                open.has_parts = true;
+                delimiter = delimiter + "--" + &open.unmistakable + "\r\n";
                 Within::Headers(line.end)
             };
+            self.replace(line, delimiter.as_bytes());
         } else if let Within::Headers(start) = self.place
             // A line of blanks continues the field before it (RFC 5322 §4.2).
             && (matches!(text, b"\r\n" | b"\n")
@@ -185,15 +176,10 @@ impl<'a> Writer<'a> {
             Within::Message { headers, body } => {
                 self.take_out(headers, body..body.max(body_end))?;
             }
-            Within::Base64(body) => {
+            Within::Encoded(encoding, body) => {
                 let body = body..body.max(body_end);
-                if let Some(content) = plain_base64(&self.mime[body.clone()])? {
-                    self.replace(body, &content);
-                }
-            }
-            Within::QuotedPrintable(body) => {
-                let body = body..body.max(body_end);
-                if let Some(content) = plain_quoted_printable(&self.mime[body.clone()]) {
+                let plain = transfer_encoding::plain(encoding, &self.mime[body.clone()])?;
+                if let Some(content) = plain {
                     self.replace(body, &content);
                 }
             }
@@ -236,10 +222,7 @@ impl<'a> Writer<'a> {
             None => None,
         };
         let (mut kinds, mut encodings) = (0, 0);
-        let mut start = fields.start;
-        while start < fields.end {
-            let field = start..start + field_length(&self.mime[start..fields.end]);
-            start = field.end;
+        for field in fields_in(self.mime, fields) {
             let text = &self.mime[field.clone()];
             if is_named(text, b"content-type") {
                 kinds += 1;
@@ -250,15 +233,12 @@ impl<'a> Writer<'a> {
                 }
             } else if is_named(text, b"content-transfer-encoding") {
                 encodings += 1;
-                let encoding = encoding(text)?.filter(|_| kind.is_none());
-                match encoding {
-                    Some(BASE64) => self.place = Within::Base64(empty.end),
-                    Some(_) => self.place = Within::QuotedPrintable(empty.end),
-                    None => {}
-                }
-                let written =
-                    encoding.map(|encoding| format!("Content-Transfer-Encoding: {encoding}\r\n"));
-                self.replace(field, written.unwrap_or_default().as_bytes());
+                let encoding = match kind {
+                    Some(_) => Encoding::None,
+                    None => transfer_encoding::declared(text)?,
+                };
+                self.place = Within::Encoded(encoding, empty.end);
+                self.replace(field, transfer_encoding::field(encoding).as_bytes());
             }
         }
         // Readers differ in which one counts.
@@ -316,139 +296,29 @@ fn closing(open: &[Open]) -> Result<String, Failure> {
     }))
 }
 
-/// Base64 without foreign characters, which are to be ignored (RFC 2045 §6.8), and with all of its padding; `None` if it
-/// is so already.
-fn plain_base64(content: &[u8]) -> Result<Option<Vec<u8>>, Failure> {
-    let is_letter = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'+' | b'/');
-    let (mut letters, mut padding, mut is_plain) = (0_usize, 0_usize, true);
-    for octet in content {
-        match octet {
-            b'\r' | b'\n' => {}
-            b'=' => padding += 1,
-            // Something else begins: nobody knows what.
-            _ if is_letter(octet) && padding > 0 => return Err(not_decoded()),
-            _ if is_letter(octet) => letters += 1,
-            _ => is_plain = false,
-        }
-    }
-    let wanted = match letters % 4 {
-        1 => return Err(not_decoded()),
-        over => (4 - over) % 4,
-    };
-    if is_plain && padding == wanted {
-        return Ok(None);
-    }
-    let mut plain: Vec<u8> = content.iter().copied().filter(is_letter).collect();
-    plain.resize(letters + wanted, b'=');
-    Ok(Some(plain))
-}
-
-/// Quoted-printable whose every `=` is followed by what may follow it (RFC 2045 §6.7); `None` if it is so already. One
-/// that stands by itself is a letter; and behind a soft break at the end there is nothing: of it, the parser would take
-/// away what is before.
-fn plain_quoted_printable(content: &[u8]) -> Option<Vec<u8>> {
-    let (mut plain, mut done) = (Vec::new(), 0);
-    for equals in memchr::memchr_iter(b'=', content) {
-        let rest = &content[equals + 1..];
-        let blanks = rest
-            .iter()
-            .take_while(|octet| matches!(octet, b' ' | b'\t'))
-            .count();
-        let (end, with): (usize, &[u8]) = match &rest[blanks..] {
-            [] => (content.len(), b""),
-            [b'\r', b'\n', ..] | [b'\n', ..] if blanks > 0 => (equals + 1 + blanks, b"="),
-            [b'\r', b'\n', ..] | [b'\n', ..] => continue,
-            _ if matches!(rest, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit()) => {
-                continue;
-            }
-            _ => (equals + 1, b"=3D"),
-        };
-        let before = &content[done..equals];
-        // Blanks that end a line are none.
-        let (before, with): (_, &[u8]) = match before.split_last() {
-            Some((b' ', others)) if with.is_empty() => (others, b"=20"),
-            Some((b'\t', others)) if with.is_empty() => (others, b"=09"),
-            _ => (before, with),
-        };
-        plain.extend_from_slice(before);
-        plain.extend_from_slice(with);
-        done = end;
-    }
-    (done > 0).then(|| {
-        plain.extend_from_slice(&content[done..]);
-        plain
-    })
-}
-
-/// What says that it is encoded, and isn't.
-pub(super) fn not_decoded() -> Failure {
-    Failure::own(
-        "5.6.0 The message can't be parsed: what it has in base64 or quoted-printable isn't",
-    )
-}
-
-/// The encoding in a Content-Transfer-Encoding field; `None` if the content is as it is.
-fn encoding(field: &[u8]) -> Result<Option<&'static str>, Failure> {
-    let value = field.splitn(2, |octet| *octet == b':').nth(1);
-    let value = String::from_utf8_lossy(value.unwrap_or_default());
-    // In quotes, with a comment or a parameter it is none (RFC 2045 §6.1), and others read it all the same.
-    let word = value.split([';', '(']).next().unwrap_or_default();
-    let word = word.replace('"', "").trim().to_ascii_lowercase();
-    match word.as_str() {
-        "base64" => Ok(Some(BASE64)),
-        "quoted-printable" => Ok(Some("quoted-printable")),
-        "" | "7bit" | "8bit" | "binary" => Ok(None),
-        word => {
-            let word: String = word
-                .chars()
-                .filter(char::is_ascii_graphic)
-                .take(40)
-                .collect();
-            Err(Failure::own(format!(
-                "5.6.3 The message is too large to go to Microsoft Graph whole, and in pieces what it has in the \
-                 encoding {word} would not arrive as such: encode it in base64, or make the message smaller than 3 MB"
-            )))
-        }
-    }
-}
-
 /// If the whole message is one, keeps its other headers.
 fn keep_own_headers(headers: &[u8], kept: &mut Vec<u8>) {
-    let mut rest = headers;
-    while !rest.is_empty() && !rest.starts_with(b"\r\n") {
-        let (field, behind) = rest.split_at(field_length(rest));
-        if !begins(field, b"content-") {
+    for field in fields_in(headers, 0..headers.len()) {
+        let field = &headers[field];
+        if !begins(field, b"content-") && !field.starts_with(b"\r\n") {
             kept.extend_from_slice(field);
         }
-        rest = behind;
     }
 }
 
 impl<'a> Enclosed<'a> {
     fn of(headers: &'a [u8], body: &[u8]) -> Result<Self, Failure> {
-        let mut fields = headers;
-        let mut declared = None;
-        while !fields.is_empty() {
-            let (field, behind) = fields.split_at(field_length(fields));
-            fields = behind;
-            if is_named(field, b"content-transfer-encoding") {
-                declared = encoding(field)?;
+        let mut encoding = Encoding::None;
+        for field in fields_in(headers, 0..headers.len()) {
+            if is_named(&headers[field.clone()], b"content-transfer-encoding") {
+                encoding = transfer_encoding::declared(&headers[field])?;
             }
         }
-        let content = match declared {
-            Some(BASE64) => {
-                let plain = plain_base64(body)?;
-                base64_decode(plain.as_deref().unwrap_or(body)).ok_or_else(not_decoded)?
-            }
-            Some(_) => {
-                let plain = plain_quoted_printable(body);
-                quoted_printable_decode(plain.as_deref().unwrap_or(body)).ok_or_else(not_decoded)?
-            }
-            None => body.to_vec(),
-        };
+        let plain = transfer_encoding::plain(encoding, body)?;
+        let content = transfer_encoding::decoded(encoding, plain.as_deref().unwrap_or(body));
         Ok(Self {
             headers: parsed(headers),
-            content,
+            content: content.ok_or_else(not_decoded)?,
         })
     }
 }
@@ -513,6 +383,17 @@ fn parsed(headers: &[u8]) -> MessagePart<'_> {
     message
         .and_then(|mut message| message.parts.pop())
         .unwrap_or_default()
+}
+
+/// The header fields within a range, each with its continuation lines.
+fn fields_in(mime: &[u8], range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        let rest = &mime[start..range.end];
+        let field = start..start + field_length(rest);
+        start = field.end;
+        (!rest.is_empty()).then_some(field)
+    })
 }
 
 /// Length of the first header field with its continuation lines, in octets.
