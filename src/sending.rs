@@ -76,7 +76,7 @@ pub enum SendError {
     /// The app already has as many messages waiting as its quota allows, and this one can't be sent now: nothing was
     /// sent, and the caller may try again later.
     #[error(
-        "The app already has as much mail waiting as it may; nothing was sent, try again later"
+        "Your apps already have as much mail waiting as they may; nothing was sent, try again later"
     )]
     QuotaFull,
     /// An internal error occurred, and the message may have been sent.

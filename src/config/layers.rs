@@ -2,6 +2,7 @@
 //! environment. The defaults name every setting and its kind, so whatever a layer says is held
 //! against them, and all that is wrong is gathered.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,6 +19,37 @@ const FILE: &str = "_FILE";
 
 /// The one setting whose name in the environment is fixed by the contract.
 const LOG_RETENTION_DAYS: &str = "LOG_RETENTION_DAYS";
+
+/// Settings that had another name in an earlier version, which is still taken.
+const RENAMED: [(&str, &str); 2] = [
+    (
+        "limits.waiting_messages_per_app",
+        "waiting_messages_per_subscriber",
+    ),
+    (
+        "limits.waiting_bytes_per_app",
+        "waiting_bytes_per_subscriber",
+    ),
+];
+
+/// The present key of a setting within its section, where `name` is a former name.
+fn present_key(name: &str) -> Option<&'static str> {
+    let renamed = RENAMED
+        .iter()
+        .find(|(former, _)| former.eq_ignore_ascii_case(name));
+    renamed.map(|(_, present)| *present)
+}
+
+/// As [`present_key`], of a whole name with `__` for each dot; any other name is left as it is.
+fn present_name(name: &str) -> Cow<'_, str> {
+    match (
+        present_key(&name.replace("__", ".")),
+        name.rsplit_once("__"),
+    ) {
+        (Some(present), Some((section, _))) => Cow::Owned(format!("{section}__{present}")),
+        _ => Cow::Borrowed(name),
+    }
+}
 
 /// Lays `layer` over `settings`; `origin` names the source of its values in errors.
 pub(super) fn lay(settings: &mut Table, layer: Table, origin: &str, problems: &mut Vec<Problem>) {
@@ -37,6 +69,7 @@ fn lay_table(
         } else {
             format!("{path}.{key}")
         };
+        let key = present_key(&name).map_or(key, str::to_owned);
         let problem = |text: String| Problem::new(&name, format!("{text} ({origin})"));
         match (settings.get_mut(&key), value) {
             (None, _) => problems.push(problem("is not a setting".to_owned())),
@@ -56,7 +89,7 @@ pub(super) fn lay_environment(
     environment: impl Iterator<Item = (OsString, OsString)>,
     problems: &mut Vec<Problem>,
 ) {
-    let mut laid: HashMap<String, (String, bool)> = HashMap::new();
+    let mut laid: HashMap<String, String> = HashMap::new();
     for (variable, text) in environment {
         // Others' variables may be of any bytes.
         let Ok(variable) = variable.into_string() else {
@@ -66,13 +99,14 @@ pub(super) fn lay_environment(
             continue;
         };
         let mut problem = |text: String| problems.push(Problem::new(&variable, text));
-        let Some(current) = find(settings, name) else {
+        let name = present_name(name);
+        let Some(current) = find(settings, &name) else {
             problem("is not a setting (environment)".to_owned());
             continue;
         };
-        let earlier = laid.insert(name.to_ascii_lowercase(), (variable.clone(), is_file));
-        if let Some((other, other_is_file)) = earlier
-            && is_file != other_is_file
+        let earlier = laid.insert(name.to_ascii_lowercase(), variable.clone());
+        if let Some(other) = earlier
+            && !other.eq_ignore_ascii_case(&variable)
         {
             problem(format!("{other} is set too; set one of them"));
             continue;

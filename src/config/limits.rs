@@ -17,14 +17,14 @@ pub struct Limits {
     pub requests_burst: u32,
     /// Bytes of messages that are held at once.
     pub in_flight_bytes: usize,
-    /// Percent of them that one app may hold.
+    /// Percent of them that one subscriber's apps may hold.
     pub in_flight_share: usize,
     /// Bytes that are held at once for HTTP clients that have not authenticated.
     pub unauthenticated_bytes: usize,
-    /// Messages of one app that wait for their next attempt.
-    pub waiting_messages_per_app: u32,
-    /// Bytes of messages of one app that wait for their next attempt.
-    pub waiting_bytes_per_app: i64,
+    /// Messages of one subscriber's apps that wait for their next attempt.
+    pub waiting_messages_per_subscriber: u32,
+    /// Bytes of messages of one subscriber's apps that wait for their next attempt.
+    pub waiting_bytes_per_subscriber: i64,
     /// Most recipients of a message.
     pub recipients: usize,
     /// Longest SMTP command line in bytes, CRLF included.
@@ -64,19 +64,24 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
         let text = "must be four times limits.message_bytes or more, else the largest message finds no room";
         reader.problem("limits.in_flight_bytes", text);
     }
-    let waiting_bytes_per_app = reader.number("limits.waiting_bytes_per_app", 1_024, 1 << 50);
-    if usize::try_from(waiting_bytes_per_app).is_ok_and(|bytes| bytes < message_bytes) {
+    let waiting_bytes_per_subscriber =
+        reader.number("limits.waiting_bytes_per_subscriber", 1_024, 1 << 50);
+    if usize::try_from(waiting_bytes_per_subscriber).is_ok_and(|bytes| bytes < message_bytes) {
         let text =
             "must be limits.message_bytes or more, else the largest message could never wait";
-        reader.problem("limits.waiting_bytes_per_app", text);
+        reader.problem("limits.waiting_bytes_per_subscriber", text);
     }
     Limits {
         message_bytes,
         in_flight_bytes,
         in_flight_share: reader.number("limits.in_flight_share", 1, 100),
         unauthenticated_bytes: reader.number("limits.unauthenticated_bytes", 1 << 16, 1 << 40),
-        waiting_messages_per_app: reader.number("limits.waiting_messages_per_app", 1, 100_000_000),
-        waiting_bytes_per_app,
+        waiting_messages_per_subscriber: reader.number(
+            "limits.waiting_messages_per_subscriber",
+            1,
+            100_000_000,
+        ),
+        waiting_bytes_per_subscriber,
         body_bytes: reader.number("limits.body_bytes", 1_024, 1 << 30),
         requests_per_second: reader.number("limits.requests_per_second", 1, 1_000_000),
         requests_burst: reader.number("limits.requests_burst", 1, 1_000_000),

@@ -16,9 +16,10 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AF
 use reqwest::{Client, Response};
 use url::Url;
 
-use self::resolver::{GuardedResolver, ResolveError};
+use self::resolver::{ASKER, GuardedResolver, ResolveError};
 use super::answer;
 use super::tls::{self, ClientTlsError};
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::web_address::names_private;
 
 /// Bytes of a response that are kept.
@@ -113,13 +114,14 @@ impl Egress {
         })
     }
 
-    /// Posts JSON. `now` is for a Retry-After with a date.
+    /// Posts JSON on behalf of a subscriber. `now` is for a Retry-After with a date.
     ///
     /// # Errors
     ///
     /// [`EgressError`]; once a receiver has responded with a status it isn't an error, even if reading the rest fails.
     pub async fn post(
         &self,
+        subscriber: Option<SubscriberId>,
         url: &str,
         headers: [(HeaderName, HeaderValue); 3],
         body: Bytes,
@@ -130,6 +132,7 @@ impl Egress {
         all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let deadline = tokio::time::Instant::now() + self.exchange;
         let request = self.client.post(url).headers(all).body(body).send();
+        let request = ASKER.scope(subscriber, request);
         let response = tokio::time::timeout_at(deadline, request)
             .await
             .map_err(|_| EgressError::TimedOut(self.exchange))?

@@ -11,6 +11,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use mailgate_server::stranger::Stranger;
+use mailgate_types::patience::Patience;
 
 /// How long a body may take of a caller that has not authenticated.
 const OF_STRANGERS: Duration = Duration::from_mins(1);
@@ -23,7 +24,7 @@ const LAST_BYTES: Duration = Duration::from_secs(5);
 pub(super) struct BodyLimits {
     /// Longest pause.
     pub(super) idle: Duration,
-    /// What must come on average; pauses are forgiven up to the longest one.
+    /// What must come on average, however fast it began; pauses are forgiven up to the longest one.
     pub(super) bytes_per_second: u32,
     /// Nothing new is taken any more.
     pub(super) finishing: CancellationToken,
@@ -32,7 +33,7 @@ pub(super) struct BodyLimits {
 /// A body that isn't taken to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BodyError {
-    /// A pause was too long, or all of it took too long.
+    /// A pause was too long, or too little came.
     #[error("the body came too slowly")]
     TooSlow,
     /// The process ends.
@@ -46,12 +47,12 @@ pub(super) enum BodyError {
 /// A body within its bounds.
 pub(super) struct BoundedBody {
     body: Body,
-    limits: BodyLimits,
     stranger: Stranger,
     /// When it was first asked for.
     began: Option<Instant>,
-    /// When something last came, or it was first asked for.
+    /// When something last came, or it was first asked for, and the patience since.
     last: Instant,
+    patience: Patience,
     received: u64,
     finishing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// When the process began to end.
@@ -67,20 +68,26 @@ impl BoundedBody {
             stranger,
             began: None,
             last: Instant::now(),
+            patience: Patience::new(limits.idle, limits.bytes_per_second, 0),
             received: 0,
             finishing: Box::pin(limits.finishing.clone().cancelled_owned()),
             last_call: None,
             timer: None,
-            limits: limits.clone(),
         }
     }
 
+    /// When it was first asked for, which is now if it never was.
+    fn began(&mut self) -> Instant {
+        let now = Instant::now();
+        if self.began.is_none() {
+            self.last = now;
+        }
+        *self.began.get_or_insert(now)
+    }
+
     /// When patience ends, and with which error.
-    fn deadline(&self, began: Instant) -> (Instant, BodyError) {
-        let idle = self.limits.idle;
-        let seconds = self.received / u64::from(self.limits.bytes_per_second.max(1));
-        let slow = (began + idle).checked_add(Duration::from_secs(seconds));
-        let mut deadline = slow.map_or(self.last + idle, |slow| slow.min(self.last + idle));
+    fn deadline(&mut self, began: Instant) -> (Instant, BodyError) {
+        let mut deadline = self.last + self.patience.left(self.received);
         if self.stranger.is_one() {
             deadline = deadline.min(began + OF_STRANGERS);
         }
@@ -107,7 +114,9 @@ impl BoundedBody {
     }
 
     fn take(&mut self, data: &Bytes) -> Result<(), BodyError> {
-        self.last = Instant::now();
+        let now = Instant::now();
+        self.patience.waited(now - self.last);
+        self.last = now;
         self.received += u64::try_from(data.len()).unwrap_or(u64::MAX);
         self.stranger
             .grow(data.len())
@@ -123,7 +132,7 @@ impl hyper::body::Body for BoundedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
-        let began = *self.began.get_or_insert_with(Instant::now);
+        let began = self.began();
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 let taken = frame.data_ref().map_or(Ok(()), |data| self.take(data));

@@ -235,7 +235,7 @@ fn room_for(
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse().ok())
         .map_or(0, |length: usize| length.min(limit));
-    let (budget, holder) = (state.sending.budget(), Holder::App(app.id));
+    let (budget, holder) = (state.sending.budget(), Holder::Subscriber(app.subscriber));
     budget
         .has_room(holder, length * COPIES)
         .map_err(overloaded)?;
@@ -249,7 +249,7 @@ fn overloaded(no_room: NoRoom) -> Problem {
             "The gateway is sending too many messages already. This one was not sent; try again shortly."
         }
         NoRoom::OfHolder => {
-            "This app is sending too many messages already. This one was not sent; try again shortly."
+            "Your apps are sending too many messages already. This one was not sent; try again shortly."
         }
     };
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail)

@@ -1,16 +1,16 @@
 //! Limits the bytes of messages held in memory. Past the limit further messages are refused, and their senders keep
-//! them. Memory is bounded under any load, and no app can starve the others.
+//! them. Memory is bounded under any load, and no subscriber can starve the others, whatever the number of its apps.
 
 use crate::config::Limits;
 use mailgate_types::budget;
-use mailgate_types::ids::AppId;
+use mailgate_types::ids::SubscriberId;
 
 /// Who holds bytes of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// An app: messages being received and sent.
-    App(AppId),
-    /// The queue: stored messages being retried.
+    /// A subscriber: messages of all its apps.
+    Subscriber(SubscriberId),
+    /// The queue: stored messages being retried, which count for their subscriber too.
     Queue,
 }
 

@@ -45,7 +45,7 @@ pub(super) const WRITE_ATTEMPTS: u32 = 5;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     /// Its app's quota is used up.
-    #[error("as much of the app's mail as may wait does so already")]
+    #[error("as much of the subscriber's mail as may wait does so already")]
     QuotaFull,
     /// Another process has ended this one and taken the message over.
     #[error("this process was ended by another one")]

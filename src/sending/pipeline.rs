@@ -15,15 +15,17 @@ use super::pace::{Asker, Pace};
 use super::persist::{Closed, StoreError};
 use super::prepared::Prepared;
 use super::{SendError, Sending};
+use crate::accounts::SendingApp;
 use crate::mailboxes::Chosen;
 use crate::providers::mail::verdict::{Failure, Verdict};
 use crate::storage::outage::trouble;
 use crate::storage::spool::{Attempt, Deferral, Opening};
-use mailgate_types::ids::AppId;
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::message::Message;
 
 /// A message at its first attempt.
 struct First<'a> {
+    subscriber: SubscriberId,
     facts: Facts,
     receipt: Receipt,
     message: &'a Message,
@@ -36,12 +38,13 @@ impl Sending {
     /// send key that it was taken under, it is stored until its own time instead.
     pub(super) async fn take(
         &self,
-        app: AppId,
+        app: &SendingApp,
         chosen: &Chosen,
         prepared: Prepared,
         key: Option<&IdempotencyKey>,
         send_key_hash: Option<&[u8]>,
     ) -> Result<Taken, SendError> {
+        let (app, subscriber) = (app.id, app.subscriber);
         let mailbox = &chosen.mailbox;
         let Prepared {
             id,
@@ -101,6 +104,7 @@ impl Sending {
             Err(NotWritten::Ended) => return Err(SendError::NotTaken),
         }
         let first = First {
+            subscriber,
             receipt: Receipt {
                 id,
                 from: facts.from_address.clone(),
@@ -161,7 +165,7 @@ impl Sending {
                 // The provider's reply stands, whichever process owns the message by now.
                 self.close(ending).await;
                 self.file_sent(
-                    first.facts.app,
+                    Some(first.subscriber),
                     submission.mailbox,
                     submission.id,
                     submission.message,

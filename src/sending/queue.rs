@@ -5,10 +5,9 @@ mod cancel;
 mod retry;
 mod verify;
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::{PgConnection, PgPool};
-use tokio::sync::Semaphore;
 
 use super::gate::Blocked;
 use crate::storage::spool::usage::Usage;
@@ -17,6 +16,7 @@ use crate::storage::{apps, email_logs, pool};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::{AppId, CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
+use mailgate_types::shared_places::SharedPlaces;
 use mailgate_types::waiting_reason::WaitingReason;
 
 pub use crate::storage::spool::waiting::{Group, Listed as QueuedMessage};
@@ -24,19 +24,20 @@ pub use crate::storage::spool::waiting::{Group, Listed as QueuedMessage};
 /// Groups that a summary shows at most.
 pub const MOST_GROUPS: i64 = 100;
 
-/// Messages that a summary reads at most: as many as one app may have waiting by default.
+/// Messages that a summary reads at most: as many as one subscriber may have waiting by default.
 const READ: i64 = 20_000;
 
-/// Summaries that one process makes at the same time.
+/// Summaries that one process makes at the same time, one for each subscriber, and how long a further one waits.
 const SUMMARIES: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The queue.
 #[derive(Debug, Clone)]
 pub struct Queue {
     pool: PgPool,
     clock: SharedClock,
-    /// Whoever has much waiting and asks often waits, and not the database.
-    summaries: Arc<Semaphore>,
+    /// Whoever has much waiting and asks often waits, and not the database, nor anybody else.
+    summaries: SharedPlaces<SubscriberId>,
 }
 
 /// Whose messages a caller may see and change.
@@ -104,14 +105,14 @@ impl Queue {
         Self {
             pool,
             clock,
-            summaries: Arc::new(Semaphore::new(SUMMARIES)),
+            summaries: SharedPlaces::new(SUMMARIES, 1),
         }
     }
 
     /// What waits for a subscriber's apps: the groups with most messages, [`MOST_GROUPS`] at most.
     pub async fn summary(&self, subscriber: SubscriberId) -> Result<QueueSummary, sqlx::Error> {
-        // It is never closed.
-        let _place = self.summaries.acquire().await.ok();
+        let place = self.summaries.take_within(subscriber, PATIENCE).await;
+        let _place = place.map_err(|_| sqlx::Error::PoolTimedOut)?;
         let mut snapshot = pool::snapshot(&self.pool).await?;
         let usage = waiting::usage_of(&mut snapshot, subscriber).await?;
         let groups = waiting::groups(&mut snapshot, subscriber, MOST_GROUPS, READ).await?;

@@ -1,5 +1,5 @@
-//! Limits what each app may have waiting: messages stored for their next attempt. The count is kept in the database,
-//! so it holds across all replicas.
+//! Limits what each subscriber may have waiting: messages of all its apps that are stored for their next attempt. The
+//! count is kept in the database, so it holds across all replicas.
 
 use sqlx::PgConnection;
 
@@ -11,7 +11,7 @@ use mailgate_types::ids::AppId;
 /// Changes folded per statement.
 const FOLDED: i64 = 10_000;
 
-/// The limits for one app.
+/// The limits for one subscriber.
 #[derive(Debug, Clone, Copy)]
 pub struct Quota {
     messages: i64,
@@ -23,8 +23,8 @@ impl Quota {
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
         Self {
-            messages: limits.waiting_messages_per_app.into(),
-            bytes: limits.waiting_bytes_per_app,
+            messages: limits.waiting_messages_per_subscriber.into(),
+            bytes: limits.waiting_bytes_per_subscriber,
         }
     }
 
@@ -40,7 +40,7 @@ impl Quota {
         messages.max(usage.bytes as f64 / self.bytes as f64)
     }
 
-    /// Whether an app is within its quota, the caller's own transaction included, while others may be storing more.
+    /// Whether an app's subscriber is within its quota, the caller's own transaction included, while others may be storing more.
     pub(super) async fn may_hold(
         self,
         connection: &mut PgConnection,
@@ -49,7 +49,7 @@ impl Quota {
         Ok(self.holds(usage::of(connection, app).await?))
     }
 
-    /// As [`Quota::may_hold`], and blocks other calls for the app until the caller's transaction ends.
+    /// As [`Quota::may_hold`], and blocks other calls for its subscriber until the caller's transaction ends.
     pub(super) async fn surely_holds(
         self,
         connection: &mut PgConnection,

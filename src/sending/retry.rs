@@ -10,19 +10,22 @@ use super::after_attempt::Settled;
 use super::attempt::{Attempted, Outgoing};
 use super::facts::{Facts, report};
 use super::leaving::{NOT_CONFIRMED, StoredLeaves};
-use super::retry_places::PER_MAILBOX;
 use super::take_up::{TakenUp, Tried};
 use super::verify::LOOK_AGAIN;
 use crate::providers::mail::transport::Recipients;
 use crate::providers::mail::verdict::Verdict;
 use crate::storage::outage::trouble;
-use crate::storage::spool::{self, Attempt, Claimed, Deferral, Room};
+use crate::storage::spool::{self, Attempt, Claimed, Deferral};
 
 /// How long a message waits whose app may not send at the moment.
 const BLOCKED_WAIT: TimeDelta = TimeDelta::hours(1);
 
 /// How long a message waits that this process withheld: its database was unavailable, or its lease not confirmed.
 const WITHHELD_WAIT: TimeDelta = TimeDelta::seconds(5);
+
+/// How long a message waits for which there is no room in memory, and what is shown of it.
+const NO_ROOM_WAIT: TimeDelta = TimeDelta::seconds(5);
+const NO_ROOM: &str = "as many messages as may be are being sent at the moment";
 
 /// How long a message waits that could not be read from the database.
 const UNREADABLE_WAIT: TimeDelta = TimeDelta::minutes(1);
@@ -54,11 +57,7 @@ impl Sending {
             return Ok(0);
         }
         let due_by = (self.clock.now(), self.clock.agreed());
-        let room = Room {
-            messages: i64::try_from(places.len()).unwrap_or(i64::MAX),
-            per_mailbox: PER_MAILBOX.into(),
-            taken: self.retries.taken(),
-        };
+        let room = self.retries.room(places.len());
         // A message whose commit got no answer may be due while its sender still waits.
         let held = self.held.ids();
         let claimed = {
@@ -67,7 +66,10 @@ impl Sending {
         };
         let count = claimed.len();
         for (claimed, place) in claimed.into_iter().zip(places) {
-            let (sending, place) = (self.clone(), place.of(claimed.credential));
+            let (sending, place) = (
+                self.clone(),
+                place.of(claimed.credential, claimed.subscriber),
+            );
             self.tracker.spawn(async move {
                 let _place = place;
                 sending.retry(claimed).await;
@@ -111,6 +113,11 @@ impl Sending {
             Ok(Tried::Withheld) => {
                 let until = self.clock.now() + WITHHELD_WAIT;
                 self.postpone(&claimed, NOT_CONFIRMED, until, Awaits::Nothing)
+                    .await;
+            }
+            Ok(Tried::NoRoom) => {
+                let until = self.clock.now() + NO_ROOM_WAIT;
+                self.postpone(&claimed, NO_ROOM, until, Awaits::Nothing)
                     .await;
             }
             Ok(Tried::Blocked(blocked)) => {
@@ -160,7 +167,12 @@ impl Sending {
             })
             .await;
         if let Attempted::Known(Verdict::Sent { .. }) = attempted {
-            self.file_sent(claimed.app, &ready.mailbox, claimed.id, &ready.message);
+            self.file_sent(
+                claimed.subscriber,
+                &ready.mailbox,
+                claimed.id,
+                &ready.message,
+            );
         }
         if let (Attempted::Known(Verdict::Temporary { .. }), true) =
             (&attempted, leave.was_withheld())

@@ -178,7 +178,7 @@ impl Sending {
                 }
             }
             let key_hash = send_at.map(|_| caller.send_key_hash());
-            let taken = self.take(wanted.app, &chosen, prepared, key.as_ref(), key_hash);
+            let taken = self.take(caller.app(), &chosen, prepared, key.as_ref(), key_hash);
             match taken.await? {
                 Taken::Here(outcome) => {
                     return Ok(Answer {

@@ -38,6 +38,8 @@ pub(super) enum Tried {
     MayStillArrive(DateTime<Utc>),
     /// Nothing was sent: it can't be ruled out that another process has the message.
     Withheld,
+    /// Nothing was sent: as much is held in memory as may be.
+    NoRoom,
     /// Nothing was sent: the process is shutting down.
     GivenBack,
 }
@@ -170,7 +172,12 @@ impl Sending {
             return Ok(TakenUp::Done(Tried::Paced(at, why)));
         }
         let size = usize::try_from(claimed.size_bytes).unwrap_or_default();
-        let share = self.budget.take(Holder::Queue, size).await;
+        let owner = claimed.subscriber.map(Holder::Subscriber);
+        let mut share = self.budget.share_of((Holder::Queue, owner));
+        // A place isn't kept by what waits for memory.
+        if share.hold(size).is_err() {
+            return Ok(TakenUp::Done(Tried::NoRoom));
+        }
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };

@@ -24,7 +24,7 @@ use mailgate_smtp::protocol::session::{Envelope, SessionSettings};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;
-use mailgate_types::ids::AppId;
+use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::refusal::RefusalReason;
 
 /// The reply text when there is no room for another message.
@@ -48,7 +48,7 @@ pub struct SubmissionBackend {
 /// An authenticated app. Its key is checked again for each message: if it ends, so do its sessions.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
-    id: AppId,
+    subscriber: SubscriberId,
     app_id: String,
     key: PresentedKey,
     session: AppSession,
@@ -166,7 +166,11 @@ impl Backend for SubmissionBackend {
     }
 
     fn has_room(&self, app: &AuthenticatedApp, incoming: &mut Incoming, octets: usize) -> bool {
-        incoming.hold(self.sending.budget(), Holder::App(app.id), octets)
+        incoming.hold(
+            self.sending.budget(),
+            Holder::Subscriber(app.subscriber),
+            octets,
+        )
     }
 
     async fn receive(&self, incoming: &mut Incoming, piece: Bytes) -> std::io::Result<()> {
@@ -213,7 +217,7 @@ impl SubmissionBackend {
     fn authenticated(&self, app: &SendingApp, key: PresentedKey) -> AuthenticatedApp {
         self.accounts.remember(&key);
         AuthenticatedApp {
-            id: app.id,
+            subscriber: app.subscriber,
             session: self.accounts.begin_session(app.id),
             app_id: app.slug.clone(),
             key,

@@ -17,7 +17,9 @@ use sqlx::types::Uuid;
 use sqlx::{PgConnection, PgPool};
 
 use super::signing_secrets::SealedSecrets;
-use mailgate_types::ids::{AppId, EndpointId, LogId, WebhookDeliveryId, WebhookMessageId};
+use mailgate_types::ids::{
+    AppId, EndpointId, LogId, SubscriberId, WebhookDeliveryId, WebhookMessageId,
+};
 
 /// The channel on which Postgres announces new rows.
 const CHANNEL: &str = "webhooks";
@@ -51,6 +53,8 @@ pub struct Claimed {
     pub endpoint: EndpointId,
     /// The app whose event it is.
     pub app: AppId,
+    /// Whose app it is; `None` once it is deleted.
+    pub subscriber: Option<SubscriberId>,
     /// The log row that it is about.
     pub log: Option<LogId>,
     /// The event's name.

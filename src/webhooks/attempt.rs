@@ -8,7 +8,7 @@ use secrecy::SecretString;
 use super::Webhooks;
 use super::sign::SigningKeys;
 use crate::providers::egress::EgressError;
-use mailgate_types::ids::WebhookMessageId;
+use mailgate_types::ids::{SubscriberId, WebhookMessageId};
 
 /// The outcome of one delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +39,14 @@ impl Webhooks {
         body: Bytes,
     ) -> Attempt {
         match SigningKeys::new(secret) {
-            Some(keys) => self.attempt_with(url, &keys, id, body).await,
+            Some(keys) => self.attempt_with(None, url, &keys, id, body).await,
             None => Attempt::failed("the secret can't sign".to_owned(), 0, true),
         }
     }
 
     pub(super) async fn attempt_with(
         &self,
+        subscriber: Option<SubscriberId>,
         url: &str,
         keys: &SigningKeys,
         id: WebhookMessageId,
@@ -54,7 +55,7 @@ impl Webhooks {
         let now = self.clock.now();
         let headers = keys.headers(id, now, &body);
         let began = Instant::now();
-        let outcome = self.egress.post(url, headers, body, now).await;
+        let outcome = self.egress.post(subscriber, url, headers, body, now).await;
         let duration_ms = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
         match outcome {
             Ok(answer) => {

@@ -239,6 +239,7 @@ impl Dispatcher {
             let keys = self.keys(&claimed);
             self.lanes.push(
                 claimed.endpoint,
+                claimed.subscriber,
                 Ready {
                     claimed,
                     body,
@@ -351,7 +352,13 @@ async fn deliver(
     let attempt = match (body, keys) {
         (Some(body), Some(keys)) => {
             webhooks
-                .attempt_with(&claimed.url, &keys, claimed.message, body)
+                .attempt_with(
+                    claimed.subscriber,
+                    &claimed.url,
+                    &keys,
+                    claimed.message,
+                    body,
+                )
                 .await
         }
         (None, _) => Attempt::failed("the message is no longer kept".to_owned(), 0, true),

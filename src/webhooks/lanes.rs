@@ -1,12 +1,14 @@
 //! Schedules deliveries. Each endpoint has a lane of its own: deliveries that this process has leased for it, and the
 //! number of places that it may use concurrently. A lane begins with few places, gains one with each success up to
 //! the limit, and loses half of them with each failure, so that a hanging endpoint holds little of what all share.
-//! Lanes are served in turn.
+//! Lanes are served in turn. A subscriber, whatever the number of its endpoints, has no more in flight than it leaves
+//! places to the others.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use mailgate_types::ids::EndpointId;
+use mailgate_types::ids::{EndpointId, SubscriberId};
 
 /// Places that a new endpoint begins with.
 const FIRST: usize = 4;
@@ -29,8 +31,26 @@ pub(super) trait Leased {
     fn until(&self) -> Instant;
 }
 
+/// Whose an endpoint is; those of deleted apps are one's.
+type Owner = Option<SubscriberId>;
+
+/// Of what may be leased in all, the part that one subscriber has.
+const PARTS: usize = 4;
+
+/// How many lanes that wait for their subscriber's turn get back in line with each of its deliveries that ends.
+const BACK_IN_LINE: usize = 2;
+
+#[derive(Debug, Default)]
+struct Owned {
+    leased: usize,
+    in_flight: usize,
+    /// Lanes that have something to start once the subscriber has fewer in flight, or more places are free.
+    aside: VecDeque<EndpointId>,
+}
+
 #[derive(Debug)]
 struct Lane<T> {
+    owner: Owner,
     waiting: VecDeque<T>,
     in_flight: usize,
     places: usize,
@@ -62,6 +82,7 @@ impl<T> Lane<T> {
 #[derive(Debug)]
 pub(super) struct Lanes<T> {
     by_endpoint: HashMap<EndpointId, Lane<T>>,
+    by_owner: HashMap<Owner, Owned>,
     line: VecDeque<EndpointId>,
     waiting: usize,
     in_flight: usize,
@@ -74,6 +95,7 @@ impl<T: Leased> Lanes<T> {
     pub(super) fn new(concurrency: usize, endpoint_concurrency: usize) -> Self {
         Self {
             by_endpoint: HashMap::new(),
+            by_owner: HashMap::new(),
             line: VecDeque::new(),
             waiting: 0,
             in_flight: 0,
@@ -93,10 +115,20 @@ impl<T: Leased> Lanes<T> {
         self.waiting
     }
 
+    /// How many may be leased in total.
+    fn most(&self) -> usize {
+        self.concurrency.saturating_mul(4).max(2 * WINDOW)
+    }
+
     /// How many more may be leased in total.
     pub(super) fn room(&self) -> usize {
-        let most = self.concurrency.saturating_mul(4).max(2 * WINDOW);
-        most.saturating_sub(self.waiting + self.in_flight)
+        self.most().saturating_sub(self.waiting + self.in_flight)
+    }
+
+    /// How many more may be leased for one subscriber.
+    fn room_of_owner(&self, owner: Owner) -> usize {
+        let leased = self.by_owner.get(&owner).map_or(0, |owned| owned.leased);
+        (self.most() / PARTS).saturating_sub(leased)
     }
 
     /// Divides the room among endpoints with ready deliveries, `most` deliveries at most. Endpoints that have a lane
@@ -109,14 +141,23 @@ impl<T: Leased> Lanes<T> {
         let mut left = self.room().min(most);
         let mut waiting = endpoints.len();
         let mut places = Vec::with_capacity(waiting);
+        let mut left_of: HashMap<Owner, usize> = HashMap::new();
         for endpoint in endpoints {
             // What earlier endpoints leave unused is available to later ones.
             let share = left.div_ceil(waiting.max(1));
             waiting -= 1;
             let wanted = self.room_of(*endpoint);
-            let number = wanted.min(share);
+            let mut number = wanted.min(share);
+            // Whose a new endpoint is shows with its first deliveries.
             if let Some(lane) = self.by_endpoint.get_mut(endpoint) {
                 lane.has_more = true;
+                let owner = lane.owner;
+                let left_of = match left_of.entry(owner) {
+                    Entry::Occupied(left_of) => left_of.into_mut(),
+                    Entry::Vacant(left_of) => left_of.insert(self.room_of_owner(owner)),
+                };
+                number = number.min(*left_of);
+                *left_of -= number;
             }
             if number > 0 {
                 left -= number;
@@ -135,9 +176,10 @@ impl<T: Leased> Lanes<T> {
     }
 
     /// Puts a leased delivery into its endpoint's lane.
-    pub(super) fn push(&mut self, endpoint: EndpointId, delivery: T) {
+    pub(super) fn push(&mut self, endpoint: EndpointId, owner: Owner, delivery: T) {
         let places = FIRST.min(self.endpoint_concurrency);
         let lane = self.by_endpoint.entry(endpoint).or_insert_with(|| Lane {
+            owner,
             waiting: VecDeque::new(),
             in_flight: 0,
             places,
@@ -146,6 +188,7 @@ impl<T: Leased> Lanes<T> {
             has_more: false,
         });
         lane.waiting.push_back(delivery);
+        self.by_owner.entry(lane.owner).or_default().leased += 1;
         self.waiting += 1;
         Self::queue_up(&mut self.line, endpoint, lane);
     }
@@ -158,7 +201,15 @@ impl<T: Leased> Lanes<T> {
                 continue;
             };
             lane.in_line = false;
-            if lane.in_flight >= lane.places {
+            if lane.in_flight >= lane.places || lane.waiting.is_empty() {
+                continue;
+            }
+            let owned = self.by_owner.entry(lane.owner).or_default();
+            let free = self.concurrency - self.in_flight;
+            // One is always let in, so whoever has lanes aside has a delivery whose end brings them back.
+            if owned.in_flight > 0 && owned.in_flight + 2 > free {
+                lane.in_line = true;
+                owned.aside.push_back(endpoint);
                 continue;
             }
             let Some(delivery) = lane.waiting.pop_front() else {
@@ -166,6 +217,7 @@ impl<T: Leased> Lanes<T> {
             };
             self.waiting -= 1;
             lane.in_flight += 1;
+            owned.in_flight += 1;
             self.in_flight += 1;
             Self::queue_up(&mut self.line, endpoint, lane);
             return Some(delivery);
@@ -180,6 +232,23 @@ impl<T: Leased> Lanes<T> {
         };
         self.in_flight = self.in_flight.saturating_sub(1);
         lane.in_flight = lane.in_flight.saturating_sub(1);
+        if let Entry::Occupied(mut owned) = self.by_owner.entry(lane.owner) {
+            let Owned {
+                leased,
+                in_flight,
+                aside,
+            } = owned.get_mut();
+            *leased = leased.saturating_sub(1);
+            *in_flight = in_flight.saturating_sub(1);
+            let back = match *in_flight {
+                0 => aside.len(),
+                _ => aside.len().min(BACK_IN_LINE),
+            };
+            self.line.extend(aside.drain(..back));
+            if *leased == 0 && *in_flight == 0 && aside.is_empty() {
+                owned.remove();
+            }
+        }
         lane.pace = (lane.pace * 7 + took) / 8;
         lane.places = if success {
             (lane.places + 1).min(self.endpoint_concurrency)
@@ -203,6 +272,9 @@ impl<T: Leased> Lanes<T> {
             // The oldest lease is in front.
             while lane.waiting.front().is_some_and(&is_taken) {
                 short.extend(lane.waiting.pop_front());
+                if let Some(owned) = self.by_owner.get_mut(&lane.owner) {
+                    owned.leased = owned.leased.saturating_sub(1);
+                }
             }
         }
         self.waiting -= short.len();
@@ -220,6 +292,8 @@ impl<T: Leased> Lanes<T> {
             self.by_endpoint
                 .retain(|_, lane| lane.in_flight > 0 || !lane.waiting.is_empty());
         }
+        self.by_owner
+            .retain(|_, owned| owned.leased > 0 || owned.in_flight > 0);
     }
 
     fn queue_up(queue: &mut VecDeque<EndpointId>, endpoint: EndpointId, lane: &mut Lane<T>) {
@@ -251,9 +325,14 @@ mod tests {
         EndpointId(Uuid::from_u128(number))
     }
 
+    fn owner(number: u128) -> Owner {
+        (number > 0).then(|| SubscriberId(Uuid::from_u128(number)))
+    }
+
     fn filled(lanes: &mut Lanes<Delivery>, number: u128, deliveries: usize) {
         for _ in 0..deliveries {
-            lanes.push(endpoint(number), Delivery(endpoint(number), Instant::now()));
+            let delivery = Delivery(endpoint(number), Instant::now());
+            lanes.push(endpoint(number), owner(number / 10), delivery);
         }
     }
 
@@ -318,7 +397,7 @@ mod tests {
         let now = Instant::now();
         let at = |seconds| now + Duration::from_secs(seconds);
         for seconds in [10, 20, 30] {
-            lanes.push(endpoint(1), Delivery(endpoint(1), at(seconds)));
+            lanes.push(endpoint(1), None, Delivery(endpoint(1), at(seconds)));
         }
         assert_eq!(lanes.take_short(at(20)).len(), 1);
         assert_eq!(lanes.start(), Some(Delivery(endpoint(1), at(20))));
@@ -328,17 +407,47 @@ mod tests {
         assert_eq!(lanes.start(), None);
     }
 
+    #[test]
+    fn however_many_endpoints_somebody_has_others_find_places() {
+        let mut lanes = Lanes::new(100, 100);
+        // Endpoints 10 to 19 are one's, 20 another's, 30 a third's.
+        for number in 10..20 {
+            filled(&mut lanes, number, 50);
+        }
+        let count = |lanes: &mut Lanes<Delivery>| std::iter::from_fn(|| lanes.start()).count();
+        assert_eq!(count(&mut lanes), 40, "four for each");
+        // They answer, late: each gains places until all of them together have half.
+        for round in 0..50 {
+            lanes.end(endpoint(10 + round % 10), true, Duration::from_secs(14));
+            count(&mut lanes);
+        }
+        assert_eq!(lanes.in_flight(), 50);
+        for number in [20, 30] {
+            filled(&mut lanes, number, 10);
+            assert_eq!(count(&mut lanes), FIRST, "{number}");
+        }
+        // What they may lease ahead is bounded too.
+        let endpoints: Vec<EndpointId> = (10..20).map(endpoint).collect();
+        let leased = lanes.by_owner[&owner(1)].leased;
+        let more: i64 = (lanes.share_out(&endpoints, 10_000).iter())
+            .map(|(_, more)| more)
+            .sum();
+        assert!(leased + usize::try_from(more).unwrap() <= lanes.most() / PARTS);
+    }
+
     proptest! {
         /// For any sequence of events: no limit is exceeded, nothing is lost, no lane is starved.
         #[test]
-        fn books_balance(steps in prop::collection::vec((0_u8..4, 0_u128..5), 1..400)) {
+        fn books_balance(steps in prop::collection::vec((0_u8..5, 0_u128..25), 1..400)) {
             let mut lanes = Lanes::new(6, 3);
+            let long = Instant::now() + Duration::from_secs(60);
             let mut under_way: Vec<EndpointId> = Vec::new();
             let (mut pushed, mut ended) = (0, 0);
             for (kind, number) in steps {
                 match kind {
                     0 => { filled(&mut lanes, number, 1); pushed += 1; }
                     1 => under_way.extend(lanes.start().map(|started| started.0)),
+                    4 if number == 0 => ended += lanes.take_short(long).len(),
                     _ => if let Some(endpoint) = under_way.pop() {
                         lanes.end(endpoint, kind == 2, FAST);
                         ended += 1;
@@ -348,6 +457,13 @@ mod tests {
                 prop_assert_eq!(lanes.waiting() + lanes.in_flight() + ended, pushed);
                 prop_assert!(lanes.in_flight() <= 6);
                 prop_assert!(lanes.by_endpoint.values().all(|lane| lane.in_flight <= 3));
+                let owned = lanes.by_owner.values();
+                prop_assert_eq!(owned.clone().map(|owned| owned.in_flight).sum::<usize>(), lanes.in_flight());
+                let leased = owned.map(|owned| owned.leased).sum::<usize>();
+                prop_assert_eq!(leased, lanes.in_flight() + lanes.waiting());
+                if number == 1 {
+                    lanes.forget_idle();
+                }
             }
             // Everything is served in the end.
             loop {
@@ -356,6 +472,8 @@ mod tests {
                 lanes.end(endpoint, true, FAST);
             }
             prop_assert_eq!(lanes.waiting(), 0);
+            lanes.forget_idle();
+            prop_assert!(lanes.by_owner.is_empty());
         }
     }
 }

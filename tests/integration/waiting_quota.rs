@@ -1,5 +1,5 @@
-//! What may wait for one app: so many messages and bytes, over all replicas; what leaves at once is not
-//! concerned, and neither is any other app.
+//! What may wait for one subscriber: so many messages and bytes, over all its apps and all replicas; what leaves at once
+//! is not concerned, and neither is any other subscriber.
 
 use mailgate::storage::spool::usage::{self, Usage};
 use mailgate_types::ids::AppId;
@@ -39,6 +39,24 @@ async fn usage(gateway: &Gateway, app: AppId) -> Usage {
     .unwrap();
     assert_eq!(counted, Usage { messages, bytes });
     counted
+}
+
+/// Gives an app a mailbox at the stand-in.
+async fn connect(gateway: &Gateway, app: AppId) {
+    let connection = mailgate::mailboxes::NewConnection {
+        app,
+        user_id: None,
+        plugin: Plugin::B,
+        code: "any",
+        redirect_uri: "http://127.0.0.1:9/oauth/callback",
+        code_verifier: "any",
+    };
+    gateway.daemon.mailboxes.connect(&connection).await.unwrap();
+}
+
+async fn app_of(gateway: &Gateway, pushable_key: &str) -> AppId {
+    let id = sqlx::query_scalar("SELECT id FROM apps WHERE pushable_key = $1").bind(pushable_key);
+    AppId(id.fetch_one(&mut gateway.database().await).await.unwrap())
 }
 
 async fn spooled(gateway: &Gateway, rows: i64) {
@@ -113,7 +131,7 @@ async fn past_the_quota_of_messages_only_what_leaves_at_once_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_count_as_they_lie_there_and_another_app_has_its_own() {
+async fn bytes_count_as_they_lie_there_and_another_subscriber_has_its_own() {
     let (_stand_in, gateway) = start(&[
         ("LIMITS__WAITING_BYTES_PER_APP", 300_000),
         ("LIMITS__MESSAGE_BYTES", 200_000),
@@ -139,15 +157,7 @@ async fn bytes_count_as_they_lie_there_and_another_app_has_its_own() {
     spooled(&gateway, 3).await;
 
     let (_, other) = gateway::create_app(&gateway.daemon, "Other").await;
-    let connection = mailgate::mailboxes::NewConnection {
-        app: other.id,
-        user_id: None,
-        plugin: Plugin::B,
-        code: "any",
-        redirect_uri: "http://127.0.0.1:9/oauth/callback",
-        code_verifier: "any",
-    };
-    gateway.daemon.mailboxes.connect(&connection).await.unwrap();
+    connect(&gateway, other.id).await;
     let mut body = large;
     body["pk"] = json!(other.pushable_key.expose());
     let response = gateway
@@ -160,6 +170,50 @@ async fn bytes_count_as_they_lie_there_and_another_app_has_its_own() {
         .unwrap();
     assert_eq!(response.status(), 202);
     assert_eq!(usage(&gateway, other.id).await.messages, 1);
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_apps_of_a_subscriber_share_its_quota() {
+    const QUOTA: usize = 4;
+    let name = "LIMITS__WAITING_MESSAGES_PER_SUBSCRIBER";
+    let (stand_in, gateway) = start(&[(name, QUOTA as u64)]).await;
+    let replica = gateway.replica().plugins(stand_in.plugins());
+    let replica = replica.set(name, QUOTA).start().await;
+    let owner = crate::support::caller::Caller::owner(&gateway).await;
+    let mut keys = Vec::new();
+    for number in 0..3 {
+        let app = owner.create(&format!("App {number}")).await;
+        let text = |name: &str| app[name].as_str().unwrap().to_owned();
+        connect(&gateway, app_of(&gateway, &text("pushable_key")).await).await;
+        keys.push((text("pushable_key"), text("send_key")));
+    }
+    let send = async |(pk, key): &(String, String), base_url: &str| {
+        let body = json!({
+            "pk": pk, "to": "bob@example.com", "subject": "x", "body": "x", "plugin": "plugin_b",
+        });
+        let request = gateway.http.post(format!("{base_url}/send"));
+        let request = request.header("x-send-key", key).json(&body);
+        request.send().await.unwrap().status().as_u16()
+    };
+    let urls = [&gateway.daemon.base_url, &replica.daemon.base_url];
+    let sends = (0..2).flat_map(|_| keys.iter().flat_map(|key| urls.map(|url| send(key, url))));
+    let statuses = futures_util::future::join_all(sends).await;
+    let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
+    assert_eq!(
+        (count(202), count(429)),
+        (QUOTA, 12 - QUOTA),
+        "{statuses:?}"
+    );
+    // Another subscriber isn't concerned.
+    let (_, other) = gateway::create_app(&gateway.daemon, "Other").await;
+    connect(&gateway, other.id).await;
+    let key = (
+        other.pushable_key.expose().to_owned(),
+        other.send_key.expose().to_owned(),
+    );
+    assert_eq!(send(&key, urls[0]).await, 202);
+    replica.stop().await;
     gateway.stop().await;
 }
 

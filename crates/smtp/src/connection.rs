@@ -2,7 +2,6 @@
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod pace;
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -21,11 +20,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
-use self::pace::Pace;
 use super::protocol::authentication::Credentials;
 use super::protocol::reply::Reply;
 use super::protocol::session::{Encryption, Envelope, Event, Session, SessionSettings};
 use mailgate_types::email_address::EmailAddress;
+use mailgate_types::patience::Patience;
 use mailgate_types::trusted_peers::TrustedPeers;
 use zeroize::Zeroize;
 
@@ -216,8 +215,8 @@ struct Driver<'a, S, B: Backend> {
     stranger_until: Instant,
     /// The number of the current transaction, and the pieces of its message so far.
     incoming: (u64, B::Incoming),
-    /// The pace of the message being received, if there is one.
-    pace: Option<Pace>,
+    /// With the message being received, if there is one.
+    patience: Option<Patience>,
     input: BytesMut,
     output: Vec<u8>,
     peer: IpAddr,
@@ -241,7 +240,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
             identity: None,
             stranger_until: Instant::now() + STRANGER,
             incoming: Default::default(),
-            pace: None,
+            patience: None,
             input: BytesMut::new(),
             output: Vec::new(),
             peer,
@@ -309,7 +308,7 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
                 // Replies to commands pipelined before the message need not wait for its delivery.
                 self.flush().await?;
                 let incoming = std::mem::take(self.incoming_of(transaction));
-                self.pace = None;
+                self.patience = None;
                 let delivered = match &self.identity {
                     Some(identity) => {
                         let rest = Bytes::from(content);
@@ -378,12 +377,12 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
                 minimum_rate,
                 ..
             } = *self.settings;
-            let pace = self
-                .pace
-                .get_or_insert_with(|| Pace::new(content_idle, minimum_rate, octets));
-            pace.patience(octets)
+            let patience = self
+                .patience
+                .get_or_insert_with(|| Patience::new(content_idle, minimum_rate, octets));
+            patience.left(octets)
         } else {
-            self.pace = None;
+            self.patience = None;
             self.settings.command
         };
         let limit = if is_stranger {
@@ -411,8 +410,8 @@ impl<'a, S: AsyncRead + AsyncWrite + Unpin, B: Backend> Driver<'a, S, B> {
         };
         let waiting_since = Instant::now();
         let read = read.await;
-        if let Some(pace) = &mut self.pace {
-            pace.waited(waiting_since.elapsed());
+        if let Some(patience) = &mut self.patience {
+            patience.waited(waiting_since.elapsed());
         }
         let farewell = match read {
             Ok(Ok(Ok(0))) => return Ok(Some(End::Closed)),

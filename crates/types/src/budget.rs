@@ -1,12 +1,12 @@
 //! A memory budget: how many bytes may be held, in total and by one holder. Room is taken as bytes arrive and refused
 //! if there is none. There is no queue for it, so a request for much room doesn't block those that need little.
+//!
+//! Beside its fixed share, a holder takes no more than is left free (the dynamic threshold of Choudhury and Hahne,
+//! 1998): however many holders take all that they can, a newcomer finds room.
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::Notify;
 
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,10 +27,15 @@ pub struct Budget<K> {
 
 #[derive(Debug)]
 struct Inner<K> {
+    limits: Limits,
+    held: Mutex<Held<K>>,
+}
+
+/// What may be held in all, and by one holder.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
     all: usize,
     share: usize,
-    held: Mutex<Held<K>>,
-    freed: Notify,
 }
 
 #[derive(Debug)]
@@ -39,12 +44,31 @@ struct Held<K> {
     by_holder: HashMap<K, usize>,
 }
 
-/// The bytes of one holder, released on drop.
+/// The bytes of one holder, or of two that answer for them together, released on drop.
 #[derive(Debug)]
 pub struct Share<K: Eq + Hash + Copy> {
     budget: Budget<K>,
-    holder: K,
+    holders: (K, Option<K>),
     bytes: usize,
+}
+
+impl<K: Eq + Hash + Copy> Held<K> {
+    /// Whether this holder may have `more` bytes in addition.
+    fn admits(&self, holder: K, more: usize, Limits { all, share }: Limits) -> Result<(), NoRoom> {
+        let own = self.by_holder.get(&holder).copied().unwrap_or_default();
+        let (own_then, all_then) = (own.saturating_add(more), self.all.saturating_add(more));
+        if own_then > share {
+            return Err(NoRoom::OfHolder);
+        }
+        let Some(free) = all.checked_sub(all_then) else {
+            return Err(NoRoom::InAll);
+        };
+        let is_alone = self.all == own;
+        if own_then > free && !is_alone {
+            return Err(NoRoom::OfHolder);
+        }
+        Ok(())
+    }
 }
 
 impl<K: Eq + Hash + Copy> Budget<K> {
@@ -53,13 +77,14 @@ impl<K: Eq + Hash + Copy> Budget<K> {
     pub fn new(all: usize, share: usize) -> Self {
         Self {
             inner: Arc::new(Inner {
-                all,
-                share: share.min(all),
+                limits: Limits {
+                    all,
+                    share: share.min(all),
+                },
                 held: Mutex::new(Held {
                     all: 0,
                     by_holder: HashMap::new(),
                 }),
-                freed: Notify::new(),
             }),
         }
     }
@@ -67,38 +92,22 @@ impl<K: Eq + Hash + Copy> Budget<K> {
     /// An empty share for this holder.
     #[must_use]
     pub fn share(&self, holder: K) -> Share<K> {
+        self.share_of((holder, None))
+    }
+
+    /// An empty share for these holders, whose bytes count for both.
+    #[must_use]
+    pub fn share_of(&self, holders: (K, Option<K>)) -> Share<K> {
         Share {
             budget: self.clone(),
-            holder,
+            holders,
             bytes: 0,
         }
     }
 
     /// Checks whether there is room for `bytes` more at the moment.
     pub fn has_room(&self, holder: K, bytes: usize) -> Result<(), NoRoom> {
-        let held = self.held();
-        let own = held.by_holder.get(&holder).copied().unwrap_or_default();
-        if own.saturating_add(bytes) > self.inner.share {
-            Err(NoRoom::OfHolder)
-        } else if held.all.saturating_add(bytes) > self.inner.all {
-            Err(NoRoom::InAll)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Takes room for `bytes`, at most a whole share, as soon as it is available.
-    pub async fn take(&self, holder: K, bytes: usize) -> Share<K> {
-        let mut share = self.share(holder);
-        loop {
-            let mut freed = pin!(self.inner.freed.notified());
-            // From here on no release is missed.
-            freed.as_mut().enable();
-            if share.hold(bytes.min(self.inner.share)).is_ok() {
-                return share;
-            }
-            freed.await;
-        }
+        self.held().admits(holder, bytes, self.inner.limits)
     }
 
     fn held(&self) -> MutexGuard<'_, Held<K>> {
@@ -127,8 +136,7 @@ impl<K: Eq + Hash + Copy> Share<K> {
     ///
     /// [`NoRoom`]; the number is unchanged then.
     pub fn grow(&mut self, more: usize) -> Result<(), NoRoom> {
-        let Inner { all, share, .. } = *self.budget.inner;
-        self.grow_within(more, all, share)
+        self.grow_within(more, self.budget.inner.limits)
     }
 
     /// Holds `more` bytes in addition, for what can be done without: half of the budget, and of the holder's share,
@@ -138,26 +146,28 @@ impl<K: Eq + Hash + Copy> Share<K> {
     ///
     /// [`NoRoom`]; the number is unchanged then.
     pub fn grow_spare(&mut self, more: usize) -> Result<(), NoRoom> {
-        let Inner { all, share, .. } = *self.budget.inner;
-        self.grow_within(more, all / 2, share / 2)
+        let Limits { all, share } = self.budget.inner.limits;
+        let (all, share) = (all / 2, share / 2);
+        self.grow_within(more, Limits { all, share })
     }
 
-    fn grow_within(&mut self, more: usize, all: usize, share: usize) -> Result<(), NoRoom> {
+    fn holders(&self) -> impl Iterator<Item = K> + use<K> {
+        let (first, second) = self.holders;
+        std::iter::once(first).chain(second)
+    }
+
+    fn grow_within(&mut self, more: usize, limits: Limits) -> Result<(), NoRoom> {
         if more == 0 {
             return Ok(());
         }
         let mut held = self.budget.held();
-        let in_all = held.all.saturating_add(more);
-        let own = held.by_holder.get(&self.holder).copied();
-        let own = own.unwrap_or_default().saturating_add(more);
-        if own > share {
-            return Err(NoRoom::OfHolder);
+        for holder in self.holders() {
+            held.admits(holder, more, limits)?;
         }
-        if in_all > all {
-            return Err(NoRoom::InAll);
+        held.all += more;
+        for holder in self.holders() {
+            *held.by_holder.entry(holder).or_default() += more;
         }
-        held.all = in_all;
-        held.by_holder.insert(self.holder, own);
         drop(held);
         self.bytes += more;
         Ok(())
@@ -171,14 +181,14 @@ impl<K: Eq + Hash + Copy> Share<K> {
         self.bytes -= fewer;
         let mut held = self.budget.held();
         held.all = held.all.saturating_sub(fewer);
-        if let Some(own) = held.by_holder.get_mut(&self.holder) {
-            *own = own.saturating_sub(fewer);
-            if *own == 0 {
-                held.by_holder.remove(&self.holder);
+        for holder in self.holders() {
+            if let Some(own) = held.by_holder.get_mut(&holder) {
+                *own = own.saturating_sub(fewer);
+                if *own == 0 {
+                    held.by_holder.remove(&holder);
+                }
             }
         }
-        drop(held);
-        self.budget.inner.freed.notify_waiters();
     }
 }
 
@@ -195,18 +205,17 @@ mod tests {
 
     #[test]
     fn what_is_held_is_given_back() {
-        let budget = Budget::new(10, 10);
+        let budget = Budget::new(20, 20);
         let mut first = budget.share('a');
         assert_eq!(first.grow(4), Ok(()));
         let mut second = budget.share('b');
-        assert_eq!(second.grow(7), Err(NoRoom::InAll));
-        assert_eq!(second.grow(6), Ok(()));
-        assert_eq!(first.grow(1), Err(NoRoom::InAll));
+        assert_eq!(second.grow(17), Err(NoRoom::InAll));
+        assert_eq!(second.grow(8), Ok(()));
         assert_eq!(second.hold(5), Ok(()));
         assert_eq!(first.grow(1), Ok(()));
         drop(first);
         drop(second);
-        assert_eq!(budget.has_room('c', 10), Ok(()));
+        assert_eq!(budget.has_room('c', 20), Ok(()));
         assert!(budget.held().by_holder.is_empty());
     }
 
@@ -217,57 +226,78 @@ mod tests {
         assert_eq!(first.grow(3), Ok(()));
         assert_eq!(again.grow(2), Err(NoRoom::OfHolder));
         assert_eq!(budget.has_room('a', 2), Err(NoRoom::OfHolder));
-        assert_eq!(budget.has_room('b', 4), Ok(()));
-        assert_eq!(budget.share('b').grow(4), Ok(()));
+        assert_eq!(budget.has_room('b', 3), Ok(()));
+        assert_eq!(budget.share('b').grow(3), Ok(()));
+    }
+
+    #[test]
+    fn two_holders_answer_for_what_they_hold_together() {
+        let budget = Budget::new(100, 10);
+        let mut both = budget.share_of(('a', Some('b')));
+        assert_eq!(both.grow(8), Ok(()));
+        assert_eq!(budget.held().all, 8, "it is held once");
+        for holder in ['a', 'b'] {
+            assert_eq!(budget.share(holder).grow(3), Err(NoRoom::OfHolder));
+        }
+        assert_eq!(both.grow(3), Err(NoRoom::OfHolder));
+        drop(both);
+        assert!(budget.held().by_holder.is_empty());
+    }
+
+    #[test]
+    fn however_many_take_all_they_can_a_newcomer_finds_room() {
+        let budget = Budget::new(1_024, 256);
+        let mut hostile: Vec<Share<u32>> = (0..8).map(|holder| budget.share(holder)).collect();
+        for share in &mut hostile {
+            while share.grow(1).is_ok() {}
+        }
+        assert_eq!(budget.share(9).grow(1), Ok(()));
+        assert_eq!(hostile[0].bytes, 256);
     }
 
     #[test]
     fn what_can_be_done_without_leaves_half() {
-        let budget = Budget::new(20, 10);
+        let budget = Budget::new(40, 20);
         let mut spare = budget.share('a');
-        assert_eq!(spare.grow_spare(6), Err(NoRoom::OfHolder));
-        assert_eq!(spare.grow_spare(5), Ok(()));
-        assert_eq!(budget.share('b').grow_spare(6), Err(NoRoom::OfHolder));
+        assert_eq!(spare.grow_spare(11), Err(NoRoom::OfHolder));
+        assert_eq!(spare.grow_spare(10), Ok(()));
         let mut other = budget.share('b');
-        assert_eq!(other.grow(8), Ok(()));
+        assert_eq!(other.grow(12), Ok(()));
         assert_eq!(budget.share('c').grow_spare(1), Err(NoRoom::InAll));
-        assert_eq!(budget.share('a').grow(5), Ok(()));
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_much_keeps_nothing_from_others() {
-        let budget = Budget::new(10, 10);
-        let mut held = budget.share('a');
-        assert_eq!(held.grow(8), Ok(()));
-        let mut large = pin!(budget.take('b', 9));
-        let waits = futures_util::poll!(large.as_mut()).is_pending();
-        assert!(waits, "there is no room for it");
-        for _ in 0..3 {
-            assert_eq!(budget.share('c').grow(2), Ok(()), "a small one has room");
-        }
-        drop(held);
-        drop(large.await);
-        assert_eq!(budget.has_room('c', 10), Ok(()));
+        assert_eq!(budget.share('c').grow(5), Ok(()));
     }
 
     proptest! {
-        /// Whatever the sequence: never more than the total, never more than a share, and nothing in the end.
+        /// Whatever the sequence: never more than the total, never more than a share, who has just taken more has left as
+        /// much to the others, and nothing is held in the end.
         #[test]
         fn the_bounds_hold(steps in proptest::collection::vec((0_u8..4, 0_usize..8, 0_usize..40), 0..200)) {
             let (all, share) = (60, 25);
             let budget = Budget::new(all, share);
             let mut shares: Vec<Share<u8>> = Vec::new();
             for (holder, place, bytes) in steps {
-                match shares.get_mut(place) {
-                    Some(share) if bytes == 0 => { share.shrink(0); }
-                    Some(share) if bytes % 5 == 1 => { let _ = share.grow_spare(bytes); }
-                    Some(share) => { let _ = share.hold(bytes); }
-                    None => shares.push(budget.share(holder)),
-                }
+                let grown = match shares.get_mut(place) {
+                    Some(share) if bytes == 0 => { share.shrink(0); None }
+                    Some(share) if bytes % 5 == 1 => share.grow_spare(bytes).ok().map(|()| share.holders),
+                    Some(share) => {
+                        let before = share.bytes;
+                        let held = share.hold(bytes);
+                        held.ok().filter(|()| bytes > before).map(|()| share.holders)
+                    }
+                    None => {
+                        let second = (holder % 2 == 1).then_some(9);
+                        shares.push(budget.share_of((holder, second)));
+                        None
+                    }
+                };
                 let held = budget.held();
                 prop_assert!(held.all <= all);
                 prop_assert_eq!(held.all, shares.iter().map(|share| share.bytes).sum::<usize>());
                 prop_assert!(held.by_holder.values().all(|own| (1..=share).contains(own)));
+                for holder in grown.into_iter().flat_map(|(first, second)| std::iter::once(first).chain(second)) {
+                    let own = held.by_holder.get(&holder).copied().unwrap_or_default();
+                    prop_assert!(own <= all - held.all || own == held.all);
+                }
             }
             shares.clear();
             prop_assert_eq!(budget.held().all, 0);

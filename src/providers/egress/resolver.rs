@@ -2,21 +2,31 @@
 //! that were checked, without a second lookup in between.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Refusal;
+use mailgate_types::ids::SubscriberId;
 use mailgate_types::public_address::is_public;
+use mailgate_types::shared_places::SharedPlaces;
 
 /// Time limit for one lookup.
 const LOOK_UP: Duration = Duration::from_secs(5);
 
-/// Concurrent lookups. One that has timed out keeps its slot until the system gives up on it.
+/// Concurrent lookups, and how many of them one subscriber's. One that has timed out keeps its place until the system
+/// gives up on it, which a name server that never answers makes long.
 const PLACES: usize = 128;
+const PLACES_OF_A_SUBSCRIBER: usize = 32;
+
+/// For whom a lookup is.
+pub(super) type Asker = Option<SubscriberId>;
+
+tokio::task_local! {
+    /// For whom the exchange of this task is: the client gives its resolver nothing but the name.
+    pub(super) static ASKER: Asker;
+}
 
 /// Why a name can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -35,14 +45,14 @@ pub(super) enum ResolveError {
 #[derive(Debug)]
 pub(super) struct GuardedResolver {
     allow_private: bool,
-    places: Arc<Semaphore>,
+    places: SharedPlaces<Asker>,
 }
 
 impl GuardedResolver {
     pub(super) fn new(allow_private: bool) -> Self {
         Self {
             allow_private,
-            places: Arc::new(Semaphore::new(PLACES)),
+            places: SharedPlaces::new(PLACES, PLACES_OF_A_SUBSCRIBER),
         }
     }
 }
@@ -63,22 +73,22 @@ pub(super) fn check(
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (allow_private, places) = (self.allow_private, Arc::clone(&self.places));
+        let (allow_private, places) = (self.allow_private, self.places.clone());
+        let asker = ASKER.try_with(|asker| *asker).unwrap_or_default();
         Box::pin(async move {
             let looked_up = timeout(LOOK_UP, async {
-                let place = places.acquire_owned().await;
+                let place = places.take_within(asker, LOOK_UP).await;
+                let place = place.map_err(|_| ResolveError::TimedOut)?;
                 let looking = tokio::task::spawn_blocking(move || {
                     use std::net::ToSocketAddrs;
                     let _place = place;
                     // The connector fills in the URL's own port.
                     (name.as_str(), 0).to_socket_addrs().map(Vec::from_iter)
                 });
-                looking.await.unwrap_or_else(|gone| Err(gone.into()))
+                let looked_up = looking.await.unwrap_or_else(|gone| Err(gone.into()));
+                Ok(looked_up?)
             });
-            let addresses = looked_up
-                .await
-                .map_err(|_| ResolveError::TimedOut)?
-                .map_err(ResolveError::Failed)?;
+            let addresses = looked_up.await.unwrap_or(Err(ResolveError::TimedOut))?;
             let checked = check(addresses, allow_private)?;
             Ok(Box::new(checked.into_iter()) as Addrs)
         })
@@ -88,6 +98,41 @@ impl Resolve for GuardedResolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Notes for whom it is asked.
+    struct Noted(std::sync::Mutex<Vec<Asker>>);
+
+    impl Resolve for Noted {
+        fn resolve(&self, _: Name) -> Resolving {
+            let asker = ASKER.try_with(|asker| *asker).unwrap_or_default();
+            self.0.lock().unwrap().push(asker);
+            Box::pin(async { Err(ResolveError::Empty.into()) })
+        }
+    }
+
+    #[tokio::test]
+    async fn the_resolver_knows_for_whom_it_is_asked() {
+        let noted = std::sync::Arc::new(Noted(std::sync::Mutex::default()));
+        let tls = crate::providers::tls::client(None).unwrap();
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls.as_ref().clone())
+            .no_proxy()
+            .dns_resolver(std::sync::Arc::clone(&noted));
+        let client = client.build().unwrap();
+        let askers: Vec<Asker> = (1..=20)
+            .map(|number| Some(SubscriberId(uuid::Uuid::from_u128(number))))
+            .collect();
+        let asking = askers.iter().map(|asker| {
+            let request = client.get("http://receiver.example/").send();
+            ASKER.scope(*asker, request)
+        });
+        for answer in futures_util::future::join_all(asking).await {
+            assert!(answer.is_err());
+        }
+        let mut noted = std::mem::take(&mut *noted.0.lock().unwrap());
+        noted.sort();
+        assert_eq!(noted, askers);
+    }
 
     #[test]
     fn one_private_address_refuses_the_name() {

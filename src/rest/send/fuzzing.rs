@@ -13,7 +13,7 @@ use crate::accounts::SendingApp;
 use crate::sending::prepared::Prepared;
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::fuzzing::{Input, is_printable};
-use mailgate_types::ids::AppId;
+use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::subscription::Subscription;
 
 /// Recipients of a message.
@@ -24,6 +24,7 @@ pub(crate) fn send_request(data: &[u8]) {
     let mut input = Input::new(data);
     let app = SendingApp {
         id: AppId(Uuid::nil()),
+        subscriber: SubscriberId(Uuid::nil()),
         slug: "demo".to_owned(),
         pushable_key: "pk_demo".to_owned(),
         suppress_bounced: false,

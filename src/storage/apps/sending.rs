@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use mailgate_types::ids::{AppId, AppVersion, CredentialId, SendKeyId};
+use mailgate_types::ids::{AppId, AppVersion, CredentialId, SendKeyId, SubscriberId};
 use mailgate_types::networks::Networks;
 use mailgate_types::subscription::Subscription;
 
@@ -15,6 +15,8 @@ use mailgate_types::subscription::Subscription;
 pub struct SendingApp {
     /// The app.
     pub id: AppId,
+    /// Whose it is, which never changes.
+    pub subscriber: SubscriberId,
     /// The contract's `app_id`.
     pub slug: String,
     /// `pk_…`
@@ -51,7 +53,7 @@ pub async fn find_by_send_keys(
 ) -> Result<Vec<Option<SendingApp>>, sqlx::Error> {
     let digests: Vec<Vec<u8>> = keys.iter().flatten().cloned().collect();
     let rows = sqlx::query!(
-        r#"SELECT digest AS "digest!", apps.id, slug, pushable_key, multiuser, suppress_bounced,
+        r#"SELECT digest AS "digest!", apps.id, subscriber_id, slug, pushable_key, multiuser, suppress_bounced,
                 subscription_status, grace_ends_at,
                 (SELECT version FROM app_versions WHERE app_id = apps.id) AS version,
                 key_id, expires_at, allowed_addresses, credential_ids
@@ -90,6 +92,7 @@ pub async fn find_by_send_keys(
             };
             let app = SendingApp {
                 id: AppId(row.id),
+                subscriber: SubscriberId(row.subscriber_id),
                 slug: row.slug,
                 pushable_key: row.pushable_key,
                 multiuser: row.multiuser,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use sqlx::types::Uuid;
 
-use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId};
+use mailgate_types::ids::{AppId, CredentialId, GatewayId, LogId, SubscriberId};
 use mailgate_types::metadata::Metadata;
 use mailgate_types::plugin::Plugin;
 
@@ -16,6 +16,8 @@ pub struct Claimed {
     pub id: LogId,
     /// The app that sends it.
     pub app: AppId,
+    /// Whose app it is; `None` once it is deleted.
+    pub subscriber: Option<SubscriberId>,
     /// The mailbox it is sent from.
     pub credential: CredentialId,
     /// The provider.
@@ -57,6 +59,7 @@ pub struct Claimed {
 struct ClaimedRow {
     id: Uuid,
     app_id: Uuid,
+    subscriber_id: Option<Uuid>,
     credential_id: Uuid,
     plugin: String,
     from_address: String,
@@ -83,6 +86,7 @@ impl TryFrom<ClaimedRow> for Claimed {
         Ok(Self {
             id: LogId(row.id),
             app: AppId(row.app_id),
+            subscriber: row.subscriber_id.map(SubscriberId),
             credential: CredentialId(row.credential_id),
             plugin: row
                 .plugin
@@ -116,9 +120,15 @@ pub struct Room {
     pub per_mailbox: i64,
     /// Mailboxes that have taken some of it.
     pub taken: Vec<(CredentialId, u32)>,
+    /// Messages of a subscriber that has taken none of it.
+    pub per_subscriber: i64,
+    /// Subscribers that have taken some of it, and how many they may have with those.
+    pub taken_by: Vec<(SubscriberId, u32, u32)>,
 }
 
-/// Due messages that are considered for each claim: among them those of a mailbox beyond its room are passed over.
+/// Due messages that are considered for each claim: among them those beyond the room of their mailbox or subscriber are
+/// passed over. Whoever has no room left isn't considered, so nobody's messages keep the others' out for longer than it
+/// takes to claim a few.
 const CONSIDERED: i64 = 256;
 
 /// Claims deferred messages that are due, as far as there is room, those due first first, for a running process, except
@@ -135,15 +145,27 @@ pub async fn claim_due(
     let (mailboxes, taken): (Vec<Uuid>, Vec<i64>) = (room.taken.iter())
         .map(|(id, count)| (id.0, i64::from(*count)))
         .unzip();
+    let subscribers: Vec<Uuid> = room.taken_by.iter().map(|(id, ..)| id.0).collect();
+    let taken_by = room.taken_by.iter().map(|(_, count, _)| i64::from(*count));
+    let taken_by: Vec<i64> = taken_by.collect();
+    let most = room.taken_by.iter().map(|(.., most)| i64::from(*most));
+    let most: Vec<i64> = most.collect();
     let rows = sqlx::query_as!(
         ClaimedRow,
         "WITH fence AS MATERIALIZED (
              SELECT id FROM gateways WHERE id = $2 AND ended_at IS NULL FOR KEY SHARE
+         ), taken_by AS MATERIALIZED (
+             SELECT * FROM unnest($10::uuid[], $11::bigint[], $12::bigint[])
+                               AS taken_by (subscriber_id, count, most)
          ), taken AS MATERIALIZED (
              SELECT * FROM unnest($5::uuid[], $8::bigint[]) AS taken (credential_id, count)
          ), due AS MATERIALIZED (
-             SELECT id, credential_id, next_attempt_at FROM spool
+             SELECT id, app_id, credential_id, next_attempt_at FROM spool
              WHERE state = 'deferred' AND next_attempt_at <= $1 AND id <> ALL($4)
+                   AND app_id NOT IN (
+                       SELECT apps.id FROM apps JOIN taken_by USING (subscriber_id)
+                       WHERE taken_by.count >= taken_by.most
+                   )
                    AND (send_at IS NULL OR send_at <= $9)
                    AND credential_id <> ALL(ARRAY(SELECT credential_id FROM taken WHERE count >= $6))
              ORDER BY next_attempt_at
@@ -154,14 +176,22 @@ pub async fn claim_due(
          FROM fence
          WHERE spool.id = ANY (ARRAY(
              SELECT id
-             FROM (SELECT id, next_attempt_at, coalesce(taken.count, 0)
-                          + row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
-                   FROM due LEFT JOIN taken USING (credential_id)) AS ranked
-             WHERE nth <= $6
+             FROM (SELECT of_mailbox.id, next_attempt_at, coalesce(taken_by.count, 0)
+                          + row_number() OVER (PARTITION BY coalesce(subscriber_id, app_id)
+                                               ORDER BY next_attempt_at) AS nth,
+                          coalesce(taken_by.most, $13) AS most
+                   FROM (SELECT id, app_id, next_attempt_at, coalesce(taken.count, 0)
+                                + row_number() OVER (PARTITION BY credential_id ORDER BY next_attempt_at) AS nth
+                         FROM due LEFT JOIN taken USING (credential_id)) AS of_mailbox
+                        LEFT JOIN apps ON apps.id = app_id
+                        LEFT JOIN taken_by USING (subscriber_id)
+                   WHERE nth <= $6) AS ranked
+             WHERE nth <= most
              ORDER BY next_attempt_at
              LIMIT $3
          ))
-         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
+         RETURNING spool.id, app_id,
+                   (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
                    opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         now,
@@ -173,6 +203,10 @@ pub async fn claim_due(
         CONSIDERED,
         &taken,
         agreed,
+        &subscribers,
+        &taken_by,
+        &most,
+        room.per_subscriber,
     )
     .fetch_all(connection)
     .await?;
@@ -200,7 +234,8 @@ pub async fn claim_of_ended(
              LIMIT $3
              FOR UPDATE SKIP LOCKED
          ))
-         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
+         RETURNING spool.id, app_id,
+                   (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
                    opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         gateway.0,
@@ -235,7 +270,8 @@ pub async fn claim_lapsed(
              LIMIT $2
              FOR UPDATE SKIP LOCKED
          ))
-         RETURNING spool.id, app_id, credential_id, plugin, from_address, to_address, subject,
+         RETURNING spool.id, app_id,
+                   (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id, credential_id, plugin, from_address, to_address, subject,
                    recipients, smtputf8, attempts, message_id, outcome_unknown, left_by,
                    opened_at, size_bytes, next_attempt_at, idempotency_key, send_key_hash, metadata",
         gateway.0,
@@ -255,7 +291,8 @@ pub async fn in_hand_beside(
     let held: Vec<Uuid> = held.iter().map(|id| id.0).collect();
     let rows = sqlx::query_as!(
         ClaimedRow,
-        "SELECT id, app_id, credential_id, plugin, from_address, to_address, subject, recipients,
+        "SELECT id, app_id, (SELECT subscriber_id FROM apps WHERE apps.id = app_id) AS subscriber_id,
+                credential_id, plugin, from_address, to_address, subject, recipients,
                 smtputf8, attempts, message_id, outcome_unknown, left_by, opened_at, size_bytes,
                 next_attempt_at, idempotency_key, send_key_hash, metadata
          FROM spool

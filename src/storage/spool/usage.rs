@@ -1,5 +1,6 @@
-//! The tables `spool_usage` and `spool_usage_changes`: how many messages of an app are stored until their next
-//! attempt, and their size in bytes. Triggers on the table `spool` write the changes.
+//! The tables `spool_usage` and `spool_usage_changes`: how many messages of each app are stored until their next
+//! attempt, and their size in bytes. Triggers on the table `spool` write the changes. What counts is what all apps of a
+//! subscriber have together.
 
 use sqlx::PgConnection;
 
@@ -14,28 +15,34 @@ pub struct Usage {
     pub bytes: i64,
 }
 
-/// Takes an app's usage lock until the caller's transaction ends: as far as other writers take it too, the usage read
-/// then still holds when the caller commits.
+/// Takes the usage lock of an app's subscriber until the caller's transaction ends: as far as other writers take it too,
+/// the usage read then still holds when the caller commits.
 pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<(), sqlx::Error> {
     sqlx::query_scalar!(
-        "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))::text",
-        format!("spool_usage {app}"),
+        "SELECT pg_advisory_xact_lock(hashtextextended(
+             'spool_usage ' || coalesce((SELECT subscriber_id FROM apps WHERE id = $1), $1)::text, 0
+         ))::text",
+        app.0,
     )
     .fetch_one(connection)
     .await?;
     Ok(())
 }
 
-/// An app's usage, including what the caller's own transaction has stored.
+/// The usage of all apps of an app's subscriber, including what the caller's own transaction has stored.
 pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx::Error> {
     sqlx::query_as!(
         Usage,
-        r#"SELECT coalesce(sum(messages), 0)::bigint AS "messages!",
+        r#"WITH own AS MATERIALIZED (
+               SELECT id FROM apps
+               WHERE subscriber_id = (SELECT subscriber_id FROM apps WHERE id = $1)
+           )
+           SELECT coalesce(sum(messages), 0)::bigint AS "messages!",
                   coalesce(sum(bytes), 0)::bigint AS "bytes!"
-           FROM (
-               SELECT messages, bytes FROM spool_usage WHERE app_id = $1
+           FROM own CROSS JOIN LATERAL (
+               SELECT messages, bytes FROM spool_usage WHERE app_id = own.id
                UNION ALL
-               SELECT messages, bytes FROM spool_usage_changes WHERE app_id = $1
+               SELECT messages, bytes FROM spool_usage_changes WHERE app_id = own.id
            ) AS both_parts"#,
         app.0,
     )
@@ -43,12 +50,17 @@ pub async fn of(connection: &mut PgConnection, app: AppId) -> Result<Usage, sqlx
     .await
 }
 
-/// The largest number of messages and of bytes stored by any app, as far as folded.
+/// The largest number of messages and of bytes stored by any subscriber, as far as folded.
 pub async fn fullest(connection: &mut PgConnection) -> Result<Usage, sqlx::Error> {
     sqlx::query_as!(
         Usage,
-        r#"SELECT coalesce((SELECT max(messages) FROM spool_usage), 0) AS "messages!",
-                  coalesce((SELECT max(bytes) FROM spool_usage), 0) AS "bytes!""#,
+        r#"SELECT coalesce(max(messages), 0)::bigint AS "messages!",
+                  coalesce(max(bytes), 0)::bigint AS "bytes!"
+           FROM (
+               SELECT sum(messages) AS messages, sum(bytes) AS bytes
+               FROM spool_usage JOIN apps ON apps.id = app_id
+               GROUP BY subscriber_id
+           ) AS by_subscriber"#,
     )
     .fetch_one(connection)
     .await

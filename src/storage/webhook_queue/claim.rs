@@ -8,7 +8,7 @@ use sqlx::types::Uuid;
 
 use super::Claimed;
 use crate::storage::signing_secrets::SealedSecrets;
-use mailgate_types::ids::{AppId, EndpointId, LogId, WebhookMessageId};
+use mailgate_types::ids::{AppId, EndpointId, LogId, SubscriberId, WebhookMessageId};
 
 /// Which of an endpoint's ready deliveries to claim.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,8 @@ pub async fn claim(
                RETURNING queue.*
            )
            SELECT message_id AS "message_id!", claimed.endpoint_id AS "endpoint_id!",
-                  claimed.app_id AS "app_id!", log_id, event AS "event!", attempts AS "attempts!",
+                  claimed.app_id AS "app_id!",
+                  owner.subscriber_id AS "subscriber_id?", log_id, event AS "event!", attempts AS "attempts!",
                   due_at AS "lease!",
                   coalesce(config.url, nullif(apps.webhook_url, ''), claimed.url) AS "url!",
                   CASE WHEN config.id IS NOT NULL THEN config.secret_sealed
@@ -69,6 +70,7 @@ pub async fn claim(
                        WHEN apps.id IS NOT NULL THEN apps.previous_webhook_secret_expires_at
                        ELSE deleted.previous_secret_expires_at END AS previous_secret_expires_at
            FROM claimed
+                LEFT JOIN apps AS owner ON owner.id = claimed.app_id
                 LEFT JOIN webhook_configs AS config ON config.id = claimed.endpoint_id
                 LEFT JOIN apps ON apps.id = claimed.endpoint_id
                 LEFT JOIN deleted_webhook_endpoints AS deleted
@@ -88,6 +90,7 @@ pub async fn claim(
             message: WebhookMessageId(row.message_id),
             endpoint: EndpointId(row.endpoint_id),
             app: AppId(row.app_id),
+            subscriber: row.subscriber_id.map(SubscriberId),
             log: row.log_id.map(LogId),
             event: row.event,
             url: row.url,

@@ -1,13 +1,15 @@
 //! Temporary failures: the message is kept and tried again, to its end.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use mailgate::storage::spool::{Room, claim_due};
 use mailgate_types::clock::Clock;
+use mailgate_types::ids::{AppId, GatewayId};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor};
 use uuid::Uuid;
 
 use super::{advance_to, advance_to_next_attempt, chunks, deferred, emptied, logged_once};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, create_app};
 use crate::support::smtp_client::SmtpClient;
 use crate::support::stand_in::submission::{Answer, Stage};
 use crate::support::stand_in::{self, ADDRESS, StandIn};
@@ -336,6 +338,75 @@ async fn one_refused_recipient_refuses_the_message() {
         "{answer}"
     );
     gateway.stop().await;
+}
+
+/// Messages of an app that have been due for so long, in so many mailboxes.
+async fn due(gateway: &Gateway, app: AppId, since: TimeDelta, mailboxes: i32, messages: i32) {
+    sqlx::query(
+        "INSERT INTO spool
+             (id, app_id, credential_id, from_address, to_address, cc_addresses, bcc_addresses,
+              subject, plugin, size_bytes, has_attachments, recipients, smtputf8, opened_at,
+              state, next_attempt_at, attempts, outcome_unknown)
+         SELECT gen_random_uuid(), $1, md5($1::text || number % $2)::uuid, 'a@x.example', 'b@x.example',
+                '{}', '{}', 'Hello', 'plugin_b', 100, false, '{b@x.example}', false, now(),
+                'deferred', now() - $4 + number * interval '1 millisecond', 1, false
+         FROM generate_series(1, $3) AS number",
+    )
+    .bind(app.0)
+    .bind(mailboxes)
+    .bind(messages)
+    .bind(since)
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn much_that_one_subscriber_has_due_leaves_places_to_the_others() {
+    let gateway = Gateway::start().await;
+    gateway.stop_daemon().await;
+    let (owner, _) = create_app(&gateway.daemon, "Owner").await;
+    let (_, other) = create_app(&gateway.daemon, "Other").await;
+    sqlx::query("UPDATE apps SET subscriber_id = $1 WHERE id = $2")
+        .bind(owner.0)
+        .bind(gateway.app.id.0)
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    // Older, and more than one claim considers.
+    due(&gateway, gateway.app.id, TimeDelta::hours(1), 50, 1_000).await;
+    due(&gateway, other.id, TimeDelta::minutes(1), 1, 1).await;
+    let mut database = gateway.database().await;
+    let living = GatewayId::at(Utc::now());
+    sqlx::query("INSERT INTO gateways (id, started_at, lease_until) VALUES ($1, now(), now() + interval '1 hour')")
+        .bind(living.0)
+        .execute(&mut database)
+        .await
+        .unwrap();
+    let mut room = Room {
+        messages: 32,
+        per_mailbox: 8,
+        taken: Vec::new(),
+        per_subscriber: 16,
+        taken_by: Vec::new(),
+    };
+    let now = Utc::now();
+    let first = claim_due(&mut database, living, (now, now), &[], &room)
+        .await
+        .unwrap();
+    assert_eq!(first.len(), 16);
+    assert!(
+        first
+            .iter()
+            .all(|claimed| claimed.subscriber == Some(owner))
+    );
+    room.messages = 16;
+    room.taken_by = vec![(owner, 16, 16)];
+    let second = claim_due(&mut database, living, (now, now), &[], &room)
+        .await
+        .unwrap();
+    let apps: Vec<AppId> = second.iter().map(|claimed| claimed.app).collect();
+    assert_eq!(apps, [other.id]);
 }
 
 async fn subscription(gateway: &Gateway, status: &str) {

@@ -99,28 +99,40 @@ async fn a_body_that_pauses_or_crawls_ends() {
     let gateway = Gateway::builder()
         .billed()
         .set("LIMITS__HTTP_BODY_IDLE_SECONDS", 1)
-        .set("LIMITS__MINIMUM_BYTES_PER_SECOND", 1_000_000)
+        .set("LIMITS__MINIMUM_BYTES_PER_SECOND", 1_000)
         .start()
         .await;
     let webhook = of_webhook(1_000, &forged(&gateway));
     let chunked = "Transfer-Encoding: chunked\r\n";
-    for (path, fields, crawls) in [
-        ("/payprov/webhook", webhook.clone(), false),
-        ("/payprov/webhook", webhook, true),
+    // What came fast at first buys nothing for what comes after.
+    let burst = "x".repeat(80_000);
+    let burst = burst.as_str();
+    for (path, fields, begins_with, crawls) in [
+        ("/payprov/webhook", webhook.clone(), "", false),
+        ("/payprov/webhook", webhook, "", true),
         (
             "/send",
             of_send(&gateway, "Content-Length: 1000000\r\n"),
+            "",
             false,
         ),
-        ("/send", of_send(&gateway, chunked), false),
+        ("/send", of_send(&gateway, chunked), "", false),
         (
             "/send",
             of_send(&gateway, "Content-Length: 1000000\r\n"),
+            "",
+            true,
+        ),
+        (
+            "/send",
+            of_send(&gateway, "Content-Length: 1000000\r\n"),
+            burst,
             true,
         ),
     ] {
         let mut client = Raw::to(&gateway).await;
         client.begin("POST", path, &fields).await;
+        client.write(begins_with).await;
         let answered = async {
             loop {
                 if crawls {

@@ -1,14 +1,16 @@
-//! Room for messages: taken as they come, and no app has more of it than its share.
+//! Room for messages: taken as they come, and no subscriber has more of it than its share, whatever the number of its
+//! apps.
 
 use serde_json::json;
 
 use super::raw::{Raw, first_of};
+use crate::support::caller::{Caller, text};
 use crate::support::gateway::{Builder, Gateway, MAILBOX, connect, create_app};
 use crate::support::smtp_client::SmtpClient;
 use mailgate::accounts::CreatedApp;
 use mailgate_types::plugin::Plugin;
 
-/// Room for 40 messages, a quarter of it for one app.
+/// Room for 40 messages, a quarter of it for one subscriber.
 fn small() -> Builder {
     Gateway::builder()
         .set("LIMITS__MESSAGE_BYTES", 100_000)
@@ -18,8 +20,12 @@ fn small() -> Builder {
 
 /// `POST /send` of the gateway's app, of which the body is still to come.
 pub async fn begin(gateway: &Gateway, fields: &str) -> Raw {
+    begin_with(gateway, gateway.app.send_key.expose(), fields).await
+}
+
+/// As [`begin`], of the app with this key.
+async fn begin_with(gateway: &Gateway, key: &str, fields: &str) -> Raw {
     let mut client = Raw::to(gateway).await;
-    let key = gateway.app.send_key.expose();
     let fields = format!("X-Send-Key: {key}\r\nContent-Type: application/json\r\n{fields}");
     client.begin("POST", "/send", &fields).await;
     client
@@ -106,6 +112,34 @@ async fn a_key_that_stalls_leaves_room_for_others() {
             gateway.send(fields).await.0 == 200
         })
         .await;
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_apps_of_one_subscriber_have_one_share() {
+    let gateway = small().start().await;
+    let part = format!("15F90\r\n{}", "x".repeat(80_000));
+    let owner = Caller::owner(&gateway).await;
+    let mut stalled = Vec::new();
+    for number in 0..6 {
+        let app = owner.create(&format!("App {number}")).await;
+        for _ in 0..5 {
+            let fields = "Transfer-Encoding: chunked\r\n";
+            let mut client = begin_with(&gateway, text(&app, "send_key"), fields).await;
+            drop(client.try_write(&part).await);
+            stalled.push(client);
+        }
+    }
+    let refused = first_of(&mut stalled, 20).await;
+    assert_eq!(
+        refused.len(),
+        20,
+        "ten have room, or some more of which a part has come"
+    );
+    for answered in refused.into_iter().flatten() {
+        assert_eq!(answered.problem(), (503, "overloaded"));
+    }
+    another_sends(&gateway).await;
     gateway.stop().await;
 }
 

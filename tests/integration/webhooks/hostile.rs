@@ -1,7 +1,8 @@
 //! What strangers' addresses and receivers may try.
 
 use super::{attempted, configure, connected, gateway, happen, queued};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, create_app};
+use crate::support::patience;
 use crate::support::receiver::{Receiver, Reply};
 
 const EVENTS: &[&str] = &["user.connected"];
@@ -123,5 +124,38 @@ async fn an_endless_head() {
     happen(&gateway, &[connected(gateway.app.id)]).await;
     let delivery = attempted(&gateway, 1).await.pop().unwrap();
     assert!(!delivery.success && delivery.http_status.is_none());
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_endpoints_that_hang_leave_places_to_another_subscriber() {
+    let gateway = gateway()
+        .set("WEBHOOKS__CONCURRENCY", 8)
+        .set("WEBHOOKS__EXCHANGE_SECONDS", 300)
+        .start()
+        .await;
+    let (hanging, receiver) = (Receiver::start().await, Receiver::start().await);
+    hanging.always(Reply::Hang);
+    for number in 0..12 {
+        let url = hanging.url(&format!("/{number}"));
+        configure(&gateway, gateway.app.id, &url, EVENTS, super::SECRET).await;
+    }
+    happen(&gateway, &[connected(gateway.app.id)]).await;
+    patience::until("hanging deliveries", async || hanging.count() >= 4).await;
+    let (_, other) = create_app(&gateway.daemon, "Other").await;
+    configure(
+        &gateway,
+        other.id,
+        &receiver.url("/"),
+        EVENTS,
+        super::SECRET,
+    )
+    .await;
+    for number in 1..=3 {
+        happen(&gateway, &[connected(other.id)]).await;
+        patience::until("the other one's", async || receiver.count() == number).await;
+    }
+    assert_eq!(hanging.count(), 4, "no more than it leaves to the others");
+    drop(hanging);
     gateway.stop().await;
 }

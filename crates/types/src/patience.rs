@@ -1,24 +1,25 @@
-//! The pace of a message: a client that trickles its data can't keep its slot forever.
+//! Patience with what comes slowly: a client that trickles its data can't keep its slot for ever, however fast it began.
 
 use std::time::Duration;
 
-/// The remaining patience with a client during a message. Waiting uses it up, received octets restore some, and it
-/// never exceeds the initial amount: a client that keeps the minimum rate may go on, one that pauses may do so
+/// The remaining patience with a client during a message or a body. Waiting uses it up, received octets restore some,
+/// and it never exceeds the initial amount: a client that keeps the minimum rate may go on, one that pauses may do so
 /// occasionally.
 #[derive(Debug)]
-pub(super) struct Pace {
-    patience: Duration,
+pub struct Patience {
+    left: Duration,
     most: Duration,
     octets_per_second: u32,
     /// Octets of content received at the last call.
     octets: u64,
 }
 
-impl Pace {
+impl Patience {
     /// For a message that starts after this many octets of content.
-    pub(super) fn new(most: Duration, octets_per_second: u32, octets: u64) -> Self {
+    #[must_use]
+    pub fn new(most: Duration, octets_per_second: u32, octets: u64) -> Self {
         Self {
-            patience: most,
+            left: most,
             most,
             octets_per_second: octets_per_second.max(1),
             octets,
@@ -26,18 +27,18 @@ impl Pace {
     }
 
     /// How long to wait for the next octets, given the total octets of content so far.
-    pub(super) fn patience(&mut self, octets: u64) -> Duration {
+    pub fn left(&mut self, octets: u64) -> Duration {
         let new = octets.saturating_sub(self.octets);
         self.octets = octets;
         let nanoseconds = new.saturating_mul(1_000_000_000) / u64::from(self.octets_per_second);
         let earned = Duration::from_nanos(nanoseconds);
-        self.patience = self.patience.saturating_add(earned).min(self.most);
-        self.patience
+        self.left = self.left.saturating_add(earned).min(self.most);
+        self.left
     }
 
     /// The client let this much time pass.
-    pub(super) fn waited(&mut self, time: Duration) {
-        self.patience = self.patience.saturating_sub(time);
+    pub fn waited(&mut self, time: Duration) {
+        self.left = self.left.saturating_sub(time);
     }
 }
 
@@ -51,15 +52,15 @@ mod tests {
 
     #[test]
     fn pauses_use_patience_up_and_octets_bring_it_back() {
-        let mut pace = Pace::new(MOST, 1_000, 50);
-        assert_eq!(pace.patience(50), MOST);
-        pace.waited(Duration::from_secs(100));
-        assert_eq!(pace.patience(50), Duration::from_secs(200));
-        assert_eq!(pace.patience(10_050), Duration::from_secs(210));
-        assert_eq!(pace.patience(10_000_050), MOST, "never more than that");
-        pace.waited(Duration::from_secs(1_000));
-        assert_eq!(pace.patience(10_000_050), Duration::ZERO);
-        assert_eq!(pace.patience(u64::MAX), MOST);
+        let mut patience = Patience::new(MOST, 1_000, 50);
+        assert_eq!(patience.left(50), MOST);
+        patience.waited(Duration::from_secs(100));
+        assert_eq!(patience.left(50), Duration::from_secs(200));
+        assert_eq!(patience.left(10_050), Duration::from_secs(210));
+        assert_eq!(patience.left(10_000_050), MOST, "never more than that");
+        patience.waited(Duration::from_secs(1_000));
+        assert_eq!(patience.left(10_000_050), Duration::ZERO);
+        assert_eq!(patience.left(u64::MAX), MOST);
     }
 
     proptest! {
@@ -68,14 +69,14 @@ mod tests {
             steps in prop::collection::vec((0_u64..400_000, 0_u64..5_000), 1..200),
             rate in 1_u32..5_000,
         ) {
-            let mut pace = Pace::new(MOST, rate, 0);
+            let mut patience = Patience::new(MOST, rate, 0);
             let (mut time, mut octets) = (Duration::ZERO, 0);
             for (milliseconds, more) in steps {
                 let pause = Duration::from_millis(milliseconds);
-                if pace.patience(octets) <= pause {
+                if patience.left(octets) <= pause {
                     break;
                 }
-                pace.waited(pause);
+                patience.waited(pause);
                 time += pause;
                 octets += more;
             }
@@ -88,12 +89,12 @@ mod tests {
             pauses in prop::collection::vec(1_u64..299, 1..200),
             rate in 1_u32..5_000,
         ) {
-            let mut pace = Pace::new(MOST, rate, 0);
+            let mut patience = Patience::new(MOST, rate, 0);
             let mut octets = 0;
             for seconds in pauses {
                 let pause = Duration::from_secs(seconds);
-                prop_assert!(pace.patience(octets) > pause);
-                pace.waited(pause);
+                prop_assert!(patience.left(octets) > pause);
+                patience.waited(pause);
                 octets += seconds * u64::from(rate);
             }
         }

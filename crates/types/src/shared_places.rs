@@ -1,0 +1,159 @@
+//! Places that several holders share: so many in all, and of these so many for one of them. Whoever has its own in use
+//! waits for itself; for the others, the places go round in turn.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+/// There was no place within the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("all places are in use")]
+pub struct Busy;
+
+/// The places, for holders of type `K`.
+#[derive(Debug, Clone)]
+pub struct SharedPlaces<K> {
+    all: Arc<Semaphore>,
+    each: usize,
+    holders: Holders<K>,
+}
+
+type Holders<K> = Arc<Mutex<HashMap<K, Holder>>>;
+
+/// Somebody who has places or waits for some.
+#[derive(Debug)]
+struct Holder {
+    own: Arc<Semaphore>,
+    joined: usize,
+}
+
+/// One of a holder's that may take a place, and counts until it is dropped.
+#[derive(Debug)]
+pub struct Joined<K: Eq + Hash> {
+    holders: Holders<K>,
+    key: K,
+    own: Arc<Semaphore>,
+    all: Arc<Semaphore>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub struct Place {
+    // Neither semaphore is ever closed.
+    _permits: [Option<OwnedSemaphorePermit>; 2],
+}
+
+impl<K: Eq + Hash + Clone> SharedPlaces<K> {
+    /// `all` places, of which one holder has up to `each`.
+    #[must_use]
+    pub fn new(all: usize, each: usize) -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(all)),
+            each,
+            holders: Arc::default(),
+        }
+    }
+
+    /// One more of this holder's, unless `most` of it have a place or wait for one.
+    #[must_use]
+    pub fn join(&self, key: K, most: usize) -> Option<Joined<K>> {
+        let mut holders = lock(&self.holders);
+        let holder = holders.entry(key.clone()).or_insert_with(|| Holder {
+            own: Arc::new(Semaphore::new(self.each)),
+            joined: 0,
+        });
+        if holder.joined >= most {
+            return None;
+        }
+        holder.joined += 1;
+        Some(Joined {
+            holders: Arc::clone(&self.holders),
+            key,
+            own: Arc::clone(&holder.own),
+            all: Arc::clone(&self.all),
+        })
+    }
+
+    /// A place for this holder, if there is one within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`].
+    pub async fn take_within(
+        &self,
+        key: K,
+        patience: Duration,
+    ) -> Result<(Place, Joined<K>), Busy> {
+        let joined = self.join(key, usize::MAX).ok_or(Busy)?;
+        let place = timeout(patience, joined.place()).await.map_err(|_| Busy)?;
+        Ok((place, joined))
+    }
+}
+
+impl<K: Eq + Hash> Joined<K> {
+    /// A place, as soon as there is one.
+    pub async fn place(&self) -> Place {
+        // Its own first: nobody waits for itself in front of the others.
+        let own = Arc::clone(&self.own).acquire_owned().await.ok();
+        let all = Arc::clone(&self.all).acquire_owned().await.ok();
+        Place {
+            _permits: [own, all],
+        }
+    }
+}
+
+impl<K: Eq + Hash> Drop for Joined<K> {
+    fn drop(&mut self) {
+        let mut holders = lock(&self.holders);
+        if let Some(holder) = holders.get_mut(&self.key) {
+            holder.joined -= 1;
+            if holder.joined == 0 {
+                holders.remove(&self.key);
+            }
+        }
+    }
+}
+
+fn lock<K>(holders: &Holders<K>) -> MutexGuard<'_, HashMap<K, Holder>> {
+    holders.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(10);
+
+    #[tokio::test]
+    async fn one_holder_leaves_places_to_the_others() {
+        let places = SharedPlaces::new(4, 2);
+        let mut of_one = Vec::new();
+        for _ in 0..2 {
+            of_one.push(places.take_within('a', SOON).await.unwrap());
+        }
+        assert_eq!(places.take_within('a', SOON).await.err(), Some(Busy));
+        let of_other = places.take_within('b', SOON).await.unwrap();
+        let third = places.take_within('c', SOON).await.unwrap();
+        assert_eq!(
+            places.take_within('d', SOON).await.err(),
+            Some(Busy),
+            "four in all"
+        );
+        drop(third);
+        // Whoever waits for its own keeps no place of all from anybody.
+        let joined = places.join('a', 3).unwrap();
+        assert!(places.join('a', 3).is_none());
+        let waiting = tokio::spawn(async move { (joined.place().await, joined) });
+        tokio::task::yield_now().await;
+        drop(places.take_within('d', SOON).await.unwrap());
+        of_one.pop();
+        let waited = waiting.await.unwrap();
+        drop((of_one, of_other, waited));
+        assert!(lock(&places.holders).is_empty());
+        assert_eq!(places.all.available_permits(), 4);
+    }
+}
