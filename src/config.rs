@@ -106,6 +106,8 @@ pub struct Settings {
     pub http_tls_listen: Option<SocketAddr>,
     /// Where users reach it; empty: as it listens.
     pub http_base_url: String,
+    /// Whether REST and the portal answer to this machine's names and the above alone: for `mailgate dev`, which sets it.
+    pub http_own_hosts_only: bool,
     /// Opens `POST /subscribers`; `None`: off.
     pub operator_token: Option<SecretString>,
     /// How webhooks leave.
@@ -271,6 +273,7 @@ fn read(reader: &mut Reader<'_>) -> Option<Settings> {
         database,
         http_tls_listen: reader.listen_address("http.tls_listen"),
         http_base_url: reader.url("http.base_url"),
+        http_own_hosts_only: false,
         operator_token: read_operator_token(reader),
         webhooks: webhooks::read(reader),
         http_request: reader.seconds("http.request_seconds"),

@@ -47,6 +47,7 @@ use crate::webhooks::Webhooks;
 use crate::workers::{self, PartitionError};
 use mailgate_server::ListenError;
 use mailgate_server::http::{self, HttpLimits};
+use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::stranger::{Strangers, strangers};
 use mailgate_server::tls::ServerTlsError;
@@ -217,6 +218,7 @@ pub async fn start_on(
     );
     let webhooks = start_webhooks(&settings.webhooks, &seal_keys, &pool, &clock, shutdown)?;
     let base_url = base_url(settings.http_base_url, http_address);
+    let own_hosts = settings.http_own_hosts_only;
     let strangers = strangers(limits.unauthenticated_bytes);
     let refusals = keep_refusals(&pool, &clock, shutdown);
     let has_portal = settings.portal.enabled;
@@ -231,6 +233,7 @@ pub async fn start_on(
         reports: Reports::new(pool.clone(), Arc::clone(&clock)),
         refusals: refusals.clone(),
         base_url: Arc::clone(&base_url),
+        own_hosts: own_hosts.then(|| OwnHosts::new(http_address, [base_url.as_ref()])),
         limits: Arc::clone(&limits),
         clock: Arc::clone(&clock),
         stopping: shutdown.announced.clone(),

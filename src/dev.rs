@@ -12,7 +12,7 @@ use secrecy::ExposeSecret;
 use serde_json::json;
 use toml::{Table, Value};
 
-use crate::config::{self, ConfigError, SandboxSettings, Settings};
+use crate::config::{self, ConfigError, Settings};
 use crate::daemon::{self, Daemon, DaemonError};
 use crate::telemetry;
 use demo::{Demo, DemoError};
@@ -84,13 +84,15 @@ pub enum DevError {
 
 /// The sandbox's part of the settings, in the form that the sandbox takes.
 #[must_use]
-pub fn provider_settings(settings: &SandboxSettings) -> provider::Settings {
+pub fn provider_settings(settings: &Settings) -> provider::Settings {
+    let sandbox = &settings.sandbox;
     provider::Settings {
-        listen: settings.listen,
-        smtp_listen: settings.smtp_listen,
-        access_token_seconds: settings.access_token_seconds,
-        plugin_a: settings.plugin_a,
-        plugin_b: settings.plugin_b,
+        listen: sandbox.listen,
+        smtp_listen: sandbox.smtp_listen,
+        access_token_seconds: sandbox.access_token_seconds,
+        plugin_a: sandbox.plugin_a,
+        plugin_b: sandbox.plugin_b,
+        base_urls: vec![settings.http_base_url.clone()],
     }
 }
 
@@ -136,7 +138,7 @@ async fn with_database(
     // The provider outlives the gateway, which may still send it mail during shutdown.
     let sandbox_shutdown = Shutdown::default();
     let provider = provider::start(
-        &provider_settings(&early.sandbox),
+        &provider_settings(early),
         &home.state().join("sandbox"),
         tls::acceptor(Arc::new(certificate))?,
         Arc::clone(clock),
@@ -144,7 +146,8 @@ async fn with_database(
     )
     .await?;
     let preset = preset(&database.url(DATABASE), &home.seal_key()?, files);
-    let settings = load(options, preset, sandbox_sections(early, &provider, files))?;
+    let mut settings = load(options, preset, sandbox_sections(early, &provider, files))?;
+    settings.http_own_hosts_only = true;
     if settings.database.url.expose_secret() != database.url(DATABASE) {
         return Err(DevError::ForeignDatabase);
     }

@@ -21,7 +21,7 @@ use super::security::roles;
             `X-Request-Id`, and `Cache-Control: no-store` unless it is the same for every caller. The API secret and \
             the send key may also be sent as `Authorization: Bearer …`. An unknown path is 404 `not_found`, an \
             unsupported method 405 `method_not_allowed`, and a request without exactly one Host header 400 \
-            `invalid_host`. Before a key is checked, any path may answer 429 `too_many_connections` or 503 \
+            `invalid_host`; `mailgate dev` answers 421 `misdirected_request` to names that aren't its own. Before a key is checked, any path may answer 429 `too_many_connections` or 503 \
             `overloaded`."
     ),
     tags(

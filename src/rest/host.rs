@@ -7,10 +7,11 @@ use axum::http::uri::Authority;
 use axum::http::{StatusCode, Version};
 
 use super::problem::Problem;
+use mailgate_server::own_hosts::OwnHosts;
 
 /// Refuses a request without a Host where there must be one, with two, with one that is none, and with another one
-/// than its target has.
-pub(super) fn check(request: &Request) -> Result<(), Problem> {
+/// than its target has; and, where there are own hosts, one for any other.
+pub(super) fn check(request: &Request, own: Option<&OwnHosts>) -> Result<(), Problem> {
     let mut hosts = request.headers().get_all(HOST).iter();
     let is_good = match (hosts.next(), hosts.next()) {
         (None, _) => request.version() != Version::HTTP_11,
@@ -22,15 +23,22 @@ pub(super) fn check(request: &Request) -> Result<(), Problem> {
         }
         (Some(_), Some(_)) => false,
     };
-    if is_good {
-        Ok(())
-    } else {
-        Err(Problem::new(
+    if !is_good {
+        return Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "invalid_host",
             "The request must have one Host header, with a host and perhaps a port.",
-        ))
+        ));
     }
+    if own.is_some_and(|own| !own.include(request.uri(), request.headers())) {
+        return Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "misdirected_request",
+            "mailgate dev answers to localhost, 127.0.0.1 and the name in http.base_url alone. Set http.base_url to \
+             the name that you use.",
+        ));
+    }
+    Ok(())
 }
 
 /// A host and perhaps a port, or nothing, as clients send whose target has none.
@@ -51,7 +59,7 @@ mod tests {
                 request.headers_mut().append(HOST, value);
             }
         }
-        check(&request).is_ok()
+        check(&request, None).is_ok()
     }
 
     #[test]

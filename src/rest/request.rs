@@ -19,6 +19,7 @@ use super::shared::SharedBody;
 use crate::accounts::RateDecision;
 use mailgate_server::client::client_address;
 use mailgate_server::failure::{Failure, RequestId};
+use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::stranger::{Crowded, Stranger, Strangers, header_bytes};
 use mailgate_types::ids::uuid_at;
 
@@ -30,6 +31,8 @@ pub(super) const LARGE: usize = 256 * 1024;
 /// What holds for every request.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
+    /// The names that the gateway answers to alone; `None`: any.
+    pub(super) own_hosts: Option<OwnHosts>,
     /// What may be held for callers that have not authenticated.
     pub(super) strangers: Strangers,
     /// The bounds on its body.
@@ -111,7 +114,7 @@ impl Frame {
         request: &Request,
         route: Option<&MatchedPath>,
     ) -> Result<Option<Stranger>, Problem> {
-        host::check(request)?;
+        host::check(request, self.own_hosts.as_ref())?;
         if request.extensions().get::<Crowded>().is_some() {
             return Err(Problem::new(
                 StatusCode::TOO_MANY_REQUESTS,

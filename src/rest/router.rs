@@ -111,6 +111,7 @@ pub fn openapi_json() -> String {
 pub fn router(state: AppState, pages: Router, limit: Duration) -> Router {
     let (router, document) = operations().split_for_parts();
     let frame = request::Frame {
+        own_hosts: state.own_hosts.clone(),
         strangers: state.strangers.clone(),
         bodies: BodyLimits {
             idle: state.limits.http_body_idle,

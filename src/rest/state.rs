@@ -19,6 +19,7 @@ use crate::sending::queue::Queue;
 use crate::storage::readiness::Readiness;
 use crate::telemetry::throttle::Throttle;
 use crate::webhooks::Webhooks;
+use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::stranger::Strangers;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
@@ -74,6 +75,8 @@ pub struct Shared {
     pub webhooks: Webhooks,
     /// Where users reach all of this, without a slash at its end.
     pub base_url: Arc<str>,
+    /// The names that it answers to alone; `None`: any.
+    pub own_hosts: Option<OwnHosts>,
     /// Limits.
     pub limits: Arc<Limits>,
     /// The clock.

@@ -139,7 +139,7 @@ class Stack:
             "--volume", f"{self.sandbox}:/usr/local/bin/mailgate:ro",
             "--volume", f"{self.provider_folder}:/provider",
             "--env", "MAILGATE__SMTP__HOST=provider",
-            "--env", "MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025",
+            "--env", "MAILGATE__SANDBOX__LISTEN=0.0.0.0:8025", "--env", "MAILGATE__HTTP__BASE_URL=http://provider:8080",
             "--env", "MAILGATE__SANDBOX__SMTP_LISTEN=0.0.0.0:2525",
             "localhost/postgres:17-trixie", "dev", "--dir", "/provider",
         )

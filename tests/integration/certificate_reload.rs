@@ -47,6 +47,7 @@ impl Server {
             access_token_seconds: 60,
             plugin_a: TransportKind::Smtp,
             plugin_b: TransportKind::Smtp,
+            base_urls: Vec::new(),
         };
         let server = provider::start(
             &settings,

@@ -69,6 +69,51 @@ async fn both_send_as_the_real_ones_do() {
     gateway.stop().await;
 }
 
+/// Otherwise the page of a website whose name leads to this machine reads the mail.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_answers_to_its_own_names() {
+    let gateway = Gateway::builder()
+        .set("HTTP__BASE_URL", "http://gateway.example:8080")
+        .start()
+        .await;
+    let port = gateway.sandbox.address.port();
+    for path in [
+        "/",
+        "/messages",
+        "/messages/x/raw",
+        "/oauth/authorize",
+        "/oauth/userinfo",
+        "/gmail/v1/users/me/profile",
+        "/graph/v1.0/me",
+        "/payprov",
+        "/payprov/steering",
+        "/nothing",
+    ] {
+        for (host, is_own) in [
+            ("evil.example".to_owned(), false),
+            (format!("evil.example:{port}"), false),
+            (format!("127.0.0.1.evil.example:{port}"), false),
+            (format!("localhost.evil.example:{port}"), false),
+            (format!("192.0.2.1:{port}"), false),
+            (format!("127.0.0.1:{port}"), true),
+            (format!("LOCALHOST.:{port}"), true),
+            ("evil.localhost".to_owned(), true),
+            ("[::1]".to_owned(), true),
+            (format!("gateway.example:{port}"), true),
+        ] {
+            let url = format!("{}{path}", gateway.sandbox.url());
+            let request = gateway.http.get(url).header("host", &host);
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.status() != 421, is_own, "{host} {path}");
+            if !is_own {
+                let words = answer.text().await.unwrap();
+                assert!(words.contains("http.base_url"), "{words}");
+            }
+        }
+    }
+    gateway.stop().await;
+}
+
 /// What Graph's document requires, and an HTTP client may leave out.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_draft_is_not_sent_without_a_length() {

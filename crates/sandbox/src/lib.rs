@@ -9,6 +9,7 @@ pub mod inbox;
 mod mail_api;
 mod mime;
 pub mod oauth;
+mod own_hosts;
 pub mod pages;
 pub mod payprov;
 pub mod postgres;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::middleware::from_fn_with_state;
 use secrecy::SecretString;
 use tokio_rustls::TlsAcceptor;
 use toml::{Table, Value};
@@ -12,11 +13,13 @@ use toml::{Table, Value};
 use super::inbox::Inbox;
 use super::mail_api::MailApi;
 use super::oauth::{self, Authorization, AuthorizationError};
+use super::own_hosts;
 use super::pages;
 use super::payprov::{self, PaymentProvider, PaymentProviderError};
 use super::slow::SlowMail;
 use super::smtp::{RELAY_ACCOUNT, RELAY_PASSWORD, SandboxMail};
 use mailgate_server::http::{self, HttpLimits, connectable};
+use mailgate_server::own_hosts::OwnHosts;
 use mailgate_server::shutdown::Shutdown;
 use mailgate_server::{ListenError, bind};
 use mailgate_smtp::connection::ConnectionSettings;
@@ -83,6 +86,8 @@ pub struct Settings {
     pub plugin_a: TransportKind,
     /// How `plugin_b` sends by it: by SMTP or by an interface like Microsoft Graph's.
     pub plugin_b: TransportKind,
+    /// URLs by whose names it may be reached, beside those of this machine.
+    pub base_urls: Vec<String>,
 }
 
 /// The running provider.
@@ -152,6 +157,8 @@ pub async fn start(
         .merge(pages::router(inbox.clone()))
         .merge(api.router())
         .merge(payments.router());
+    let own = OwnHosts::new(address, settings.base_urls.iter().map(String::as_str));
+    let router = router.layer(from_fn_with_state(own, own_hosts::guard));
     let (soft, hard, tracker) = (&shutdown.soft, &shutdown.hard, &shutdown.tracker);
     http::serve(http, router, HttpLimits::new(CONNECTIONS), shutdown);
     let connection = ConnectionSettings {

@@ -8,6 +8,7 @@ pub mod html;
 pub mod http;
 pub mod issued;
 mod listen;
+pub mod own_hosts;
 pub mod page;
 pub mod same_site;
 pub mod shutdown;

@@ -138,6 +138,7 @@ async fn a_newcomer_sends_within_a_minute_and_nothing_is_left() {
     announces_all(&dev, folder.path());
     connects(&dev).await;
     is_billed(&dev).await;
+    answers_to_its_own_names(&dev).await;
     tls_is_verified(&dev).await;
     printed_commands_deliver(&dev).await;
     run(
@@ -159,6 +160,28 @@ async fn a_newcomer_sends_within_a_minute_and_nothing_is_left() {
     assert!(!is_alive(postgres), "Postgres has ended before it");
     assert!(!state.exists(), "the state is gone");
     assert!(!dev.child.stderr().contains("panicked"));
+}
+
+/// Not so to a website's page whose name leads here.
+async fn answers_to_its_own_names(dev: &Dev) {
+    for (pointer, paths) in [
+        ("/base_url", ["/healthz", "/portal", "/openapi.json"]),
+        ("/sandbox_url", ["/", "/messages", "/payprov/steering"]),
+    ] {
+        for path in paths {
+            let url = format!("{}{path}", dev.text(pointer));
+            let status = async |host: &str| {
+                let request = dev.http.get(&url).header("host", host);
+                request.send().await.unwrap().status().as_u16()
+            };
+            assert_eq!(status("evil.example:8080").await, 421, "{url}");
+            assert_ne!(status("mailgate.localhost:8080").await, 421, "{url}");
+        }
+    }
+    let answer = dev.http.get(format!("{}/me", dev.text("/base_url")));
+    let answer = answer.header("host", "evil.example").send().await.unwrap();
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "misdirected_request");
 }
 
 fn announces_all(dev: &Dev, directory: &Path) {

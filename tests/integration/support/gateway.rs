@@ -135,7 +135,7 @@ impl Builder {
         let certificate = ServerCertificate::load(&files.certificate, &files.key);
         let certificate = Arc::new(certificate.expect("the certificate is good"));
         let sandbox = provider::start(
-            &provider_settings(&settings(Table::new()).sandbox),
+            &provider_settings(&settings(Table::new())),
             folder.path(),
             tls::acceptor(certificate).expect("TLS can be set up"),
             Arc::clone(&shared_clock),
