@@ -16,6 +16,7 @@ mod inbox;
 mod link;
 mod owned;
 mod read;
+mod release;
 mod replies;
 mod revoke;
 mod scopes;

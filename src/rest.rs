@@ -62,6 +62,7 @@ mod state;
 mod stats;
 mod subscribers;
 mod suppressions;
+mod users;
 mod visitor;
 mod visits;
 mod webhook_deliveries;

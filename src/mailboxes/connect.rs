@@ -17,6 +17,8 @@ use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::apps::connecting;
 use crate::storage::billing_jobs;
+use crate::storage::end_users::EndUser;
+use crate::storage::mailboxes::Upserted;
 use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
 use crate::storage::{end_users, mailboxes, transaction, used_links, webhook_messages};
@@ -250,8 +252,11 @@ impl Mailboxes {
             (true, named) => named,
             (false, _) => None,
         };
-        let user_key = end_users::find_or_insert(&mut transaction, new.app, user_id, now).await?;
-        let credential = mailboxes::upsert(
+        let user =
+            end_users::find_or_insert(&mut transaction, new.app, user_id, session.is_some(), now)
+                .await?;
+        let user_key = user.key;
+        let mailbox = mailboxes::upsert(
             &mut transaction,
             &mailboxes::Connection {
                 id: CredentialId::at(now),
@@ -266,6 +271,7 @@ impl Mailboxes {
             },
         )
         .await?;
+        let credential = mailbox.id;
         self.store_grant(&mut transaction, credential, grant, now)
             .await?;
         let mut trail = Trail::new(author, now);
@@ -277,13 +283,7 @@ impl Mailboxes {
         trail.record(&mut transaction, entry).await?;
         let mut replaced = Vec::new();
         if is_bare {
-            let others = end::count_others(&mut transaction, user_key, credential).await?;
-            if others.by_session > 0 {
-                return Err(ConnectError::WouldReplace);
-            }
-            if others.count >= MOST_BY_BARE_LINKS {
-                return Err(ConnectError::TooMany);
-            }
+            allows_bare(&mut transaction, &user, &mailbox).await?;
         }
         if !rules.multilink {
             let reason = DisconnectReason::Replaced;
@@ -312,6 +312,26 @@ impl Mailboxes {
             email: grant.email.as_str().to_owned(),
         })
     }
+}
+
+/// Checks that a link that anybody can write may have connected this mailbox for the user.
+async fn allows_bare(
+    connection: &mut PgConnection,
+    user: &EndUser,
+    mailbox: &Upserted,
+) -> Result<(), ConnectError> {
+    // Also once the session's own mailbox has ended: whoever knows the link would come in its place.
+    if user.is_vouched && !mailbox.by_session {
+        return Err(ConnectError::WouldReplace);
+    }
+    let others = end::count_others(connection, user.key, mailbox.id).await?;
+    if others.by_session > 0 {
+        return Err(ConnectError::WouldReplace);
+    }
+    if others.count >= MOST_BY_BARE_LINKS {
+        return Err(ConnectError::TooMany);
+    }
+    Ok(())
 }
 
 impl Mailboxes {

@@ -1,4 +1,5 @@
-//! Mailboxes that were disconnected long ago: removed, with the users who have no other.
+//! Mailboxes that were disconnected long ago: removed, with the users who have no other and for whom no connect session
+//! has vouched.
 
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;

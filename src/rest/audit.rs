@@ -100,8 +100,8 @@ pub(super) struct AuditItem {
     /// The app's `app_id`, also when the app is deleted.
     #[schema(required)]
     app_slug: Option<String>,
-    /// What it was done to: the mailbox, `cred_…`, the webhook configuration, `wconf_…`, the send key, `skey_…`, or the
-    /// API secret, `asec_…`.
+    /// What it was done to: the mailbox, `cred_…`, the user, by the `user_key`, the webhook configuration, `wconf_…`, the
+    /// send key, `skey_…`, or the API secret, `asec_…`.
     #[schema(required)]
     target: Option<String>,
     /// Further details, depending on the action; for changed fields `from` and `to`. Strings are truncated to 256

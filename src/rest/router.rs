@@ -31,7 +31,8 @@ use super::{
     api_secrets, apps, audit, connect, connect_result, connect_sessions, credentials, docs, health,
     log_actions, logs, me, oauth_callback, payprov, payprov_actions, payprov_webhook,
     portal_sessions, queue, refusals, request, send, send_keys, stats, subscribers, suppressions,
-    webhook_deliveries, webhook_delivery, webhook_replay, webhook_secret, webhook_test, webhooks,
+    users, webhook_deliveries, webhook_delivery, webhook_replay, webhook_secret, webhook_test,
+    webhooks,
 };
 use mailgate_server::page::Page;
 
@@ -58,6 +59,7 @@ fn operations() -> OpenApiRouter<AppState> {
         .routes(routes!(webhook_secret::reset_webhook_secret))
         .routes(routes!(webhook_secret::rotate))
         .routes(routes!(credentials::disconnect))
+        .routes(routes!(users::release))
         .routes(routes!(webhooks::list, webhooks::create))
         .routes(routes!(webhooks::change, webhooks::delete))
         .routes(routes!(webhook_test::test))

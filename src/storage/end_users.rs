@@ -6,29 +6,91 @@ use sqlx::types::Uuid;
 
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId, UserKey, uuid_at};
 
-/// The key of an app's end user, who is created if new. `user_id` is the app's own name for the user; `None` is the
-/// only user of an app without multiuser.
+/// An end user for whom a mailbox is connected.
+#[derive(Debug)]
+pub struct EndUser {
+    /// The key.
+    pub key: UserKey,
+    /// Whether a connect session has vouched for a mailbox of the user since the app released them last.
+    pub is_vouched: bool,
+}
+
+/// An app's end user, who is created if new. `user_id` is the app's own name for the user; `None` is the only user of an
+/// app without multiuser. With `by_session` it is known from then on that a connect session has vouched for a mailbox.
 pub async fn find_or_insert(
     connection: &mut PgConnection,
     app: AppId,
     user_id: Option<&str>,
+    by_session: bool,
     now: DateTime<Utc>,
-) -> Result<UserKey, sqlx::Error> {
-    // The update changes nothing; it makes RETURNING include an existing row.
-    let user_key = sqlx::query_scalar!(
-        "INSERT INTO end_users (user_key, app_id, user_id, created_at)
-         VALUES ($1, $2, $3, $4)
+) -> Result<EndUser, sqlx::Error> {
+    let row = sqlx::query!(
+        r#"INSERT INTO end_users (user_key, app_id, user_id, created_at, vouched_at)
+         VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN $4::timestamptz END)
          ON CONFLICT ON CONSTRAINT end_users_app_user_key
-         DO UPDATE SET user_id = EXCLUDED.user_id
-         RETURNING user_key",
+         DO UPDATE SET vouched_at = coalesce(end_users.vouched_at, EXCLUDED.vouched_at)
+         RETURNING user_key, vouched_at IS NOT NULL AS "is_vouched!""#,
         uuid_at(now),
         app.0,
         user_id,
         now,
+        by_session,
     )
     .fetch_one(connection)
     .await?;
-    Ok(UserKey(user_key))
+    Ok(EndUser {
+        key: UserKey(row.user_key),
+        is_vouched: row.is_vouched,
+    })
+}
+
+/// The app's own name for one of its end users; `None` if the app has no such user.
+pub async fn find(
+    connection: &mut PgConnection,
+    app: AppId,
+    user: UserKey,
+) -> Result<Option<Option<String>>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "SELECT user_id FROM end_users WHERE app_id = $1 AND user_key = $2",
+        app.0,
+        user.0,
+    )
+    .fetch_optional(connection)
+    .await
+}
+
+/// Forgets that connect sessions vouched for mailboxes of a user; `false` if there was nothing to forget.
+pub async fn release(connection: &mut PgConnection, user: UserKey) -> Result<bool, sqlx::Error> {
+    let mailboxes = sqlx::query!(
+        "UPDATE mailboxes SET by_session = false WHERE user_key = $1 AND by_session",
+        user.0,
+    )
+    .execute(&mut *connection)
+    .await?;
+    let users = sqlx::query!(
+        "UPDATE end_users SET vouched_at = NULL WHERE user_key = $1 AND vouched_at IS NOT NULL",
+        user.0,
+    )
+    .execute(connection)
+    .await?;
+    Ok(mailboxes.rows_affected() + users.rows_affected() > 0)
+}
+
+/// Removes those of these users who have no mailbox, and never had one that a connect session vouched for.
+pub async fn remove_unused(
+    connection: &mut PgConnection,
+    users: &[UserKey],
+) -> Result<(), sqlx::Error> {
+    let users: Vec<Uuid> = users.iter().map(|user| user.0).collect();
+    sqlx::query!(
+        "DELETE FROM end_users
+         WHERE user_key = ANY ($1) AND vouched_at IS NULL
+               AND NOT EXISTS (SELECT FROM mailboxes WHERE mailboxes.user_key = end_users.user_key)",
+        &users,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// The end users that a name stands for in a subscriber's apps: the one with this key, or else those whom the apps

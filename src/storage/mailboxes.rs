@@ -151,14 +151,23 @@ pub struct Connection<'a> {
     pub now: DateTime<Utc>,
 }
 
+/// A mailbox that was connected.
+#[derive(Debug)]
+pub struct Upserted {
+    /// Its id.
+    pub id: CredentialId,
+    /// Whether a connect session has connected it, now or before, and none has replaced it since.
+    pub by_session: bool,
+}
+
 /// Connects a mailbox, or reconnects the same address under its old id; one that is still active keeps its time of
-/// connection. Its tokens follow through [`store_tokens`], since they are sealed for that id, and its further sender
+/// connection, and one that a connect session has connected stays one of a session. Its tokens follow through [`store_tokens`], since they are sealed for that id, and its further sender
 /// addresses through [`addresses::store`].
 pub async fn upsert(
     connection: &mut PgConnection,
     new: &Connection<'_>,
-) -> Result<CredentialId, sqlx::Error> {
-    let id = sqlx::query_scalar!(
+) -> Result<Upserted, sqlx::Error> {
+    let row = sqlx::query!(
         "INSERT INTO mailboxes
              (id, app_id, user_key, plugin, email, email_lookup, status, scopes, connected_at,
               replies_due_at, by_session, addresses_due_at, addresses_asked_at)
@@ -173,8 +182,9 @@ pub async fn upsert(
              is_degraded = false, reading_told_at = NULL,
              addresses_due_at = EXCLUDED.addresses_due_at,
              addresses_asked_at = EXCLUDED.addresses_asked_at,
-             by_session = EXCLUDED.by_session OR (mailboxes.status = 'active' AND mailboxes.by_session)
-         RETURNING id",
+             by_session = EXCLUDED.by_session
+                 OR mailboxes.by_session AND mailboxes.disconnect_reason IS DISTINCT FROM 'replaced'
+         RETURNING id, by_session",
         new.id.0,
         new.app.0,
         new.user_key.0,
@@ -187,7 +197,10 @@ pub async fn upsert(
     )
     .fetch_one(connection)
     .await?;
-    Ok(CredentialId(id))
+    Ok(Upserted {
+        id: CredentialId(row.id),
+        by_session: row.by_session,
+    })
 }
 
 /// Pauses sending from a mailbox until then.

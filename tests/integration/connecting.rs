@@ -17,6 +17,7 @@ mod sessions;
 mod strangers;
 mod token_answers;
 mod visits;
+mod vouched;
 mod way;
 
 use std::collections::BTreeMap;

@@ -157,6 +157,8 @@ pub enum AuditAction {
     UserConnected,
     /// A mailbox was disconnected.
     UserDisconnected,
+    /// A user was released: bare links may connect any address for them again.
+    UserReleased,
     /// Recipients that had bounced may be written to again.
     SuppressionsDeleted,
     /// A checkout page for entering a payment method was requested.
@@ -182,7 +184,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -210,6 +212,7 @@ impl AuditAction {
         Self::WebhookReplayed,
         Self::UserConnected,
         Self::UserDisconnected,
+        Self::UserReleased,
         Self::SuppressionsDeleted,
         Self::CheckoutStarted,
         Self::PortalOpened,
@@ -251,6 +254,7 @@ impl AuditAction {
             Self::WebhookReplayed => "webhook.replayed",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
+            Self::UserReleased => "user.released",
             Self::SuppressionsDeleted => "suppressions.deleted",
             Self::CheckoutStarted => "checkout.started",
             Self::PortalOpened => "portal.opened",
@@ -298,7 +302,7 @@ pub struct AuditEntry {
     pub action: AuditAction,
     /// Its subject.
     pub subject: AuditSubject,
-    /// The id of the mailbox, the webhook configuration or the message.
+    /// The id of the mailbox, the webhook configuration or the message, or the key of the user.
     pub target: Option<String>,
     /// An object with further details, every text in it bounded.
     pub details: Value,

@@ -263,6 +263,14 @@ impl Display for AppId {
     }
 }
 
+impl FromStr for UserKey {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        text.parse().map(Self).map_err(|_| InvalidId)
+    }
+}
+
 impl Display for UserKey {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
         Display::fmt(&self.0, formatter)

@@ -22,7 +22,7 @@ pub enum Scope {
     LogsRead,
     /// Retry and cancel messages, and delete suppressions.
     LogsWrite,
-    /// Create connect sessions, and disconnect mailboxes.
+    /// Create connect sessions, disconnect mailboxes, and release users.
     MailboxesWrite,
     /// Show the account, without the API secret.
     MeRead,

@@ -86,7 +86,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "Dieser Link gilt für {email}, und Sie haben sich mit einem anderen Konto angemeldet. Versuchen Sie es erneut, und wählen Sie bei {label} das Konto {email}.",
         ),
         already_connected: Phrase(
-            "Sie haben bereits ein Postfach verbunden. Dieser Link kann es nicht ersetzen, weil jeder ihn erstellt haben könnte. Trennen Sie zuerst das Postfach in {app}, oder bitten Sie {app} um einen persönlichen Link.",
+            "Ein anderes Postfach von Ihnen ist hier verbunden oder war es früher. Dieser Link kann kein anderes an dessen Stelle setzen, weil jeder ihn erstellt haben könnte. Bitten Sie {app} um einen persönlichen Link.",
         ),
         too_many_mailboxes: Phrase(
             "Sie haben bereits so viele Postfächer verbunden, wie es mit einem solchen Link möglich ist. Trennen Sie zuerst eines in {app}, oder bitten Sie {app} um einen persönlichen Link.",

@@ -86,7 +86,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "This link is for {email}, and you signed in with another account. Try again, and choose {email} at {label}.",
         ),
         already_connected: Phrase(
-            "You already have a connected mailbox, and this link can't replace it, because anybody could have made the link. Disconnect that mailbox in {app} first, or ask {app} for a personal link.",
+            "Another mailbox of yours is connected here, or was before. This link can't put a different one in its place, because anybody could have made the link. Ask {app} for a personal link.",
         ),
         too_many_mailboxes: Phrase(
             "You already have as many connected mailboxes as a link like this allows. Disconnect one in {app} first, or ask {app} for a personal link.",

@@ -86,7 +86,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "Este enlace es para {email}, pero inició sesión con otra cuenta. Inténtelo de nuevo y elija {email} en {label}.",
         ),
         already_connected: Phrase(
-            "Ya tiene un buzón conectado y este enlace no puede sustituirlo, porque cualquiera podría haberlo creado. Desconecte primero ese buzón en {app} o pida a {app} un enlace personal.",
+            "Otro buzón suyo está conectado aquí, o lo estuvo antes. Este enlace no puede poner otro en su lugar, porque cualquiera podría haberlo creado. Pida a {app} un enlace personal.",
         ),
         too_many_mailboxes: Phrase(
             "Ya tiene conectados todos los buzones que permite un enlace como este. Desconecte primero uno en {app} o pida a {app} un enlace personal.",

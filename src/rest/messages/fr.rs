@@ -86,7 +86,7 @@ pub(super) static MESSAGES: Messages = Messages {
             "Ce lien est destiné à {email}, mais vous vous êtes connecté avec un autre compte. Réessayez et choisissez {email} chez {label}.",
         ),
         already_connected: Phrase(
-            "Vous avez déjà une boîte mail connectée. Ce lien ne peut pas la remplacer, car n’importe qui aurait pu le créer. Déconnectez d’abord cette boîte mail dans {app}, ou demandez un lien personnel à {app}.",
+            "Une autre de vos boîtes mail est connectée ici, ou l’a été. Ce lien ne peut pas en mettre une différente à sa place, car n’importe qui aurait pu le créer. Demandez un lien personnel à {app}.",
         ),
         too_many_mailboxes: Phrase(
             "Vous avez déjà connecté autant de boîtes mail qu’un tel lien le permet. Déconnectez-en d’abord une dans {app}, ou demandez un lien personnel à {app}.",

@@ -97,6 +97,20 @@ pub async fn end(
     ended.map(Ended::try_from).transpose()
 }
 
+/// The active mailboxes of a user, across all providers.
+pub async fn all_of(
+    connection: &mut PgConnection,
+    user: UserKey,
+) -> Result<Vec<CredentialId>, sqlx::Error> {
+    let ids = sqlx::query_scalar!(
+        "SELECT id FROM mailboxes WHERE user_key = $1 AND status = 'active' ORDER BY id",
+        user.0,
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(CredentialId).collect())
+}
+
 /// The user's other active mailboxes at a provider.
 pub async fn others(
     connection: &mut PgConnection,

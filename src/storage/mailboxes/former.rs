@@ -1,9 +1,9 @@
 //! The table `mailboxes`: those that were disconnected long ago, which are removed.
 
 use sqlx::PgConnection;
-use sqlx::types::Uuid;
 
-use mailgate_types::ids::AppId;
+use crate::storage::end_users;
+use mailgate_types::ids::{AppId, UserKey};
 use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
 
@@ -26,7 +26,8 @@ pub async fn first(
 }
 
 /// Removes up to `limit` mailboxes of an app that were disconnected before `past`, and the users whom that leaves
-/// without any; returns how many mailboxes. The caller keeps the app, so that nobody connects one meanwhile.
+/// without any, unless a connect session vouched for them; returns how many mailboxes. The caller keeps the app, so that
+/// nobody connects one meanwhile.
 pub async fn remove(
     connection: &mut PgConnection,
     app: AppId,
@@ -46,20 +47,8 @@ pub async fn remove(
     )
     .fetch_all(&mut *connection)
     .await?;
-    remove_users(connection, &users).await?;
-    Ok(users.len())
-}
-
-/// Removes those of these users who have no mailbox.
-async fn remove_users(connection: &mut PgConnection, users: &[Uuid]) -> Result<(), sqlx::Error> {
     // A separate statement, which sees that the mailboxes are gone.
-    sqlx::query!(
-        "DELETE FROM end_users
-         WHERE user_key = ANY ($1)
-               AND NOT EXISTS (SELECT FROM mailboxes WHERE mailboxes.user_key = end_users.user_key)",
-        users,
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
+    let users: Vec<UserKey> = users.into_iter().map(UserKey).collect();
+    end_users::remove_unused(connection, &users).await?;
+    Ok(users.len())
 }

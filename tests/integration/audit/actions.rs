@@ -122,6 +122,10 @@ fn expected(action: AuditAction) -> Expected {
             "cred_",
             json!({ "email": MAILBOX, "plugin": "plugin_a", "reason": "removed" }),
         ),
+        A::UserReleased => {
+            let details = json!({ "user_id": null, "disconnected": 0 });
+            of("subscriber", true, "0", details)
+        }
         A::MessageRetried | A::MessageCanceled => of("subscriber", true, "log_", none()),
         A::PortalSignedIn => of("subscriber", false, "psess_", json!({ "by": "api_secret" })),
         A::PortalSignedOut => of("subscriber", false, "psess_", none()),
@@ -429,6 +433,16 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     let own = Caller::owner(&gateway).await.secret;
     let disconnect = (Method::DELETE, credential.as_str());
     walk.change(AuditAction::UserDisconnected, &own, disconnect, json!({}))
+        .await;
+
+    // A user whom a session has brought, and whose mailbox has ended since.
+    sqlx::query("UPDATE end_users SET vouched_at = now()")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let user = format!("{}/users/{}", path(&gateway.app), mailbox.user_key);
+    let release = (Method::DELETE, user.as_str());
+    walk.change(AuditAction::UserReleased, &own, release, json!({}))
         .await;
 
     let mut visitor = Visitor::new(&gateway.daemon.base_url).from(CLIENT);

@@ -35,6 +35,10 @@ async fn strangers_and_refusals_leave_nothing() {
         (Method::PUT, webhook.clone()),
         (Method::DELETE, webhook.clone()),
         (Method::DELETE, credential.clone()),
+        (
+            Method::DELETE,
+            format!("{app}/users/{}", gateway.mailbox.user_key),
+        ),
         (Method::POST, "/payprov/cancel-subscription".to_owned()),
         (Method::POST, "/payprov/reactivate".to_owned()),
     ] {

@@ -166,9 +166,10 @@ async fn a_bare_link_replaces_nobodys_mailbox() {
     assert_eq!(connect(&gateway, &gateway.app, MAILBOX).await.status, 200);
     assert_eq!(connect_by_session(&gateway, EVE).await.status, 200);
     assert_eq!(active(&gateway, &gateway.app).await, [EVE]);
-    // Nor does it once the mailbox is gone.
+    // Nor once that mailbox is gone, for which the app has asked.
     execute(&gateway, "UPDATE mailboxes SET status = 'disconnected'").await;
-    assert_eq!(connect(&gateway, &gateway.app, GRACE).await.status, 200);
+    let page = connect(&gateway, &gateway.app, GRACE).await;
+    page.is_failure(400, "already_connected");
     gateway.stop().await;
 }
 

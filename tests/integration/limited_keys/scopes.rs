@@ -35,6 +35,7 @@ fn concrete(gateway: &Gateway, path: &str) -> String {
         ("{webhook_id}", "wconf_01h2xcejqtf2nbrexx3vqjhp41"),
         ("{delivery_id}", "wdel_01h2xcejqtf2nbrexx3vqjhp41"),
         ("{credential_id}", "cred_01h2xcejqtf2nbrexx3vqjhp41"),
+        ("{user_key}", "0193f8a2-6c1e-7d54-9b1a-3f2c5d7e9a10"),
         ("{log_id}", "log_01h2xcejqtf2nbrexx3vqjhp41"),
         ("{id}", "x_01h2xcejqtf2nbrexx3vqjhp41"),
     ] {

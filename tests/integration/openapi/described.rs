@@ -13,7 +13,7 @@ use crate::support::gateway::Gateway;
 
 /// The tables Apps, Subscriber, Send, Webhook configurations, Billing, Statistics and logs, and what is
 /// beside them.
-const SPECIFIED: [(&str, &str); 63] = [
+const SPECIFIED: [(&str, &str); 64] = [
     ("GET", "/apps"),
     ("POST", "/apps"),
     ("GET", "/apps/{pushable_key}"),
@@ -52,6 +52,7 @@ const SPECIFIED: [(&str, &str); 63] = [
     ("POST", "/apps/{pushable_key}/reset-webhook-secret"),
     ("POST", "/apps/{pushable_key}/reset-pushable-key"),
     ("DELETE", "/apps/{pushable_key}/credentials/{credential_id}"),
+    ("DELETE", "/apps/{pushable_key}/users/{user_key}"),
     ("GET", "/apps/{pushable_key}/webhooks"),
     ("POST", "/apps/{pushable_key}/webhooks"),
     ("PUT", "/apps/{pushable_key}/webhooks/{webhook_id}"),

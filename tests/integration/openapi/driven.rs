@@ -213,8 +213,9 @@ async fn create_apps(gateway: &Gateway, api_secret: &str, count: usize) -> Vec<S
 /// How many mailboxes there are to disconnect.
 const MAILBOXES: usize = 40;
 
-/// An app with mailboxes that a run may disconnect: its pushable key, and their ids.
-async fn mailboxes(gateway: &Gateway, api_secret: &str) -> (String, Vec<String>) {
+/// An app with mailboxes that a run may disconnect, and with a user without any whom it may release: its pushable key,
+/// the ids of the mailboxes, and the key of the user.
+async fn mailboxes(gateway: &Gateway, api_secret: &str) -> (String, Vec<String>, String) {
     let body = json!({ "name": "Driven", "multilink": true });
     let app = post(gateway, "/apps", ("x-api-secret", api_secret), body).await;
     let pushable_key = text(&app["pushable_key"]).to_owned();
@@ -230,7 +231,15 @@ async fn mailboxes(gateway: &Gateway, api_secret: &str) -> (String, Vec<String>)
         let connected = connect(daemon, sandbox, AppId(id), None, Plugin::A, &email).await;
         ids.push(connected.credential.to_string());
     }
-    (pushable_key, ids)
+    let user: uuid::Uuid = sqlx::query_scalar(
+        "INSERT INTO end_users (user_key, app_id, user_id, created_at)
+         VALUES (gen_random_uuid(), $1, 'without', now()) RETURNING user_key",
+    )
+    .bind(id)
+    .fetch_one(&mut gateway.database().await)
+    .await
+    .unwrap();
+    (pushable_key, ids, user.to_string())
 }
 
 /// An app with webhook configurations: some to change and try, some to delete, and one that was told of
@@ -374,7 +383,7 @@ fn credentials(gateway: &Gateway, api_secret: &str) -> String {
 async fn apps(gateway: &Gateway, api_secret: &str) -> String {
     let lasting = create_apps(gateway, api_secret, 3).await;
     let throwaway = create_apps(gateway, api_secret, THROWAWAY_APPS).await;
-    let (populated, mailboxes) = mailboxes(gateway, api_secret).await;
+    let (populated, mailboxes, user) = mailboxes(gateway, api_secret).await;
     let hooked = hooked(gateway, api_secret).await;
     let log = logged(gateway, &lasting[0]).await;
     let retried = waiting(gateway, &lasting[0]).await;
@@ -392,6 +401,7 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         ("throwaway", throwaway),
         ("populated", vec![populated]),
         ("mailboxes", mailboxes),
+        ("users", vec![user]),
         ("logs", vec![log]),
         ("retried", vec![retried]),
         ("cancelled", vec![cancelled]),
@@ -448,7 +458,11 @@ async fn apps(gateway: &Gateway, api_secret: &str) -> String {
         "[[operations]]\n\
          include-name = \"DELETE /apps/{{pushable_key}}/credentials/{{credential_id}}\"\n\
          parameters.\"path.pushable_key\" = {{ dictionary = \"populated\", probability = 0.9 }}\n\
-         parameters.\"path.credential_id\" = {{ dictionary = \"mailboxes\", probability = 0.8 }}\n"
+         parameters.\"path.credential_id\" = {{ dictionary = \"mailboxes\", probability = 0.8 }}\n\
+         [[operations]]\n\
+         include-name = \"DELETE /apps/{{pushable_key}}/users/{{user_key}}\"\n\
+         parameters.\"path.pushable_key\" = {{ dictionary = \"populated\", probability = 0.9 }}\n\
+         parameters.\"path.user_key\" = {{ dictionary = \"users\", probability = 0.8 }}\n"
     )
     .unwrap();
     for (method, operation, dictionary) in [
@@ -545,6 +559,9 @@ fn template(path: &str) -> String {
     }
     if parts.len() > 4 && parts[3] == "credentials" {
         parts[4] = "{credential_id}";
+    }
+    if parts.len() > 4 && parts[3] == "users" {
+        parts[4] = "{user_key}";
     }
     if parts.len() > 4 && parts[3] == "deliveries" {
         parts[4] = "{delivery_id}";
