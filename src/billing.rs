@@ -29,11 +29,10 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 use self::lifecycle::{NoTransition, State};
-use crate::accounts::audit::commit_change;
+use crate::accounts::audit;
 use crate::config::PayprovSettings;
 use crate::providers::payprov::{PayprovClient, PayprovClientError, PayprovError};
 use crate::storage::outage::Outage;
-use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::SubscriberId;
@@ -160,6 +159,12 @@ impl Billing {
         self.payprov.as_deref().ok_or(BillingError::NotConfigured)
     }
 
+    /// Checks that what let a subscriber in still does, before the provider does something for it.
+    async fn permit(&self, author: Author) -> Result<(), sqlx::Error> {
+        let begun = audit::begin(&self.pool, author, self.clock.now()).await?;
+        begun.rollback().await
+    }
+
     /// Records what the provider has just done for a subscriber. That can't be undone, so call this before anything
     /// else that may fail.
     async fn record(
@@ -168,9 +173,9 @@ impl Billing {
         action: AuditAction,
         author: Author,
     ) -> Result<(), sqlx::Error> {
-        let transaction = transaction::begin(&self.pool).await?;
+        let begun = audit::begin_afterwards(&self.pool, author, self.clock.now());
         let entry = AuditEntry::of_subscriber(action, subscriber);
-        commit_change(transaction, author, self.clock.now(), entry).await
+        begun.await?.commit_change(entry).await
     }
 
     /// Wakes the workers immediately.

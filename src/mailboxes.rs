@@ -50,7 +50,9 @@ pub use addresses::PLACES as ADDRESS_PLACES;
 pub use authorize::{AUTHORIZATION_LIFE, BeginError, Begun};
 pub use complete::{CompleteError, Completed, ProviderAnswer, Returned, plain_word};
 pub use connect::{ConnectError, Connected, NewConnection};
-pub use connect_session::{ConnectSession, CreatedSession, SessionError, SessionRequest};
+pub use connect_session::{
+    ConnectSession, CreateSessionError, CreatedSession, SessionError, SessionRequest,
+};
 pub use inbox::PLACES as REPLY_PLACES;
 use inbox::Senders;
 pub use link::{ConnectLink, LinkOrigin};

@@ -140,10 +140,7 @@ pub async fn run(
         SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
         SubscriberAction::ResetSecret { subscriber_id } => {
             let id = parse_id(subscriber_id)?;
-            match accounts
-                .renew_api_secret(id, None, None, None, author)
-                .await
-            {
+            match accounts.renew_api_secret(id, None, None, author).await {
                 Ok(secret) => print_secret(json, id, secret.expose()),
                 Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
                 Err(error) => return Err(error.into()),

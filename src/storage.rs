@@ -17,6 +17,7 @@ pub mod bounced_messages;
 pub mod bounces;
 pub mod certificates;
 pub mod clock_set;
+pub mod credentials;
 pub mod database_url;
 pub mod deleted_apps;
 pub mod email_attempts;

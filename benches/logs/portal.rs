@@ -83,7 +83,10 @@ async fn measure(log: &Log, daemon: &Daemon) -> Outcome<()> {
         user_agent: "bench-logs".to_owned(),
         session: None,
     };
-    let token = daemon.accounts.sign_in(log.subscriber, &visitor).await?;
+    let subscribers = daemon.accounts.subscribers().await?;
+    let own = subscribers.iter().find(|it| it.id == log.subscriber);
+    let own = own.ok_or("the log's subscriber is gone")?;
+    let token = daemon.accounts.sign_in(own, &visitor).await?;
     let visit = Visit {
         http: Client::builder().no_proxy().timeout(ANSWER).build()?,
         base: format!("http://{}", daemon.http_address),

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use super::Accounts;
-use super::audit::commit_change;
+use super::audit;
 use crate::storage::api_secrets::{self, ApiSecretRow};
-use crate::storage::{subscribers, transaction};
+use crate::storage::subscribers;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{ApiSecretId, SubscriberId};
 use mailgate_types::scope::Scope;
@@ -80,7 +80,7 @@ impl Accounts {
             last_used_at: None,
             expires_at: new.expires_at,
         };
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         // One at a time, so that concurrent requests can't exceed the limit.
         let subscriber_there = subscribers::lock_fields(&mut transaction, subscriber).await?;
         if subscriber_there.is_none() {
@@ -96,7 +96,7 @@ impl Accounts {
             .with(json!({
                 "name": secret.name, "scopes": secret.scopes, "expires_at": expires_at,
             }));
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok((secret, value))
     }
 
@@ -107,14 +107,14 @@ impl Accounts {
         id: ApiSecretId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let Some(name) = api_secrets::delete(&mut transaction, subscriber, id).await? else {
             return Ok(false);
         };
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretDeleted, subscriber)
             .on(id)
             .with(json!({ "name": name }));
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(true)
     }
 }

@@ -1,9 +1,9 @@
 //! A subscriber's apps: listed, found, changed.
 
 use super::Accounts;
-use super::audit::Trail;
+use super::audit;
 use crate::storage::apps::{self, App, Change, NamedApp};
-use crate::storage::{mailboxes, transaction};
+use crate::storage::mailboxes;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::{AppId, SubscriberId};
 
@@ -92,7 +92,7 @@ impl Accounts {
         change: &Change,
         author: Author,
     ) -> Result<(), ChangeError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let before = apps::lock_fields(&mut transaction, app)
             .await?
             .ok_or(ChangeError::Gone)?;
@@ -115,11 +115,10 @@ impl Accounts {
             ..change.clone()
         };
         apps::update(&mut transaction, app, change).await?;
-        let mut trail = Trail::new(author, self.clock.now());
         if let Some(changed) = changed(&before, change) {
             let entry = AuditEntry::of_app(AuditAction::AppChanged, app).with(changed);
-            trail.record(&mut transaction, entry).await?;
+            transaction.record(entry).await?;
         }
-        Ok(trail.commit(transaction).await?)
+        Ok(transaction.commit().await?)
     }
 }

@@ -1,15 +1,19 @@
 //! Records changes: one row each, in the change's own transaction, and a log line after the commit.
 
-use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, Postgres, Transaction};
+use std::ops::{Deref, DerefMut};
 
-use crate::storage::audit_entries;
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+
+use crate::storage::{audit_entries, credentials, subscribers, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, AuditSubject, Author};
 use mailgate_types::ids::{AppId, AuditEntryId, SubscriberId};
 
-/// The changes that one author makes in one transaction. If the transaction isn't committed, nothing is recorded.
+/// A transaction for the changes of one author, and the only way to record any. If it isn't committed, nothing is
+/// changed and nothing recorded.
 #[derive(Debug)]
-pub struct Trail {
+pub struct AuditedTransaction {
+    transaction: Transaction<'static, Postgres>,
     author: Author,
     now: DateTime<Utc>,
     lines: Vec<Line>,
@@ -25,38 +29,74 @@ struct Line {
     target: Option<String>,
 }
 
-/// Commits a transaction that makes one change, with its entry.
+/// Begins one. What authenticated a subscriber's request can end while the request is under way: a body may come
+/// minutes after the headers. From here on it can't, until the transaction ends.
 ///
 /// # Errors
 ///
-/// The database's error; nothing is changed then.
-pub async fn commit_change(
-    mut transaction: Transaction<'_, Postgres>,
+/// The database's error, or one of which [`credentials::has_ended`] is true.
+pub async fn begin(
+    pool: &PgPool,
     author: Author,
     now: DateTime<Utc>,
-    entry: AuditEntry,
-) -> Result<(), sqlx::Error> {
-    let mut trail = Trail::new(author, now);
-    trail.record(&mut transaction, entry).await?;
-    trail.commit(transaction).await
+) -> Result<AuditedTransaction, sqlx::Error> {
+    let mut begun = begin_afterwards(pool, author, now).await?;
+    if let Some(shown) = author.shown {
+        credentials::keep(&mut begun, shown, now).await?;
+    }
+    Ok(begun)
 }
 
-impl Trail {
-    /// Creates an empty trail.
-    #[must_use]
-    pub fn new(author: Author, now: DateTime<Utc>) -> Self {
-        let lines = Vec::new();
-        Self { author, now, lines }
+/// Begins one alone: whatever else the subscriber's credentials change waits, or has been done. `None` if the
+/// subscriber is gone.
+///
+/// # Errors
+///
+/// See [`begin`].
+pub async fn begin_alone(
+    pool: &PgPool,
+    author: Author,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<Option<AuditedTransaction>, sqlx::Error> {
+    let mut begun = begin_afterwards(pool, author, now).await?;
+    // Two that share the row first, and then each want it for themselves, would wait for each other.
+    let is_there = subscribers::lock(&mut begun, subscriber).await?;
+    if let Some(shown) = author.shown {
+        credentials::keep(&mut begun, shown, now).await?;
     }
+    Ok(is_there.then_some(begun))
+}
 
-    /// Records a change within the caller's transaction. The app must still exist.
-    pub async fn record(
-        &mut self,
-        connection: &mut PgConnection,
-        entry: AuditEntry,
-    ) -> Result<(), sqlx::Error> {
+/// Begins one for what has been done elsewhere and can't be undone: it is recorded even if the author's credential has
+/// ended meanwhile.
+///
+/// # Errors
+///
+/// The database's error.
+pub async fn begin_afterwards(
+    pool: &PgPool,
+    author: Author,
+    now: DateTime<Utc>,
+) -> Result<AuditedTransaction, sqlx::Error> {
+    Ok(AuditedTransaction {
+        transaction: transaction::begin(pool).await?,
+        author,
+        now,
+        lines: Vec::new(),
+    })
+}
+
+impl AuditedTransaction {
+    /// Records a change. The app must still exist.
+    ///
+    /// # Errors
+    ///
+    /// The database's error.
+    pub async fn record(&mut self, entry: AuditEntry) -> Result<(), sqlx::Error> {
         let id = AuditEntryId::at(self.now);
-        let subscriber = audit_entries::insert(connection, id, self.author, &entry).await?;
+        let author = self.author;
+        let subscriber = audit_entries::insert(&mut self.transaction, id, author, &entry).await?;
         self.lines.push(Line {
             id,
             action: entry.action,
@@ -71,8 +111,12 @@ impl Trail {
     }
 
     /// Commits the changes, and logs them.
-    pub async fn commit(self, transaction: Transaction<'_, Postgres>) -> Result<(), sqlx::Error> {
-        transaction.commit().await?;
+    ///
+    /// # Errors
+    ///
+    /// The database's error.
+    pub async fn commit(self) -> Result<(), sqlx::Error> {
+        self.transaction.commit().await?;
         for line in self.lines {
             tracing::info!(
                 audit_id = %line.id,
@@ -81,11 +125,44 @@ impl Trail {
                 subscriber_id = line.subscriber.map(tracing::field::display),
                 app_id = line.app.map(tracing::field::display),
                 target_id = line.target,
-                api_secret_id = self.author.api_secret.map(tracing::field::display),
+                api_secret_id = self.author.api_secret().map(tracing::field::display),
                 client_address = self.author.address.map(tracing::field::display),
                 "audit"
             );
         }
         Ok(())
+    }
+
+    /// Records one change, and commits.
+    ///
+    /// # Errors
+    ///
+    /// The database's error; nothing is changed then.
+    pub async fn commit_change(mut self, entry: AuditEntry) -> Result<(), sqlx::Error> {
+        self.record(entry).await?;
+        self.commit().await
+    }
+
+    /// Undoes everything now, rather than some time after it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The database's error.
+    pub async fn rollback(self) -> Result<(), sqlx::Error> {
+        self.transaction.rollback().await
+    }
+}
+
+impl Deref for AuditedTransaction {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        &self.transaction
+    }
+}
+
+impl DerefMut for AuditedTransaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.transaction
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use sqlx::PgConnection;
 
-use super::audit::commit_change;
+use super::audit;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use super::{Accounts, AppCredentials};
 use crate::storage::billing_jobs::{self, JobKind};
@@ -143,12 +143,12 @@ impl Accounts {
         email: &EmailAddress,
         author: Author,
     ) -> Result<CreatedSubscriber, CreateError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let created = self
             .create_subscriber(&mut transaction, label, email.as_str())
             .await?;
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberCreated, created.id);
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(created)
     }
 
@@ -184,13 +184,13 @@ impl Accounts {
         fields: &AppFields,
         author: Author,
     ) -> Result<CreatedApp, CreateError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let created = self
             .create_app(&mut transaction, subscriber, fields)
             .await?;
         let entry = AuditEntry::of_app(AuditAction::AppCreated, created.id)
             .with(json!({ "name": fields.name, "webhook_url": fields.webhook_url }));
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(created)
     }
 

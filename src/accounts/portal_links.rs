@@ -1,14 +1,15 @@
 //! Addresses that sign in to the portal once: mailed to the subscriber, or minted with its API secret.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::Accounts;
-use super::audit::commit_change;
+use super::audit;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
-use crate::storage::{portal_sessions, transaction};
-use mailgate_types::audit::Author;
+use crate::storage::portal_sessions;
+use mailgate_types::audit::{Author, Credential};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::past::Past;
 use mailgate_types::secrets::{LinkToken, NoRandomness, SessionToken};
@@ -43,14 +44,20 @@ impl Accounts {
         &self,
         subscriber: SubscriberId,
         life: TimeDelta,
+        author: Author,
     ) -> Result<(LinkToken, DateTime<Utc>), MintError> {
-        self.open_portal_link(subscriber, SignedInBy::Minted, life, OPEN)
-            .await
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
+        let kind = SignedInBy::Minted;
+        let minted = self.open_portal_link(&mut transaction, subscriber, kind, life, OPEN);
+        let minted = minted.await?;
+        transaction.commit().await?;
+        Ok(minted)
     }
 
     /// Opens a link, unless the subscriber has `most` of its kind.
     pub(super) async fn open_portal_link(
         &self,
+        connection: &mut PgConnection,
         subscriber: SubscriberId,
         kind: SignedInBy,
         life: TimeDelta,
@@ -65,8 +72,7 @@ impl Accounts {
             kind,
             expires_at,
         };
-        let mut connection = self.pool.acquire().await?;
-        if portal_links::insert(&mut connection, &link, now, most).await? {
+        if portal_links::insert(connection, &link, now, most).await? {
             Ok((token, expires_at))
         } else {
             Err(MintError::TooMany)
@@ -88,14 +94,19 @@ impl Accounts {
     ) -> Result<SessionToken, SignInError> {
         let now = self.clock.now();
         let digests = self.seal_keys.lookup_digests(token.expose());
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let holder = {
+            let mut connection = self.pool.acquire().await?;
+            portal_links::holder(&mut connection, &digests).await?
+        };
+        let holder = holder.ok_or(SignInError::Spent)?;
+        let author = Author::subscriber(visitor.address, holder, Credential::Link);
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         let consumed = portal_links::consume(&mut transaction, &digests, now).await?;
         let (subscriber, by) = consumed.ok_or(SignInError::Spent)?;
         let (token, entry) = self
             .open_session(&mut transaction, subscriber, by, visitor)
             .await?;
-        let author = Author::subscriber(visitor.address);
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(token)
     }
 

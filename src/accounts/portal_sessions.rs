@@ -8,10 +8,10 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::Accounts;
-use super::audit::{Trail, commit_change};
+use super::audit;
 use crate::storage::portal_sessions::{self, FoundSession, NewSession, PortalSession};
-use crate::storage::transaction;
-use mailgate_types::audit::{AuditAction, AuditEntry, Author};
+use crate::storage::subscribers::Subscriber;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
 use mailgate_types::ids::{PortalSessionId, SubscriberId};
 use mailgate_types::secrets::{NoRandomness, SessionToken};
 use mailgate_types::sign_in::SignedInBy;
@@ -63,16 +63,18 @@ impl Accounts {
     /// Signs a subscriber in that has shown its API secret.
     pub async fn sign_in(
         &self,
-        subscriber: SubscriberId,
+        subscriber: &Subscriber,
         visitor: &Visitor,
     ) -> Result<SessionToken, SignInError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let since = subscriber.credentials_since;
+        let shown = Credential::ApiSecret { since };
+        let author = Author::subscriber(visitor.address, subscriber.id, shown);
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let by = SignedInBy::ApiSecret;
         let (token, entry) = self
-            .open_session(&mut transaction, subscriber, by, visitor)
+            .open_session(&mut transaction, subscriber.id, by, visitor)
             .await?;
-        let author = Author::subscriber(visitor.address);
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(token)
     }
 
@@ -145,12 +147,16 @@ impl Accounts {
         id: PortalSessionId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let Some(mut transaction) = begun else {
+            return Ok(false);
+        };
         if !portal_sessions::delete(&mut transaction, subscriber, id).await? {
             return Ok(false);
         }
         let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedOut, subscriber).on(id);
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(true)
     }
 
@@ -161,16 +167,19 @@ impl Accounts {
         kept: PortalSessionId,
         author: Author,
     ) -> Result<u64, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let Some(mut transaction) = begun else {
+            return Ok(0);
+        };
         let ended =
             portal_sessions::delete_others(&mut transaction, subscriber, Some(kept)).await?;
-        let mut trail = Trail::new(author, self.clock.now());
         if ended > 0 {
             let entry = AuditEntry::of_subscriber(AuditAction::PortalSignedOut, subscriber)
                 .with(json!({ "sessions": ended }));
-            trail.record(&mut transaction, entry).await?;
+            transaction.record(entry).await?;
         }
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         Ok(ended)
     }
 }

@@ -5,13 +5,10 @@
 use sqlx::PgConnection;
 
 use super::Accounts;
-use super::audit::commit_change;
-use super::authenticate::PresentedKey;
+use super::audit;
 use super::key_marks::{AppKey, is_current};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
-use crate::storage::{
-    apps, portal_links, portal_sessions, subscribers, transaction, webhook_messages,
-};
+use crate::storage::{apps, portal_links, portal_sessions, subscribers, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, PortalSessionId, SubscriberId};
@@ -22,8 +19,8 @@ use mailgate_types::signing_secret::OVERLAP;
 /// Why nothing was renewed.
 #[derive(Debug, thiserror::Error)]
 pub enum RenewError {
-    /// Its owner is gone, or another caller has just renewed it.
-    #[error("it is gone, or was renewed in the meantime")]
+    /// Its owner is gone.
+    #[error("it is gone")]
     Gone,
     /// It isn't the current one any more that was to be renewed.
     #[error("it was renewed already")]
@@ -55,12 +52,11 @@ async fn lock(
 }
 
 impl Accounts {
-    /// Renews the API secret. With `presented`, only if that is still the current one. Whoever is signed in to the
-    /// portal is signed out, but for `kept`: the session in which it is renewed.
+    /// Renews the API secret. Whoever is signed in to the portal is signed out, but for `kept`: the session in which it
+    /// is renewed. What was authenticated by the old one and is under way changes nothing any more.
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
-        presented: Option<&PresentedKey>,
         last: Option<&str>,
         kept: Option<PortalSessionId>,
         author: Author,
@@ -70,27 +66,19 @@ impl Accounts {
             .seal_keys
             .seal(&api_secret_context(subscriber), secret.expose())?;
         let digest = self.seal_keys.lookup_digest(secret.expose());
-        let presented = presented.map(|key| key.digests.as_slice());
-        let mut transaction = transaction::begin(&self.pool).await?;
-        let stored = subscribers::lock_api_secret(&mut transaction, subscriber).await?;
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let mut transaction = begun.ok_or(RenewError::Gone)?;
+        let stored = subscribers::stored_api_secret(&mut transaction, subscriber).await?;
         if !is_current(last, &stored.ok_or(RenewError::Gone)?) {
             return Err(RenewError::Before);
         }
-        let replaced = subscribers::replace_api_secret(
-            &mut transaction,
-            subscriber,
-            presented,
-            &sealed,
-            &digest,
-        )
-        .await?;
-        if !replaced {
-            return Err(RenewError::Gone);
-        }
+        subscribers::replace_api_secret(&mut transaction, subscriber, &sealed, &digest, now)
+            .await?;
         portal_links::delete_of(&mut transaction, subscriber).await?;
         portal_sessions::delete_others(&mut transaction, subscriber, kept).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(secret)
     }
 
@@ -105,7 +93,7 @@ impl Accounts {
         let sealed = self.seal_keys.seal(&send_key_context(app), key.expose())?;
         let digest = self.seal_keys.lookup_digest(key.expose());
         let now = self.clock.now();
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         lock(&mut transaction, app, AppKey::Send, last).await?;
         if !apps::replace_send_key(&mut transaction, app, &sealed, &digest, now).await? {
             return Err(RenewError::Gone);
@@ -113,7 +101,7 @@ impl Accounts {
         let renewed = Emission::of(app, Event::SendKeyRenewed { app_id: app });
         webhook_messages::emit(&mut transaction, &[renewed], now).await?;
         let entry = AuditEntry::of_app(AuditAction::SendKeyRenewed, app);
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(key)
     }
 
@@ -131,7 +119,7 @@ impl Accounts {
         let sealed = self
             .seal_keys
             .seal(&webhook_secret_context(app), secret.expose())?;
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         lock(&mut transaction, app, AppKey::Webhook, last).await?;
         let rotated =
             apps::rotate_webhook_secret(&mut transaction, app, &sealed, previous_expires_at);
@@ -139,7 +127,7 @@ impl Accounts {
             return Err(RenewError::Gone);
         }
         let entry = AuditEntry::of_app(AuditAction::WebhookSecretRenewed, app);
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(WebhookSecrets {
             secret,
             previous_expires_at: Some(previous_expires_at),
@@ -154,13 +142,13 @@ impl Accounts {
         author: Author,
     ) -> Result<PushableKey, RenewError> {
         let key = PushableKey::generate()?;
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         lock(&mut transaction, app, AppKey::Pushable, last).await?;
         if !apps::replace_pushable_key(&mut transaction, app, key.expose()).await? {
             return Err(RenewError::Gone);
         }
         let entry = AuditEntry::of_app(AuditAction::PushableKeyRenewed, app);
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(key)
     }
 }

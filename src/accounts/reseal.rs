@@ -5,9 +5,9 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 use sqlx::PgPool;
 
-use super::audit::commit_change;
+use super::audit;
+use crate::storage::pool;
 use crate::storage::sealed::{self, COLUMNS, Replacement, SealedColumn};
-use crate::storage::{pool, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::seal::{SealError, SealKeys, UnsealError};
 
@@ -87,8 +87,8 @@ pub async fn reseal(
     if all.resealed > 0 {
         let details = json!({ "key": keys.first_id(), "values": all.resealed });
         let entry = AuditEntry::of_gateway(AuditAction::SecretsResealed).with(details);
-        let transaction = transaction::begin(pool).await?;
-        commit_change(transaction, Author::operator(None), now, entry).await?;
+        let transaction = audit::begin(pool, Author::operator(None), now).await?;
+        transaction.commit_change(entry).await?;
     }
     Ok(all)
 }

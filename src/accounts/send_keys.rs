@@ -6,9 +6,9 @@ use serde_json::json;
 use sqlx::PgConnection;
 
 use super::Accounts;
-use super::audit::{Trail, commit_change};
+use super::audit;
+use crate::storage::apps;
 use crate::storage::send_keys::{self, SendKeyRow};
-use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::expires_at::Expiry;
 use mailgate_types::ids::{AppId, CredentialId, SendKeyId};
@@ -135,7 +135,7 @@ impl Accounts {
             allowed_addresses: new.allowed.texts(),
             credential_ids: new.mailboxes,
         };
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         // One at a time, so that concurrent requests can't exceed the limit.
         lock(&mut transaction, app).await?;
         if send_keys::count(&mut transaction, app).await? >= MOST_SEND_KEYS {
@@ -151,7 +151,7 @@ impl Accounts {
         let entry = AuditEntry::of_app(AuditAction::SendKeyCreated, app)
             .on(id)
             .with(details);
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok((key, value))
     }
 
@@ -170,7 +170,7 @@ impl Accounts {
         if id.0 == app.0 {
             return Err(SendKeyError::Main);
         }
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         lock(&mut transaction, app).await?;
         let before = send_keys::lock(&mut transaction, app, id).await?;
         let before = before.ok_or(SendKeyError::NotFound)?;
@@ -189,14 +189,13 @@ impl Accounts {
         if !foreign.is_empty() {
             return Err(SendKeyError::ForeignMailboxes(foreign));
         }
-        let mut trail = Trail::new(author, self.clock.now());
         if let Some(changed) = changed(&before.recorded(), &after.recorded()) {
             send_keys::update(&mut transaction, &after).await?;
             let entry = AuditEntry::of_app(AuditAction::SendKeyChanged, app);
             let entry = entry.on(id).with(changed);
-            trail.record(&mut transaction, entry).await?;
+            transaction.record(entry).await?;
         }
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         Ok(after)
     }
 
@@ -214,14 +213,14 @@ impl Accounts {
         if id.0 == app.0 {
             return Err(SendKeyError::Main);
         }
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         lock(&mut transaction, app).await?;
         let name = send_keys::delete(&mut transaction, app, id).await?;
         let name = name.ok_or(SendKeyError::NotFound)?;
         let entry = AuditEntry::of_app(AuditAction::SendKeyDeleted, app)
             .on(id)
             .with(json!({ "name": name }));
-        Ok(commit_change(transaction, author, self.clock.now(), entry).await?)
+        Ok(transaction.commit_change(entry).await?)
     }
 }
 

@@ -4,10 +4,10 @@ use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Accounts;
-use super::audit::commit_change;
+use super::audit;
 use super::authenticate::hash;
 use crate::storage::subscribers::{self, Subscriber};
-use crate::storage::{apps, send_keys, transaction};
+use crate::storage::{apps, send_keys};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, CredentialId, SubscriberId};
 use mailgate_types::seal::UnsealError;
@@ -130,8 +130,8 @@ impl Accounts {
     ) -> Result<SecretString, ShowError> {
         let secret = self.api_secret(subscriber)?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRevealed, subscriber.id);
-        let transaction = transaction::begin(&self.pool).await?;
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        let transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
+        transaction.commit_change(entry).await?;
         Ok(secret)
     }
 
@@ -168,9 +168,9 @@ impl Accounts {
         action: AuditAction,
         author: Author,
     ) -> Result<(), sqlx::Error> {
-        let transaction = transaction::begin(&self.pool).await?;
+        let transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let entry = AuditEntry::of_app(action, app);
-        commit_change(transaction, author, self.clock.now(), entry).await
+        transaction.commit_change(entry).await
     }
 
     /// An app's send key, for its subscriber; `None` when the app is gone.

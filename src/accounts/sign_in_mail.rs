@@ -158,7 +158,9 @@ impl Sender {
             ..
         } in found
         {
-            let opened = accounts.open_portal_link(id, SignedInBy::Link, LIFE, OPEN);
+            let mut connection = accounts.pool.acquire().await?;
+            let kind = SignedInBy::Link;
+            let opened = accounts.open_portal_link(&mut connection, id, kind, LIFE, OPEN);
             match opened.await {
                 Ok((token, _)) => {
                     let url = format!("{}/sign-in/{}", self.portal, token.expose());

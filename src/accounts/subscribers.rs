@@ -1,10 +1,10 @@
 //! Subscribers: listed, changed.
 
 use super::Accounts;
-use super::audit::Trail;
+use super::audit;
 use crate::storage::billing_jobs::{self, JobKind};
+use crate::storage::portal_links;
 use crate::storage::subscribers::{self, Subscriber, SubscriberChange};
-use crate::storage::{portal_links, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::ids::SubscriberId;
 
@@ -27,11 +27,10 @@ impl Accounts {
         author: Author,
     ) -> Result<bool, sqlx::Error> {
         let now = self.clock.now();
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         let Some(before) = subscribers::lock_fields(&mut transaction, id).await? else {
             return Ok(false);
         };
-        let mut trail = Trail::new(author, now);
         if let Some(changed) = changed(&before, change) {
             subscribers::update(&mut transaction, id, change).await?;
             // Links that were mailed to the former address let nobody in any more.
@@ -43,9 +42,9 @@ impl Accounts {
                 billing_jobs::enqueue(&mut transaction, id, kind, None, now).await?;
             }
             let entry = AuditEntry::of_subscriber(AuditAction::SubscriberChanged, id);
-            trail.record(&mut transaction, entry.with(changed)).await?;
+            transaction.record(entry.with(changed)).await?;
         }
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         Ok(true)
     }
 }

@@ -5,9 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
 use super::Accounts;
-use super::audit::commit_change;
+use super::audit;
 use crate::storage::suppressions::{self, Suppression};
-use crate::storage::transaction;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::ids::AppId;
@@ -76,7 +75,7 @@ impl Accounts {
         author: Author,
     ) -> Result<i64, sqlx::Error> {
         let address = address.map(|it| comparison_key(it.as_str()));
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let since = self.bounced_since();
         let deleted =
             suppressions::delete(&mut transaction, app, address.as_deref(), since).await?;
@@ -86,7 +85,7 @@ impl Accounts {
         }
         let entry = AuditEntry::of_app(AuditAction::SuppressionsDeleted, app)
             .with(json!({ "to_address": address, "deleted": deleted }));
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(deleted)
     }
 

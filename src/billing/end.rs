@@ -40,6 +40,7 @@ impl Billing {
         author: Author,
     ) -> Result<Cancelled, BillingError> {
         let client = &self.payprov()?.client;
+        self.permit(author).await?;
         let (account, _) = self.look(subscriber).await?;
         transition(account.status, Trigger::Cancel)?;
         let subscription = account

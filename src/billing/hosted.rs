@@ -4,8 +4,9 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{Billing, BillingError};
+use crate::accounts::audit;
 use crate::storage::subscribers::billing;
-use mailgate_types::audit::{AuditAction, Author};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::subscription::{SendingPermission, sending_permission};
 
@@ -25,7 +26,7 @@ impl Billing {
         let page = client
             .checkout_setup(&customer, &updated, portal_url, &key)
             .await?;
-        self.record(subscriber, AuditAction::CheckoutStarted, author)
+        self.record_page(subscriber, AuditAction::CheckoutStarted, author)
             .await?;
         Ok(page.url)
     }
@@ -49,9 +50,21 @@ impl Billing {
         let customer = account.customer_id.ok_or(BillingError::NoSubscription)?;
         let key = format!("mailgate-portal-{}", Uuid::new_v4());
         let page = client.portal(&customer, return_url, &key).await?;
-        self.record(subscriber, AuditAction::PortalOpened, author)
+        self.record_page(subscriber, AuditAction::PortalOpened, author)
             .await?;
         Ok(page.url)
+    }
+
+    /// Records that a page is given to a subscriber, unless what let it in has ended.
+    async fn record_page(
+        &self,
+        subscriber: SubscriberId,
+        action: AuditAction,
+        author: Author,
+    ) -> Result<(), sqlx::Error> {
+        let begun = audit::begin(&self.pool, author, self.clock.now()).await?;
+        let entry = AuditEntry::of_subscriber(action, subscriber);
+        begun.commit_change(entry).await
     }
 }
 

@@ -57,6 +57,7 @@ impl Billing {
         subscriber: SubscriberId,
         author: Author,
     ) -> Result<Reactivated, BillingError> {
+        self.permit(author).await?;
         let now = self.clock.now();
         let claimed = {
             let mut connection = self.pool.acquire().await?;

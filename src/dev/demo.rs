@@ -12,6 +12,7 @@ use crate::mailboxes::{Chosen, ConnectError, Connected, NewConnection, Wanted};
 use mailgate_sandbox::authorize::AuthorizeError;
 use mailgate_sandbox::provider::SandboxProvider;
 use mailgate_server::http::connectable;
+use mailgate_types::audit::Author;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 
@@ -71,9 +72,10 @@ pub(super) async fn portal_url(daemon: &Daemon, demo: &Demo) -> Result<Option<St
         return Ok(None);
     }
     let portal = format!("{}/portal", daemon.base_url);
-    let minted = daemon
-        .accounts
-        .mint_portal_link(demo.app.subscriber, PORTAL_LINK);
+    let minted =
+        daemon
+            .accounts
+            .mint_portal_link(demo.app.subscriber, PORTAL_LINK, Author::operator(None));
     match minted.await {
         Ok((token, _)) => Ok(Some(format!("{portal}/sign-in/{}", token.expose()))),
         Err(MintError::TooMany) => Ok(Some(portal)),

@@ -11,7 +11,7 @@ use super::addresses::Aliases;
 use super::connect_session::ConnectSession;
 use super::revoke::SpentGrant;
 use super::{Mailboxes, scopes, token};
-use crate::accounts::audit::Trail;
+use crate::accounts::audit;
 use crate::config::PluginSettings;
 use crate::providers::mail::oauth::{OAuthError, Tokens};
 use crate::providers::mail::transport::MailboxAccess;
@@ -21,7 +21,7 @@ use crate::storage::end_users::EndUser;
 use crate::storage::mailboxes::Upserted;
 use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
-use crate::storage::{end_users, mailboxes, transaction, used_links, webhook_messages};
+use crate::storage::{end_users, mailboxes, used_links, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
@@ -232,7 +232,7 @@ impl Mailboxes {
         author: Author,
     ) -> Result<Connected, ConnectError> {
         let now = self.clock.now();
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         let rules = connecting::lock_for_connection(&mut transaction, new.app)
             .await?
             .filter(|rules| terms.is_none_or(|terms| terms.pushable_key == rules.pushable_key))
@@ -274,13 +274,12 @@ impl Mailboxes {
         let credential = mailbox.id;
         self.store_grant(&mut transaction, credential, grant, now)
             .await?;
-        let mut trail = Trail::new(author, now);
         let entry = AuditEntry::of_app(AuditAction::UserConnected, new.app)
             .on(credential)
             .with(json!({
                 "email": grant.email.as_str(), "plugin": new.plugin.as_str(), "user_id": user_id,
             }));
-        trail.record(&mut transaction, entry).await?;
+        transaction.record(entry).await?;
         let mut replaced = Vec::new();
         if is_bare {
             allows_bare(&mut transaction, &user, &mailbox).await?;
@@ -293,7 +292,7 @@ impl Mailboxes {
                 return Err(ConnectError::WouldReplace);
             }
             for other in others {
-                let ended = self.end(&mut transaction, &mut trail, other, None, reason);
+                let ended = self.end(&mut transaction, other, None, reason);
                 replaced.extend(ended.await?);
             }
         }
@@ -304,7 +303,7 @@ impl Mailboxes {
         });
         webhook_messages::emit(&mut transaction, &[Emission::of(new.app, event)], now).await?;
         billing_jobs::enqueue_quantity_of_app(&mut transaction, new.app, now).await?;
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         self.revoke(self.spent_grants(replaced));
         Ok(Connected {
             credential,

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::Mailboxes;
+use crate::accounts::audit;
 use crate::storage::apps::connecting::PublicApp;
 use crate::storage::used_links;
+use mailgate_types::audit::Author;
 use mailgate_types::ids::AppId;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealError;
@@ -63,6 +65,17 @@ pub struct CreatedSession {
     pub expires_at: DateTime<Utc>,
 }
 
+/// Why no session was created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateSessionError {
+    /// It can't be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The database failed.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
 /// Why a session is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
@@ -82,13 +95,16 @@ impl Mailboxes {
     ///
     /// # Errors
     ///
-    /// If it can't be sealed.
-    pub fn create_session(
+    /// [`CreateSessionError`]; there is none then.
+    pub async fn create_session(
         &self,
         app: AppId,
         pushable_key: &str,
         request: SessionRequest,
-    ) -> Result<CreatedSession, SealError> {
+        author: Author,
+    ) -> Result<CreatedSession, CreateSessionError> {
+        let now = self.clock.now();
+        let transaction = audit::begin(&self.pool, author, now).await?;
         let session = ConnectSession {
             id: Uuid::new_v4(),
             app: app.0,
@@ -98,8 +114,9 @@ impl Mailboxes {
             login_hint: request.login_hint,
             expected_email: request.expected_email,
             callback_url: request.callback_url,
-            expires_at: self.clock.now() + request.life,
+            expires_at: now + request.life,
         };
+        transaction.commit().await?;
         Ok(CreatedSession {
             token: self.seal_session(&session)?,
             expires_at: session.expires_at,

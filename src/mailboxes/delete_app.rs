@@ -7,12 +7,12 @@ use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
 use super::Mailboxes;
-use crate::accounts::audit::Trail;
+use crate::accounts::audit::{self, AuditedTransaction};
 use crate::storage::deleted_apps::WebhooksLeft;
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::{
     apps, billing_jobs, bounced_messages, deleted_apps, email_counters, signing_secrets, spool,
-    transaction, webhook_messages,
+    webhook_messages,
 };
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{AppEvent, Emission, Event};
@@ -25,25 +25,24 @@ const BATCH: i64 = 1_000;
 /// How long a message may still have been in flight when its app was deleted.
 const LATE: TimeDelta = TimeDelta::hours(2);
 
-/// What is to be done of an app's end while its rows are there, which the caller has locked: the trail, the last webhook,
+/// What is to be done of an app's end while its rows are there, which the caller has locked: the audit entry, the last webhook,
 /// the mail that waits. Returns the grants to be revoked.
 pub(super) async fn begin(
-    connection: &mut PgConnection,
-    trail: &mut Trail,
+    transaction: &mut AuditedTransaction,
     app: AppId,
     name: String,
     now: DateTime<Utc>,
 ) -> Result<Vec<Ended>, sqlx::Error> {
     // While its endpoints are still known.
     let entry = AuditEntry::of_app(AuditAction::AppDeleted, app);
-    trail
-        .record(connection, entry.with(json!({ "name": name })))
+    transaction
+        .record(entry.with(json!({ "name": name })))
         .await?;
     let event = AppEvent { app_id: app, name };
     let deleted = Emission::of(app, Event::AppDeleted(event));
-    webhook_messages::emit(connection, &[deleted], now).await?;
-    let grants = end::with_grants(connection, app).await?;
-    spool::delete_waiting(connection, app).await?;
+    webhook_messages::emit(transaction, &[deleted], now).await?;
+    let grants = end::with_grants(transaction, app).await?;
+    spool::delete_waiting(transaction, app).await?;
     Ok(grants)
 }
 
@@ -65,18 +64,17 @@ impl Mailboxes {
     ///
     /// If the database fails; nothing is deleted then.
     pub async fn delete_app(&self, app: AppId, author: Author) -> Result<bool, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let now = self.clock.now();
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         let Some(name) = apps::lock(&mut transaction, app).await? else {
             return Ok(false);
         };
-        let now = self.clock.now();
-        let mut trail = Trail::new(author, now);
-        let grants = begin(&mut transaction, &mut trail, app, name, now).await?;
+        let grants = begin(&mut transaction, app, name, now).await?;
         billing_jobs::enqueue_quantity_of_app(&mut transaction, app, now).await?;
         email_counters::lock(&mut transaction).await?;
         email_counters::withdraw_app(&mut transaction, app).await?;
         finish(&mut transaction, app, now).await?;
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         self.revoke(self.spent_grants(grants));
         Ok(true)
     }

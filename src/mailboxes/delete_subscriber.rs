@@ -1,10 +1,10 @@
 //! Deletes a subscriber: its apps end as single ones do, its trail goes, and its subscriptions are ended by a worker.
 
 use super::{Mailboxes, delete_app};
-use crate::accounts::audit::Trail;
+use crate::accounts::audit;
 use crate::storage::billing_jobs::{self, JobKind};
 use crate::storage::subscribers::{self, billing};
-use crate::storage::{apps, audit_entries, email_counters, transaction};
+use crate::storage::{apps, audit_entries, email_counters};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{Owner, SubscriberId};
 
@@ -24,17 +24,16 @@ impl Mailboxes {
         author: Author,
     ) -> Result<bool, sqlx::Error> {
         let now = self.clock.now();
-        let mut transaction = transaction::begin(&self.pool).await?;
         // In the order of all locks (see `storage`): no app comes or goes from here on.
-        if !subscribers::lock(&mut transaction, id).await? {
+        let begun = audit::begin_alone(&self.pool, author, id, now).await?;
+        let Some(mut transaction) = begun else {
             return Ok(false);
-        }
+        };
         let apps = apps::lock_all_of(&mut transaction, id).await?;
         let account = billing::find(&mut transaction, id).await?;
-        let mut trail = Trail::new(author, now);
         let mut grants = Vec::new();
         for (app, name) in &apps {
-            let ended = delete_app::begin(&mut transaction, &mut trail, *app, name.clone(), now);
+            let ended = delete_app::begin(&mut transaction, *app, name.clone(), now);
             grants.extend(ended.await?);
         }
         billing_jobs::forget(&mut transaction, id).await?;
@@ -49,8 +48,7 @@ impl Mailboxes {
         }
         subscribers::delete(&mut transaction, id).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::SubscriberDeleted, id);
-        trail.record(&mut transaction, entry).await?;
-        trail.commit(transaction).await?;
+        transaction.commit_change(entry).await?;
         self.revoke(self.spent_grants(grants));
         let mut connection = self.pool.acquire().await?;
         while audit_entries::remove_of(&mut connection, id, BATCH).await? > 0 {}

@@ -1,13 +1,12 @@
 //! Disconnects a mailbox, and emits the event.
 
 use serde_json::json;
-use sqlx::PgConnection;
 
 use super::Mailboxes;
-use crate::accounts::audit::Trail;
+use crate::accounts::audit::{self, AuditedTransaction};
 use crate::storage::mailboxes::end::{self, Ended};
 use crate::storage::webhook_messages;
-use crate::storage::{apps, billing_jobs, transaction};
+use crate::storage::{apps, billing_jobs};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
 use mailgate_types::ids::{AppId, CredentialId};
@@ -25,17 +24,14 @@ impl Mailboxes {
         id: CredentialId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
-        let mut trail = Trail::new(author, self.clock.now());
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let reason = DisconnectReason::Removed;
-        let ended = self
-            .end(&mut transaction, &mut trail, id, None, reason)
-            .await?;
+        let ended = self.end(&mut transaction, id, None, reason).await?;
         // If it belongs to another app, dropping the transaction restores it.
         let Some(ended) = ended.filter(|ended| ended.app == app) else {
             return Ok(false);
         };
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         self.revoke(self.spent_grants(vec![ended]));
         Ok(true)
     }
@@ -44,18 +40,17 @@ impl Mailboxes {
     /// quantity of its subscriber, if there is anything to disconnect; see [`end::end`].
     pub(super) async fn end(
         &self,
-        connection: &mut PgConnection,
-        trail: &mut Trail,
+        transaction: &mut AuditedTransaction,
         id: CredentialId,
         generation: Option<i64>,
         reason: DisconnectReason,
     ) -> Result<Option<Ended>, sqlx::Error> {
         // Before the mailbox: whoever deletes the app has it locked, and then deletes its mailboxes.
-        if !apps::keep_of(connection, id).await? {
+        if !apps::keep_of(transaction, id).await? {
             return Ok(None);
         }
         let now = self.clock.now();
-        let Some(ended) = end::end(connection, id, generation, reason, now).await? else {
+        let Some(ended) = end::end(transaction, id, generation, reason, now).await? else {
             return Ok(None);
         };
         let entry = AuditEntry::of_app(AuditAction::UserDisconnected, ended.app)
@@ -63,15 +58,15 @@ impl Mailboxes {
             .with(json!({
                 "email": ended.email, "plugin": ended.plugin.as_str(), "reason": reason.as_str(),
             }));
-        trail.record(connection, entry).await?;
+        transaction.record(entry).await?;
         let mailbox = MailboxEvent {
             credential_id: id,
             email: ended.email.clone(),
             plugin: ended.plugin,
         };
         let event = Event::UserDisconnected { mailbox, reason };
-        webhook_messages::emit(connection, &[Emission::of(ended.app, event)], now).await?;
-        billing_jobs::enqueue_quantity_of_app(connection, ended.app, now).await?;
+        webhook_messages::emit(transaction, &[Emission::of(ended.app, event)], now).await?;
+        billing_jobs::enqueue_quantity_of_app(transaction, ended.app, now).await?;
         Ok(Some(ended))
     }
 }

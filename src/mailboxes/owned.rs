@@ -2,10 +2,10 @@
 
 use chrono::TimeDelta;
 
-use super::{CreatedSession, Mailboxes, SessionRequest};
+use super::{CreateSessionError, CreatedSession, Mailboxes, SessionRequest};
 use crate::storage::mailboxes::owned::{self, NamedMailbox, OwnedMailbox};
+use mailgate_types::audit::Author;
 use mailgate_types::ids::{CredentialId, SubscriberId};
-use mailgate_types::seal::SealError;
 
 /// How far back failures are searched for.
 const RECENT: TimeDelta = TimeDelta::days(30);
@@ -80,8 +80,12 @@ impl Mailboxes {
     ///
     /// # Errors
     ///
-    /// If it can't be sealed.
-    pub fn reconnect_session(&self, mailbox: &OwnedMailbox) -> Result<CreatedSession, SealError> {
+    /// [`CreateSessionError`]; there is none then.
+    pub async fn reconnect_session(
+        &self,
+        mailbox: &OwnedMailbox,
+        author: Author,
+    ) -> Result<CreatedSession, CreateSessionError> {
         let request = SessionRequest {
             user_id: mailbox.user_id.clone(),
             plugin: Some(mailbox.plugin),
@@ -90,7 +94,8 @@ impl Mailboxes {
             callback_url: None,
             life: LINK_LIFE,
         };
-        self.create_session(mailbox.app, &mailbox.pushable_key, request)
+        self.create_session(mailbox.app, &mailbox.pushable_key, request, author)
+            .await
     }
 
     /// How many messages the mailbox may still send in the 24 hours that are counted at the moment; `None` where its

@@ -13,13 +13,12 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::Mailboxes;
-use crate::accounts::audit::Trail;
+use crate::accounts::audit;
 use crate::providers::mail::MailProvider;
 use crate::providers::mail::oauth::Tokens;
 use crate::providers::mail::transport::MailboxAccess;
 use crate::storage::mailboxes::{self, Mailbox};
 use crate::storage::outage::{Outage, trouble};
-use crate::storage::transaction;
 use mailgate_types::audit::Author;
 use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::CredentialId;
@@ -209,13 +208,11 @@ impl Mailboxes {
                 }))
             }
             Ok(Asked::Ended(reason, error)) => {
-                let mut transaction = transaction::begin(&self.pool).await?;
+                let mut transaction =
+                    audit::begin(&self.pool, Author::provider(), self.clock.now()).await?;
                 let generation = Some(mailbox.token_generation);
-                let mut trail = Trail::new(Author::provider(), self.clock.now());
-                let ended = self
-                    .end(&mut transaction, &mut trail, id, generation, reason)
-                    .await?;
-                trail.commit(transaction).await?;
+                let ended = self.end(&mut transaction, id, generation, reason).await?;
+                transaction.commit().await?;
                 if ended.is_some() {
                     metrics::counter!("mailgate_token_refreshes_total", "outcome" => "invalid_grant")
                         .increment(1);

@@ -52,8 +52,9 @@ pub(super) async fn link(
     let mut status = StatusCode::OK;
     match form.validate(&owned.app) {
         Ok(wanted) => {
-            let link = wanted.link(&owned.app, &state.mailboxes, &state.base_url);
-            body.link = Some(link.map_err(|error| PortalProblem::internal(&error))?);
+            let (mailboxes, author) = (&state.mailboxes, owned.session.author());
+            let link = wanted.link(&owned.app, mailboxes, &state.base_url, author);
+            body.link = Some(link.await?);
         }
         Err(wrong) => {
             body.link_wrong = wrong;

@@ -8,10 +8,10 @@ use super::qr_code::{Drawing, draw};
 use super::words::Moment;
 use super::wrong::Wrong;
 use crate::accounts::App;
-use crate::mailboxes::{Mailboxes, SessionRequest};
+use crate::mailboxes::{CreateSessionError, Mailboxes, SessionRequest};
+use mailgate_types::audit::Author;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::plugin::Plugin;
-use mailgate_types::seal::SealError;
 
 /// How long a personal link lasts.
 const LIFE: TimeDelta = TimeDelta::days(1);
@@ -94,12 +94,13 @@ impl LinkForm {
 
 impl Wanted {
     /// The link, at the gateway that people reach at `base_url`.
-    pub(super) fn link(
+    pub(super) async fn link(
         self,
         app: &App,
         mailboxes: &Mailboxes,
         base_url: &str,
-    ) -> Result<Link, SealError> {
+        author: Author,
+    ) -> Result<Link, CreateSessionError> {
         let way = format!("{base_url}/connect/{}", app.pushable_key);
         let (url, expires_at) = if self.is_personal {
             let request = SessionRequest {
@@ -110,7 +111,8 @@ impl Wanted {
                 callback_url: None,
                 life: LIFE,
             };
-            let session = mailboxes.create_session(app.id, &app.pushable_key, request)?;
+            let session = mailboxes.create_session(app.id, &app.pushable_key, request, author);
+            let session = session.await?;
             let parameters = query(&[("session", &session.token)]);
             let expires_at = Moment::new(session.expires_at);
             (format!("{way}?{parameters}"), Some(expires_at))

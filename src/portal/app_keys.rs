@@ -163,7 +163,7 @@ pub(super) async fn renew(
 ) -> Result<Response, PortalProblem> {
     let key = of.read()?;
     let (accounts, id, author) = (&state.accounts, owned.app.id, owned.session.author());
-    let last = sent.last.as_deref();
+    let last = Some(sent.last.as_str());
     if key == AppKey::Pushable {
         return match accounts.renew_pushable_key(id, last, author).await {
             Ok(_) => Ok(see(&format!("{}?done=key-renewed", owned.path()))),

@@ -41,8 +41,10 @@ pub(super) async fn reconnect(
     Path(id): Path<String>,
 ) -> Result<Response, PortalProblem> {
     let mailbox = find(&state, session.id(), &id).await?;
-    let minted = state.mailboxes.reconnect_session(&mailbox);
-    let minted = minted.map_err(|error| PortalProblem::internal(&error))?;
+    let minted = state
+        .mailboxes
+        .reconnect_session(&mailbox, session.author());
+    let minted = minted.await?;
     let (section, title) = (Section::Mailboxes, "The link to connect it again");
     let slug = Some(mailbox.slug.as_str());
     let (base_url, key, token) = (&state.base_url, &mailbox.pushable_key, &minted.token);

@@ -12,6 +12,8 @@ use axum::response::{IntoResponse, Response};
 use super::PortalState;
 use super::frame::Frame;
 use super::page::page;
+use crate::mailboxes::CreateSessionError;
+use crate::storage::credentials;
 use mailgate_server::failure::Failure;
 
 /// Seconds after which a browser may come back when the database is away.
@@ -76,8 +78,11 @@ impl PortalProblem {
         }
     }
 
-    /// 503; the database's error goes to the log.
+    /// 503; the database's error goes to the log. Who was signed out meanwhile is told so.
     pub(super) fn database(error: &sqlx::Error) -> Self {
+        if credentials::has_ended(error) {
+            return Self::signed_out();
+        }
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "unavailable",
@@ -212,6 +217,15 @@ impl PortalProblem {
 impl From<sqlx::Error> for PortalProblem {
     fn from(error: sqlx::Error) -> Self {
         Self::database(&error)
+    }
+}
+
+impl From<CreateSessionError> for PortalProblem {
+    fn from(error: CreateSessionError) -> Self {
+        match error {
+            CreateSessionError::Database(error) => Self::database(&error),
+            error @ CreateSessionError::Seal(_) => Self::internal(&error),
+        }
     }
 }
 

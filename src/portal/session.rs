@@ -17,7 +17,7 @@ use crate::accounts::{FoundSession, PortalSession, Subscriber, Visitor};
 use mailgate_server::client::client_address;
 use mailgate_server::cookie::{cookies, set_cookie};
 use mailgate_server::stranger;
-use mailgate_types::audit::Author;
+use mailgate_types::audit::{Author, Credential};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::secrets::SessionToken;
 use mailgate_types::sign_in::SignedInBy;
@@ -46,7 +46,8 @@ impl Session {
 
     /// Who changes something here, for the trail.
     pub(super) fn author(&self) -> Author {
-        Author::subscriber(self.address)
+        let shown = Credential::PortalSession(self.open.id);
+        Author::subscriber(self.address, self.subscriber.id, shown)
     }
 
     /// Whether a link has let its holder in so recently that it counts as the API secret.

@@ -37,9 +37,9 @@ impl Proof {
 pub(super) struct Renewal {
     #[serde(flatten)]
     pub(super) proof: Proof,
-    /// The mark of the key that was current when the form was made.
+    /// The mark of the key that was current when the form was made. Without it nothing is renewed.
     #[serde(default)]
-    pub(super) last: Option<String>,
+    pub(super) last: String,
 }
 
 /// The secret, in the answer to who asked for it and nowhere else.
@@ -71,7 +71,8 @@ pub(super) async fn check(
     if session.is_fresh(state.clock.now()) {
         return Ok(());
     }
-    if subscriber_of(state, visitor, &proof.api_secret).await? == Some(session.id()) {
+    let holder = subscriber_of(state, visitor, &proof.api_secret).await?;
+    if holder.is_some_and(|holder| holder.id == session.id()) {
         return Ok(());
     }
     Err(PortalProblem::new(
@@ -133,8 +134,8 @@ pub(super) async fn renew(
     check(&state, &session, &visitor, &sent.proof).await?;
     let kept = Some(session.open.id);
     let accounts = &state.accounts;
-    let last = sent.last.as_deref();
-    let renewed = accounts.renew_api_secret(session.id(), None, last, kept, session.author());
+    let last = Some(sent.last.as_str());
+    let renewed = accounts.renew_api_secret(session.id(), last, kept, session.author());
     let secret = match renewed.await {
         Ok(secret) => secret,
         Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),

@@ -12,8 +12,7 @@ use super::frame::Frame;
 use super::page::page;
 use super::problem::PortalProblem;
 use super::session::{Guest, signed_in};
-use crate::accounts::{AuthenticateError, SignInError, Visitor};
-use mailgate_types::ids::SubscriberId;
+use crate::accounts::{AuthenticateError, SignInError, Subscriber, Visitor};
 
 /// Where to go on to.
 #[derive(Deserialize)]
@@ -97,7 +96,7 @@ pub(super) async fn sign_in(
     let Some(subscriber) = subscriber_of(&state, &visitor, &sent.api_secret).await? else {
         return Ok(form(&state, &sent.next, Said::WrongSecret));
     };
-    let token = state.accounts.sign_in(subscriber, &visitor).await;
+    let token = state.accounts.sign_in(&subscriber, &visitor).await;
     let token = token.map_err(|error| failed(&error))?;
     Ok(signed_in(&state, &token, next_path(&sent.next)))
 }
@@ -107,13 +106,13 @@ pub(super) async fn subscriber_of(
     state: &PortalState,
     visitor: &Visitor,
     api_secret: &str,
-) -> Result<Option<SubscriberId>, PortalProblem> {
+) -> Result<Option<Subscriber>, PortalProblem> {
     if let Some(key) = (state.accounts).present_api_secret(api_secret.trim(), visitor.address) {
         let _place = state.accounts.hold_back(visitor.address, &key).await;
         match state.accounts.subscriber_by_api_secret(&key).await {
             Ok(subscriber) => {
                 state.accounts.remember(&key);
-                return Ok(Some(subscriber.id));
+                return Ok(Some(subscriber));
             }
             Err(AuthenticateError::Database(error)) => return Err(error.into()),
             Err(AuthenticateError::Wrong) => {}

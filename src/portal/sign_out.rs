@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::PortalState;
 use super::problem::PortalProblem;
 use super::session::{Guest, token, without_session};
-use mailgate_types::audit::Author;
+use mailgate_types::audit::{Author, Credential};
 
 /// Ends the session, if there still is one, and forgets the cookie.
 pub(super) async fn sign_out(
@@ -18,8 +18,9 @@ pub(super) async fn sign_out(
     if let Some(token) = token(&headers, &state)
         && let Some(found) = state.accounts.portal_session(&token).await?
     {
-        let author = Author::subscriber(visitor.address);
         let (subscriber, session) = (found.subscriber.id, found.session.id);
+        let shown = Credential::PortalSession(session);
+        let author = Author::subscriber(visitor.address, subscriber, shown);
         let ended = state
             .accounts
             .end_portal_session(subscriber, session, author);

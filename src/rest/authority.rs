@@ -15,12 +15,10 @@ use uuid::Uuid;
 use super::AppState;
 use super::access::Access;
 use super::problem::Problem;
-use crate::accounts::{
-    App, AuthenticateError, Caller, Limited, Opened, PresentedKey, RateDecision, Subscriber,
-};
+use crate::accounts::{App, AuthenticateError, Caller, Limited, Opened, RateDecision, Subscriber};
 use mailgate_server::client::client_address;
 use mailgate_server::stranger;
-use mailgate_types::audit::Author;
+use mailgate_types::audit::{Author, Credential};
 use mailgate_types::scope::Scope;
 
 /// Where the middleware finds what the limiter said of a request.
@@ -30,7 +28,6 @@ pub(super) type RateSlot = Arc<OnceLock<RateDecision>>;
 /// asks for.
 pub(super) struct AuthenticatedSubscriber<A> {
     pub(super) subscriber: Subscriber,
-    pub(super) presented: PresentedKey,
     /// Who makes changes, for the audit trail.
     pub(super) author: Author,
     secret: Option<Limited>,
@@ -97,11 +94,15 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
                 // Each secret by itself, so that none can use up what the main one deletes it with.
                 let counted = (secret.as_ref()).map_or(subscriber.id.0, |secret| secret.id.0);
                 count_call(parts, state, counted)?;
-                let used = secret.as_ref().map(|secret| secret.id);
+                let shown = match &secret {
+                    Some(secret) => Credential::AdditionalSecret(secret.id),
+                    None => Credential::ApiSecret {
+                        since: subscriber.credentials_since,
+                    },
+                };
                 let caller = Self {
+                    author: Author::subscriber(peer, subscriber.id, shown),
                     subscriber,
-                    presented,
-                    author: Author::subscriber(peer).with_secret(used),
                     secret,
                     allowed: PhantomData,
                 };

@@ -18,7 +18,7 @@ use super::json_body::JsonBody;
 use super::problem::{FieldError, Problem};
 use super::query::take;
 use crate::accounts::App;
-use crate::mailboxes::SessionRequest;
+use crate::mailboxes::{CreateSessionError, SessionRequest};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
@@ -89,14 +89,18 @@ pub(super) struct ConnectSessionShown {
 )]
 pub(super) async fn create(
     State(state): State<AppState>,
-    OwnedApp { app, .. }: OwnedApp<MailboxesWrite>,
+    OwnedApp { app, caller }: OwnedApp<MailboxesWrite>,
     JsonBody(request): JsonBody<CreateConnectSessionRequest>,
 ) -> Result<(StatusCode, Json<ConnectSessionShown>), Problem> {
     let request = request.validate(&app, state.allow_private)?;
     let session = state
         .mailboxes
-        .create_session(app.id, &app.pushable_key, request)
-        .map_err(|error| Problem::internal(&error))?;
+        .create_session(app.id, &app.pushable_key, request, caller.author)
+        .await
+        .map_err(|error| match error {
+            CreateSessionError::Database(error) => Problem::database(&error),
+            error @ CreateSessionError::Seal(_) => Problem::internal(&error),
+        })?;
     let (base_url, key, token) = (&state.base_url, &app.pushable_key, &session.token);
     let answer = ConnectSessionShown {
         url: format!("{base_url}/connect/{key}?session={token}"),

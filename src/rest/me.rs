@@ -177,13 +177,7 @@ pub(super) async fn reset_api_secret(
 ) -> Result<Json<RenewedApiSecret>, Problem> {
     let renewed = state
         .accounts
-        .renew_api_secret(
-            caller.subscriber.id,
-            Some(&caller.presented),
-            None,
-            None,
-            caller.author,
-        )
+        .renew_api_secret(caller.subscriber.id, None, None, caller.author)
         .await;
     match renewed {
         Ok(secret) => Ok(Json(RenewedApiSecret {

@@ -61,7 +61,7 @@ pub(super) async fn create(
     })?;
     let minted = state
         .accounts
-        .mint_portal_link(caller.subscriber.id, MINTED_LINK)
+        .mint_portal_link(caller.subscriber.id, MINTED_LINK, caller.author)
         .await;
     let (token, expires_at) = minted.map_err(|error| match error {
         MintError::TooMany => Problem::new(

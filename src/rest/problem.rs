@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::storage::credentials;
 use mailgate_server::failure::Failure;
 use mailgate_types::ids::LogId;
 
@@ -121,6 +122,13 @@ impl Problem {
 
     /// 503; the database error goes to the log.
     pub(super) fn database(error: &sqlx::Error) -> Self {
+        if credentials::has_ended(error) {
+            return Self::new(
+                StatusCode::UNAUTHORIZED,
+                "invalid_api_secret",
+                "The API secret was renewed, deleted or has expired in the meantime. Nothing was changed.",
+            );
+        }
         Self::unavailable().because(format!("the database can't be asked: {error}"))
     }
 

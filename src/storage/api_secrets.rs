@@ -138,7 +138,8 @@ pub async fn find(
 ) -> Result<Option<Opened>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT subscribers.id, label, email, api_secret_sealed, payprov_customer_id,
-                  subscription_status, subscribers.created_at, secret_id, scopes, expires_at
+                  subscription_status, subscribers.created_at, credentials_since, secret_id, scopes,
+                  expires_at
            FROM (
                SELECT id AS subscriber_id, NULL::uuid AS secret_id, NULL::text[] AS scopes,
                       NULL::timestamptz AS expires_at
@@ -164,6 +165,7 @@ pub async fn find(
                 .subscription_status
                 .and_then(|status| status.parse().ok()),
             created_at: row.created_at,
+            credentials_since: row.credentials_since,
         },
         secret: row.secret_id.map(|id: Uuid| Limited {
             id: ApiSecretId(id),

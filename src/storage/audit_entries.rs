@@ -37,7 +37,7 @@ pub async fn insert(
         author.address.as_ref().map(IpAddr::to_string),
         entry.target,
         entry.details,
-        author.api_secret.map(|id| id.0),
+        author.api_secret().map(|id| id.0),
     )
     .fetch_one(connection)
     .await?;

@@ -62,6 +62,20 @@ pub async fn is_open(
     .await
 }
 
+/// Whom a link signs in, or did.
+pub async fn holder(
+    connection: &mut PgConnection,
+    digests: &[Vec<u8>],
+) -> Result<Option<SubscriberId>, sqlx::Error> {
+    let holder = sqlx::query_scalar!(
+        "SELECT subscriber_id FROM portal_links WHERE digest = ANY($1)",
+        digests,
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(holder.map(SubscriberId))
+}
+
 /// Uses a link up; `None` where it was used, has expired, or never was.
 pub async fn consume(
     connection: &mut PgConnection,

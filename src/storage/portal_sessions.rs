@@ -95,7 +95,7 @@ pub async fn find(
                   session.user_agent, session.address, subscriber.id AS subscriber_id,
                   subscriber.label, subscriber.email, subscriber.api_secret_sealed,
                   subscriber.payprov_customer_id, subscriber.subscription_status,
-                  subscriber.created_at AS signed_up_at
+                  subscriber.created_at AS signed_up_at, subscriber.credentials_since
            FROM portal_sessions AS session
                 JOIN subscribers AS subscriber ON subscriber.id = session.subscriber_id
            WHERE session.digest = ANY($1) AND session.expires_at > $2 AND session.last_used_at > $3"#,
@@ -125,6 +125,7 @@ pub async fn find(
                     .subscription_status
                     .and_then(|status| status.parse().ok()),
                 created_at: row.signed_up_at,
+                credentials_since: row.credentials_since,
             },
         })
     })

@@ -75,13 +75,13 @@ pub async fn lock_fields(
     .await
 }
 
-/// Locks a subscriber's row until the transaction ends, and returns its API secret, sealed; `None` if it is gone.
-pub async fn lock_api_secret(
+/// A subscriber's API secret, sealed; `None` if it is gone.
+pub async fn stored_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
 ) -> Result<Option<Vec<u8>>, sqlx::Error> {
     sqlx::query_scalar!(
-        "SELECT api_secret_sealed FROM subscribers WHERE id = $1 FOR NO KEY UPDATE",
+        "SELECT api_secret_sealed FROM subscribers WHERE id = $1",
         id.0,
     )
     .fetch_optional(connection)
@@ -123,6 +123,8 @@ pub struct Subscriber {
     pub subscription_status: Option<SubscriptionStatus>,
     /// When it signed up.
     pub created_at: DateTime<Utc>,
+    /// Since when the API secret is the current one; `None`: since the sign-up.
+    pub credentials_since: Option<DateTime<Utc>>,
 }
 
 struct Row {
@@ -133,6 +135,7 @@ struct Row {
     payprov_customer_id: Option<String>,
     subscription_status: Option<String>,
     created_at: DateTime<Utc>,
+    credentials_since: Option<DateTime<Utc>>,
 }
 
 impl From<Row> for Subscriber {
@@ -147,6 +150,7 @@ impl From<Row> for Subscriber {
                 .subscription_status
                 .and_then(|status| status.parse().ok()),
             created_at: row.created_at,
+            credentials_since: row.credentials_since,
         }
     }
 }
@@ -159,7 +163,7 @@ pub async fn find_by_api_secret(
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at
+                created_at, credentials_since
          FROM subscribers WHERE api_secret_digest = ANY($1)",
         digests,
     )
@@ -178,7 +182,7 @@ pub async fn find_by_email(
     let rows = sqlx::query_as!(
         Row,
         r#"SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                  created_at
+                  created_at, credentials_since
            FROM subscribers WHERE lower(email COLLATE "C") = lower($1 COLLATE "C")
            ORDER BY id LIMIT $2"#,
         email,
@@ -194,7 +198,7 @@ pub async fn list(connection: &mut PgConnection) -> Result<Vec<Subscriber>, sqlx
     let rows = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at
+                created_at, credentials_since
          FROM subscribers ORDER BY id",
     )
     .fetch_all(connection)
@@ -207,7 +211,7 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     let row = sqlx::query_as!(
         Row,
         "SELECT id, label, email, api_secret_sealed, payprov_customer_id, subscription_status,
-                created_at
+                created_at, credentials_since
          FROM subscribers ORDER BY id DESC LIMIT 1",
     )
     .fetch_optional(connection)
@@ -215,26 +219,27 @@ pub async fn newest(connection: &mut PgConnection) -> Result<Option<Subscriber>,
     Ok(row.map(Subscriber::from))
 }
 
-/// Replaces the API secret. With `presented`, only if one of those digests is still the current one, so that of two
-/// callers who renew the same secret one finds out that it was renewed. `false` if nothing was replaced.
+/// Replaces the API secret. No two are of the same moment: what was authenticated by an earlier one is told by that.
 pub async fn replace_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
-    presented: Option<&[Vec<u8>]>,
     sealed: &[u8],
     digest: &[u8],
-) -> Result<bool, sqlx::Error> {
-    let replaced = sqlx::query!(
-        "UPDATE subscribers SET api_secret_sealed = $3, api_secret_digest = $4
-         WHERE id = $1 AND ($2::bytea[] IS NULL OR api_secret_digest = ANY($2))",
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE subscribers
+         SET api_secret_sealed = $2, api_secret_digest = $3,
+             credentials_since = greatest($4, credentials_since + interval '1 microsecond')
+         WHERE id = $1",
         id.0,
-        presented,
         sealed,
         digest,
+        now,
     )
     .execute(connection)
     .await?;
-    Ok(replaced.rows_affected() == 1)
+    Ok(())
 }
 
 /// Locks a subscriber's row until the transaction ends, so that no app is created for it meanwhile; `false` if it is

@@ -5,10 +5,10 @@ use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use serde_json::json;
 
 use super::{Webhooks, secret_context};
-use crate::accounts::audit::{Trail, commit_change};
+use crate::accounts::audit;
+use crate::storage::apps;
 use crate::storage::signing_secrets::SealedSecrets;
 use crate::storage::webhook_configs::{self, ListedConfig};
-use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author, changed};
 use mailgate_types::event_name::EventName;
 use mailgate_types::ids::{AppId, WebhookConfigId};
@@ -108,7 +108,7 @@ impl Webhooks {
             created_at: now,
             updated_at: now,
         };
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         // One at a time, so that concurrent requests can't exceed the limit.
         if apps::lock(&mut transaction, app).await?.is_none() {
             return Err(ConfigurationError::Gone);
@@ -122,7 +122,7 @@ impl Webhooks {
             .with(json!({
                 "url": config.url, "events": config.events, "is_active": config.is_active,
             }));
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok((config, secret))
     }
 
@@ -188,7 +188,7 @@ impl Webhooks {
         author: Author,
     ) -> Result<Option<WebhookConfig>, sqlx::Error> {
         let now = self.clock.now();
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         // One at a time, so that each change is recorded with its own difference.
         apps::lock(&mut transaction, app).await?;
         let Some(before) = webhook_configs::find(&mut transaction, app, id).await? else {
@@ -200,14 +200,11 @@ impl Webhooks {
             events: Some(before.events),
             is_active: Some(before.is_active),
         };
-        let mut trail = Trail::new(author, now);
         if let Some(changed) = changed(&before, change) {
             let entry = AuditEntry::of_app(AuditAction::WebhookChanged, app);
-            trail
-                .record(&mut transaction, entry.on(id).with(changed))
-                .await?;
+            transaction.record(entry.on(id).with(changed)).await?;
         }
-        trail.commit(transaction).await?;
+        transaction.commit().await?;
         match (
             before.is_active,
             after.as_ref().map(|after| after.is_active),
@@ -230,14 +227,14 @@ impl Webhooks {
         id: WebhookConfigId,
         author: Author,
     ) -> Result<bool, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let Some(url) = webhook_configs::delete(&mut transaction, app, id).await? else {
             return Ok(false);
         };
         let entry = AuditEntry::of_app(AuditAction::WebhookDeleted, app)
             .on(id)
             .with(json!({ "url": url }));
-        commit_change(transaction, author, self.clock.now(), entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(true)
     }
 }

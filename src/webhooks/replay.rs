@@ -8,8 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
 use super::Webhooks;
-use crate::accounts::audit::commit_change;
-use crate::storage::transaction;
+use crate::accounts::audit;
 use crate::storage::webhook_queue::replay::{self, ReplayFilter};
 use crate::storage::webhook_queue::requeue::receives;
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
@@ -135,7 +134,7 @@ impl Webhooks {
         let _place = self.replay_places.acquire().await;
         let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
         let now = self.clock.now();
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         match receives(&mut transaction, app, endpoint).await? {
             None => return Err(ReplayError::NotFound),
             Some(false) => return Err(ReplayError::Inactive),
@@ -204,7 +203,7 @@ impl Webhooks {
         if let Some(config) = config {
             entry = entry.on(config);
         }
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(replayed)
     }
 }

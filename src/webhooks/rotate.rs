@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::configurations::ConfigurationError;
 use super::{Webhooks, secret_context};
-use crate::accounts::audit::commit_change;
-use crate::storage::{apps, signing_secrets, transaction, webhook_configs};
+use crate::accounts::audit;
+use crate::storage::{apps, signing_secrets, webhook_configs};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{AppId, WebhookConfigId};
 use mailgate_types::past::Past;
@@ -48,7 +48,7 @@ impl Webhooks {
         };
         let context = secret_context(app, id.into());
         let sealed = self.seal_keys.seal(&context, secret.expose())?;
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         // One at a time, so that a repeated call finds the secret of the first one.
         if apps::lock(&mut transaction, app).await?.is_none() {
             return Err(ConfigurationError::Gone);
@@ -65,7 +65,7 @@ impl Webhooks {
         let expires_at = now + OVERLAP;
         webhook_configs::rotate_secret(&mut transaction, app, id, &sealed, expires_at, now).await?;
         let entry = AuditEntry::of_app(AuditAction::WebhookSecretRotated, app).on(id);
-        commit_change(transaction, author, now, entry).await?;
+        transaction.commit_change(entry).await?;
         Ok(Some(RotatedSecret {
             secret,
             previous_expires_at: Some(expires_at),

@@ -69,6 +69,6 @@ async fn actions(caller: &Caller<'_>, query: &str) -> Vec<String> {
 /// Renews the API secret of the gateway's subscriber, as an operator does.
 async fn renew(gateway: &Gateway) {
     let accounts = &gateway.daemon.accounts;
-    let renewed = accounts.renew_api_secret(gateway.subscriber, None, None, None, OPERATOR);
+    let renewed = accounts.renew_api_secret(gateway.subscriber, None, None, OPERATOR);
     renewed.await.unwrap();
 }

@@ -40,6 +40,7 @@ mod peers_end_to_end;
 mod portal;
 mod queue;
 mod refused;
+mod renewal;
 mod replicas;
 mod replies;
 mod reports;

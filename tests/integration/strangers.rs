@@ -5,6 +5,6 @@ mod connections;
 mod database;
 mod form;
 mod http2;
-mod raw;
+pub mod raw;
 mod shares;
 mod stall;

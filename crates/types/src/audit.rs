@@ -4,10 +4,11 @@ use std::fmt::{Display, Formatter};
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::ids::{ApiSecretId, AppId, SubscriberId};
+use super::ids::{ApiSecretId, AppId, PortalSessionId, SubscriberId};
 
 /// Longest text in an entry's details, in characters.
 const TEXT_LENGTH: usize = 256;
@@ -48,25 +49,63 @@ pub struct Author {
     pub actor: Actor,
     /// The client's address; `None` if no client requested the change.
     pub address: Option<IpAddr>,
-    /// The additional API secret that authenticated the subscriber; `None` for the main one and in the portal.
-    pub api_secret: Option<ApiSecretId>,
+    /// What the subscriber has shown; `None` for everybody else.
+    pub shown: Option<Shown>,
+}
+
+/// What a subscriber has shown to be let in. While a request is under way, it may end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// The subscriber.
+    pub subscriber: SubscriberId,
+    /// What it has shown.
+    pub credential: Credential,
+}
+
+/// A credential of a subscriber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    /// The main API secret.
+    ApiSecret {
+        /// Since when it was the current one; `None`: since the sign-up.
+        since: Option<DateTime<Utc>>,
+    },
+    /// An additional API secret.
+    AdditionalSecret(ApiSecretId),
+    /// A session of the portal.
+    PortalSession(PortalSessionId),
+    /// A link that signs in to the portal; it is used up in the change's own transaction.
+    Link,
 }
 
 impl Author {
-    /// The holder of the API secret.
+    /// A subscriber.
     #[must_use]
-    pub const fn subscriber(address: IpAddr) -> Self {
+    pub const fn subscriber(
+        address: IpAddr,
+        subscriber: SubscriberId,
+        credential: Credential,
+    ) -> Self {
         Self {
             actor: Actor::Subscriber,
             address: Some(address),
-            api_secret: None,
+            shown: Some(Shown {
+                subscriber,
+                credential,
+            }),
         }
     }
 
-    /// The holder of an additional API secret.
+    /// The additional API secret that authenticated the subscriber; `None` for the main one and in the portal.
     #[must_use]
-    pub const fn with_secret(self, api_secret: Option<ApiSecretId>) -> Self {
-        Self { api_secret, ..self }
+    pub const fn api_secret(&self) -> Option<ApiSecretId> {
+        match self.shown {
+            Some(Shown {
+                credential: Credential::AdditionalSecret(id),
+                ..
+            }) => Some(id),
+            _ => None,
+        }
     }
 
     /// An end user.
@@ -75,7 +114,7 @@ impl Author {
         Self {
             actor: Actor::User,
             address,
-            api_secret: None,
+            shown: None,
         }
     }
 
@@ -85,7 +124,7 @@ impl Author {
         Self {
             actor: Actor::Provider,
             address: None,
-            api_secret: None,
+            shown: None,
         }
     }
 
@@ -95,7 +134,7 @@ impl Author {
         Self {
             actor: Actor::Operator,
             address,
-            api_secret: None,
+            shown: None,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::super::facts::Facts;
 use super::{Queue, QueueError, Scope, ended, lock};
-use crate::accounts::audit::Trail;
+use crate::accounts::audit;
 use crate::storage::spool;
 use crate::storage::spool::waiting::Locked;
 use crate::storage::webhook_messages::NewMessage;
-use crate::storage::{gateways, journal, transaction};
+use crate::storage::{gateways, journal};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{GatewayId, LogId};
 use mailgate_types::log_status::CANCELLED;
@@ -20,7 +20,7 @@ impl Queue {
     /// [`QueueError`]; the message stays as it is then, unless the database doesn't answer the commit: then calling
     /// this again tells.
     pub async fn cancel(&self, scope: Scope, id: LogId, author: Author) -> Result<(), QueueError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let Some(message) = lock(&mut transaction, scope, id).await? else {
             return match ended(&mut transaction, scope, id).await? {
                 (QueueError::Failed, Some(error)) if error == CANCELLED => Ok(()),
@@ -41,10 +41,9 @@ impl Queue {
         let written = journal::write(&mut transaction, gateway, &[], &closings, &events, now);
         (written.await?).map_err(|_| sqlx::Error::RowNotFound)?;
         gateways::remove(&mut transaction, gateway).await?;
-        let mut trail = Trail::new(author, now);
         let entry = AuditEntry::of_app(AuditAction::MessageCanceled, message.app).on(id);
-        trail.record(&mut transaction, entry).await?;
-        Ok(trail.commit(transaction).await?)
+        transaction.record(entry).await?;
+        Ok(transaction.commit().await?)
     }
 }
 

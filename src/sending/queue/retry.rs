@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 
 use super::super::gate::admit;
 use super::{Queue, QueueError, Scope, ended, lock};
-use crate::accounts::audit::Trail;
+use crate::accounts::audit;
+use crate::storage::apps;
 use crate::storage::spool::waiting;
-use crate::storage::{apps, transaction};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::LogId;
 
@@ -23,7 +23,7 @@ impl Queue {
         id: LogId,
         author: Author,
     ) -> Result<DateTime<Utc>, QueueError> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         let Some(message) = lock(&mut transaction, scope, id).await? else {
             return Err(ended(&mut transaction, scope, id).await?.0);
         };
@@ -34,10 +34,9 @@ impl Queue {
         let now = self.clock.now();
         admit(subscription.unwrap_or_default(), now)?;
         let due = waiting::make_due(&mut transaction, id, now).await?;
-        let mut trail = Trail::new(author, now);
         let entry = AuditEntry::of_app(AuditAction::MessageRetried, message.app).on(id);
-        trail.record(&mut transaction, entry).await?;
-        trail.commit(transaction).await?;
+        transaction.record(entry).await?;
+        transaction.commit().await?;
         Ok(due.unwrap_or(now))
     }
 }

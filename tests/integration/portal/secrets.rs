@@ -2,7 +2,7 @@
 
 use super::visitor::{Visitor, api_secret};
 use crate::peers::browser::{Browser, Step};
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, OPERATOR};
 
 #[tokio::test]
 async fn after_signing_out_the_back_button_shows_nothing() {
@@ -72,7 +72,7 @@ async fn a_form_that_is_sent_again_renews_no_api_secret() {
     let accounts = &gateway.daemon.accounts;
     let life = chrono::TimeDelta::minutes(5);
     let (link, _) = accounts
-        .mint_portal_link(gateway.subscriber, life)
+        .mint_portal_link(gateway.subscriber, life, OPERATOR)
         .await
         .unwrap();
     let mut visitor = Visitor::new(&gateway.daemon.base_url);
@@ -82,8 +82,8 @@ async fn a_form_that_is_sent_again_renews_no_api_secret() {
     visitor.keep_cookie(&page);
     let form = "/portal/settings/api-secret/renew";
     let page = visitor.get(form).await;
-    let (_, rest) = page.text.split_once("name=\"last\" value=\"").unwrap();
-    let fields = [("last", rest.split_once('"').unwrap().0)];
+    let last = page.field("last");
+    let fields = [("last", last.as_str())];
     assert_eq!(visitor.post(form, &fields).await.status, 200);
     let renewed = api_secret(&gateway).await;
     let page = visitor.post(form, &fields).await;

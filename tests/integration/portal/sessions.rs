@@ -51,7 +51,13 @@ async fn a_renewed_api_secret_ends_the_others() {
     let proof = [("api_secret", secret.as_str())];
     let page = one.post(&format!("{path}/reveal"), &proof).await;
     assert!(page.status == 200 && page.text.contains(&secret));
+    // Without saying which one is to be renewed, none is.
     let page = one.post(&format!("{path}/renew"), &proof).await;
+    assert_eq!(page.location(), "/portal/settings?done=renewed-before");
+    assert_eq!(api_secret(&gateway).await, secret);
+    let last = one.get(&format!("{path}/renew")).await.field("last");
+    let fields = [("api_secret", secret.as_str()), ("last", &last)];
+    let page = one.post(&format!("{path}/renew"), &fields).await;
     assert_eq!(page.status, 200);
     let new = api_secret(&gateway).await;
     assert!(new != secret && page.text.contains(&new));

@@ -31,6 +31,13 @@ impl Page {
     pub fn location(&self) -> &str {
         self.header(LOCATION.as_str())
     }
+
+    /// What a hidden field of its forms has.
+    pub fn field(&self, name: &str) -> String {
+        let begin = format!("name=\"{name}\" value=\"");
+        let (_, rest) = self.text.split_once(&begin).expect("the field");
+        rest.split_once('"').expect("its end").0.to_owned()
+    }
 }
 
 impl Visitor {
@@ -83,6 +90,10 @@ impl Visitor {
             let cookie = cookie.to_str().unwrap();
             self.cookie = cookie.split(';').next().map(ToOwned::to_owned);
         }
+    }
+
+    pub fn cookie(&self) -> &str {
+        self.cookie.as_deref().unwrap_or_default()
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {

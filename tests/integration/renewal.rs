@@ -1,0 +1,3 @@
+//! What a renewed API secret ends.
+
+mod under_way;
