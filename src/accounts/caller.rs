@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use uuid::Uuid;
 
 use super::Accounts;
 use super::authenticate::{AuthenticateError, PresentedKey, Unusable, has_expired};
@@ -31,6 +32,18 @@ impl Caller {
     #[must_use]
     pub fn send_key_hash(&self) -> &[u8] {
         &self.key.hash
+    }
+
+    /// The additional send key; `None`: the app's main one.
+    #[must_use]
+    pub fn send_key(&self) -> Option<SendKeyId> {
+        Some(self.app.restrictions.as_ref()?.id)
+    }
+
+    /// Whose calls count together: each send key's by themselves, so that none uses up what another one may do.
+    #[must_use]
+    pub fn rate_key(&self) -> Uuid {
+        self.send_key().map_or(self.app.id.0, |id| id.0)
     }
 
     /// Its subscription.

@@ -75,7 +75,7 @@ impl Share {
             burst,
             limiter: KeyedLimiter::new(
                 Quota::per_second(per_second).allow_burst(burst),
-                // Every caller has a valid key, so there are no more than apps and subscribers.
+                // Every caller has a valid key, so there are no more than keys.
                 usize::MAX,
                 DefaultClock::default(),
             ),
@@ -89,7 +89,7 @@ impl Accounts {
         self.rates.share_among(living);
     }
 
-    /// Counts a call of a key that belongs to `owner` (a subscriber or an app).
+    /// Counts a call of a key: `owner` is the additional key, or else the app or the subscriber whose main key it is.
     #[must_use]
     pub fn count_call(&self, owner: Uuid) -> RateDecision {
         let share = self.rates.share.read();

@@ -179,7 +179,7 @@ impl FromRequestParts<AppState> for KeyedApp {
         };
         state.accounts.remember(&key);
         stranger::authenticated(parts);
-        let counted = count_call(parts, state, caller.app().id.0);
+        let counted = count_call(parts, state, caller.rate_key());
         let mut app = Self { caller, peer };
         if let Err(limited) = counted {
             // A key that opens nothing any more hears that first.

@@ -8,11 +8,12 @@ use sqlx::PgConnection;
 
 use super::outcome::{Answer, Outcome, Receipt};
 use super::{SendError, Sending};
+use crate::accounts::Caller;
 use crate::providers::mail::verdict::Failure;
 use crate::storage::idempotency_keys::{self, Known, NewKey};
 use crate::storage::outage::trouble;
 use crate::storage::{email_logs, gateways, transaction};
-use mailgate_types::ids::{AppId, LogId};
+use mailgate_types::ids::{AppId, CredentialId, LogId};
 use mailgate_types::log_status::LogStatus;
 use mailgate_types::past::Past;
 use mailgate_types::plugin::Plugin;
@@ -26,16 +27,39 @@ const KEPT: TimeDelta = TimeDelta::hours(24);
 /// Keys deleted per statement.
 const FORGOTTEN: i64 = 1_000;
 
+/// Between an additional send key and its name for a request, neither of which has it.
+const SEPARATOR: char = '\u{1f}';
+
 /// A caller's name for a request, and a digest of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// As the caller wrote it.
+    /// As the caller wrote it; of an additional send key with that key's id in front.
     pub key: String,
     /// SHA-256 of the request: using the key for a different request is an error.
     pub request_digest: Vec<u8>,
+    /// As the caller wrote it, where that differs: so the release before stored it for all keys of the app.
+    of_app: Option<String>,
 }
 
 impl IdempotencyKey {
+    /// The key as the caller's own: each send key has names of its own, so that none takes those of another.
+    #[must_use]
+    pub(super) fn of(self, caller: &Caller) -> Self {
+        match caller.send_key() {
+            None => self,
+            Some(id) => Self {
+                key: format!("{id}{SEPARATOR}{}", self.key),
+                of_app: Some(self.key),
+                ..self
+            },
+        }
+    }
+
+    /// Whether the release before may have stored it under another name, which is to be looked up first.
+    pub(super) fn may_be_of_app(&self) -> bool {
+        self.of_app.is_some()
+    }
+
     /// The key, as it is stored for a message.
     pub(super) fn of_message(&self, app: AppId, log: LogId) -> NewKey {
         NewKey {
@@ -56,7 +80,26 @@ impl IdempotencyKey {
         Self {
             key,
             request_digest: digest.finalize().to_vec(),
+            of_app: None,
         }
+    }
+
+    /// The name that it is stored under, and what is known of it.
+    async fn known(
+        &self,
+        connection: &mut PgConnection,
+        app: AppId,
+    ) -> Result<Option<(&str, Known)>, sqlx::Error> {
+        if let Some(known) = idempotency_keys::find(connection, app, &self.key).await? {
+            return Ok(Some((&self.key, known)));
+        }
+        let Some(name) = self.of_app.as_deref() else {
+            return Ok(None);
+        };
+        let known = idempotency_keys::find_of_app(connection, app, name).await?;
+        // With another request it may be the name of another key.
+        let same = known.filter(|known| known.request_digest == self.request_digest);
+        Ok(same.map(|known| (name, known)))
     }
 }
 
@@ -116,10 +159,10 @@ impl Sending {
             SendError::NotTaken
         };
         let mut connection = self.pool.acquire().await.map_err(unreadable)?;
-        let known = idempotency_keys::find(&mut connection, app, &key.key)
-            .await
-            .map_err(unreadable)?;
-        let Some(known) = known else { return Ok(None) };
+        let known = key.known(&mut connection, app).await.map_err(unreadable)?;
+        let Some((name, known)) = known else {
+            return Ok(None);
+        };
         if known.request_digest != key.request_digest {
             return Err(SendError::KeyOfAnother);
         }
@@ -141,7 +184,7 @@ impl Sending {
                     Ok(Outcome::Queued { .. } | Outcome::Scheduled { .. })
                 );
                 let may_go = is_waiting && !is_bound;
-                if may_go && !self.bind(&mut connection, app, key, log).await? {
+                if may_go && !self.bind(&mut connection, app, name, log).await? {
                     return Ok(None);
                 }
                 outcome
@@ -159,6 +202,18 @@ impl Sending {
                 outcome,
                 replayed: true,
             })
+        })
+    }
+
+    /// The mailbox of a message; `None` if the message is in the log no longer.
+    pub(super) async fn mailbox_of(&self, log: LogId) -> Result<Option<CredentialId>, SendError> {
+        let asked = async {
+            let mut connection = self.pool.acquire().await?;
+            email_logs::mailbox(&mut connection, log).await
+        };
+        asked.await.map_err(|error: sqlx::Error| {
+            trouble!(error, error, log_id = %log, "the mailbox of a message can't be looked up");
+            SendError::NotTaken
         })
     }
 
@@ -188,13 +243,13 @@ impl Sending {
         &self,
         connection: &mut PgConnection,
         app: AppId,
-        key: &IdempotencyKey,
+        name: &str,
         log: LogId,
     ) -> Result<bool, SendError> {
         let id = self.lease.id();
         let bound = async {
             Ok(
-                if idempotency_keys::bind(connection, id, app, &key.key, log).await? {
+                if idempotency_keys::bind(connection, id, app, name, log).await? {
                     Some(true)
                 } else if gateways::is_living(connection, id).await? {
                     Some(false)

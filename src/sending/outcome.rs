@@ -47,6 +47,19 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// The message's receipt.
+    #[must_use]
+    pub fn receipt(&self) -> &Receipt {
+        match self {
+            Self::Sent { receipt }
+            | Self::Scheduled { receipt, .. }
+            | Self::Queued { receipt, .. }
+            | Self::Rejected { receipt, .. } => receipt,
+        }
+    }
+}
+
 /// What identifies a message from now on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {

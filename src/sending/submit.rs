@@ -15,7 +15,6 @@ use super::outcome::{Answer, Taken};
 use super::{SendError, Sending};
 use crate::accounts::{AuthenticateError, Caller, SendingApp};
 use crate::mailboxes::Wanted;
-use mailgate_types::ids::AppId;
 use mailgate_types::send_at::SendAt;
 
 /// How often an app may change during a send before its last known state is used anyway.
@@ -113,20 +112,21 @@ impl Sending {
             send_at,
             share: _share,
         } = request;
+        let key = key.map(|key| key.of(&caller));
         if send_at.is_some_and(|at| !at.is_ahead(self.clock.now())) {
             self.prove(&mut caller, still_means).await?;
+            wanted.only = caller.mailboxes();
             // A request that is repeated gets its answer, though its time has come since.
-            if let Some(key) = &key {
-                if self.is_free(wanted.app, key).await? {
-                    return Err(Refusal::SendAtPast);
-                }
-                let answer = self.answer_to(wanted.app, key).await?;
-                return answer.ok_or(SendError::NotTaken.into());
-            }
-            return Err(Refusal::SendAtPast);
+            let answer = match &key {
+                Some(key) => self.answer_of_twin(&wanted, key).await?,
+                None => None,
+            };
+            return answer.ok_or(Refusal::SendAtPast);
         }
+        let is_name_certain = !key.as_ref().is_some_and(IdempotencyKey::may_be_of_app);
         for turn in 0..TURNS {
             let may_rely = turn == 0
+                && is_name_certain
                 && draft.is_cheap()
                 && admit(caller.subscription(), self.clock.now()).is_ok();
             wanted.only = caller.mailboxes();
@@ -139,14 +139,14 @@ impl Sending {
                 chosen
             } else {
                 self.prove(&mut caller, still_means).await?;
+                // The key may have been changed since.
+                wanted.only = caller.mailboxes();
                 if let Some(key) = &key
-                    && let Some(answer) = self.answer_to(wanted.app, key).await?
+                    && let Some(answer) = self.replay(&wanted, key).await?
                 {
                     return Ok(answer);
                 }
                 admit(caller.subscription(), self.clock.now())?;
-                // The key may have been changed since.
-                wanted.only = caller.mailboxes();
                 let chosen = self.mailboxes.choose(&wanted).await?;
                 chosen.ok_or_else(|| none_matches(&wanted))?
             };
@@ -164,14 +164,15 @@ impl Sending {
                 let recipients = &prepared.recipients.addresses;
                 let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
                 if !suppressed.is_empty() {
+                    // Nothing is refused for what the app has chosen before.
+                    self.prove(&mut caller, still_means).await?;
+                    wanted.only = caller.mailboxes();
                     // A message that was taken before has its answer, whatever its recipients did since.
                     if let Some(key) = &key
-                        && let Some(answer) = self.answer_to(wanted.app, key).await?
+                        && let Some(answer) = self.replay(&wanted, key).await?
                     {
                         return Ok(answer);
                     }
-                    // Nothing is refused for what the app has chosen before.
-                    self.prove(&mut caller, still_means).await?;
                     if caller.app().suppress_bounced {
                         return Err(Refusal::Suppressed(suppressed));
                     }
@@ -189,7 +190,9 @@ impl Sending {
                 Taken::Stale => caller.doubt(),
                 Taken::Twin => {
                     self.prove(&mut caller, still_means).await?;
-                    if let Some(answer) = self.answer_of_twin(wanted.app, key.as_ref()).await? {
+                    wanted.only = caller.mailboxes();
+                    let key = key.as_ref().ok_or(SendError::NotTaken)?;
+                    if let Some(answer) = self.answer_of_twin(&wanted, key).await? {
                         return Ok(answer);
                     }
                 }
@@ -201,17 +204,33 @@ impl Sending {
     /// The answer of the message that a key stands for, or was about to; `None` if the key is free after all.
     async fn answer_of_twin(
         &self,
-        app: AppId,
-        key: Option<&IdempotencyKey>,
-    ) -> Result<Option<Answer>, SendError> {
-        let key = key.ok_or(SendError::NotTaken)?;
-        if let Some(answer) = self.answer_to(app, key).await? {
+        wanted: &Wanted,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Answer>, Refusal> {
+        if let Some(answer) = self.replay(wanted, key).await? {
             return Ok(Some(answer));
         }
-        if self.is_free(app, key).await? {
+        if self.is_free(wanted.app, key).await? {
             return Ok(None);
         }
-        self.answer_to(app, key).await
+        self.replay(wanted, key).await
+    }
+
+    /// The answer of the message that a key stands for, `None` if the key is free. Whoever may not send from that
+    /// message's mailbox doesn't get it.
+    async fn replay(
+        &self,
+        wanted: &Wanted,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Answer>, Refusal> {
+        let answer = self.answer_to(wanted.app, key).await?;
+        if let (Some(answer), Some(only)) = (&answer, &wanted.only) {
+            let mailbox = self.mailbox_of(answer.outcome.receipt().id).await?;
+            if mailbox.is_none_or(|mailbox| !only.contains(&mailbox)) {
+                return Err(Refusal::MailboxNotAllowed);
+            }
+        }
+        Ok(answer)
     }
 
     /// Queries the app again if it came from memory.

@@ -15,7 +15,7 @@ pub use search::{Kind, Window, count, find};
 use sqlx::PgConnection;
 
 use super::spool::Closing;
-use mailgate_types::ids::{LogId, SubscriberId};
+use mailgate_types::ids::{CredentialId, LogId, SubscriberId};
 use mailgate_types::log_status::LogStatus;
 
 /// The final state of a message in the log.
@@ -46,6 +46,21 @@ pub async fn ending(
     )
     .fetch_optional(connection)
     .await
+}
+
+/// The mailbox of a message that is in the spool or in the log.
+pub async fn mailbox(
+    connection: &mut PgConnection,
+    id: LogId,
+) -> Result<Option<CredentialId>, sqlx::Error> {
+    let found = sqlx::query_scalar!(
+        "SELECT coalesce((SELECT credential_id FROM spool WHERE id = $1),
+                         (SELECT credential_id FROM email_logs WHERE id = $1))",
+        id.0,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok(found.map(CredentialId))
 }
 
 /// The status of a message and why it failed; `None` if it is not in the log, or its app isn't the subscriber's, where

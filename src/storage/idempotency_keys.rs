@@ -13,7 +13,7 @@ use mailgate_types::past::Past;
 pub struct NewKey {
     /// The app that used it.
     pub app: AppId,
-    /// As the caller wrote it.
+    /// The name, as one send key has it.
     pub key: String,
     /// A digest of the request.
     pub request_digest: Vec<u8>,
@@ -68,8 +68,8 @@ async fn claim_all(
     // Sorted, so that concurrent claims can't deadlock. Each key has a lock besides the one of its row, since only that
     // can be tried; and what is there already isn't inserted, which would wait for whoever changes it.
     let claimed = sqlx::query_scalar!(
-        "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at)
-         SELECT app_id, key, request_digest, log_id, $5
+        "INSERT INTO idempotency_keys (app_id, key, request_digest, log_id, created_at, is_of_key)
+         SELECT app_id, key, request_digest, log_id, $5, true
          FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::uuid[])
                    AS claim (app_id, key, request_digest, log_id)
                ORDER BY app_id, key) AS claim,
@@ -235,12 +235,32 @@ pub async fn find(
     app: AppId,
     key: &str,
 ) -> Result<Option<Known>, sqlx::Error> {
+    find_stored(connection, app, key, false).await
+}
+
+/// As [`find`], a name that the release before stored, which may be any of the app's send keys'.
+pub async fn find_of_app(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: &str,
+) -> Result<Option<Known>, sqlx::Error> {
+    find_stored(connection, app, key, true).await
+}
+
+async fn find_stored(
+    connection: &mut PgConnection,
+    app: AppId,
+    key: &str,
+    is_of_app: bool,
+) -> Result<Option<Known>, sqlx::Error> {
     let row = sqlx::query!(
         r#"SELECT request_digest, log_id, answer,
                   EXISTS (SELECT 1 FROM spool WHERE spool.id = log_id) AS "in_spool!"
-           FROM idempotency_keys WHERE app_id = $1 AND key = $2"#,
+           FROM idempotency_keys
+           WHERE app_id = $1 AND key = $2 AND NOT ($3 AND is_of_key)"#,
         app.0,
         key,
+        is_of_app,
     )
     .fetch_optional(connection)
     .await?;

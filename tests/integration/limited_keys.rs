@@ -2,6 +2,7 @@
 //! scopes.
 
 mod addresses;
+mod apart;
 mod api_secrets;
 mod mailboxes;
 mod scopes;

@@ -300,30 +300,3 @@ async fn an_app_has_twenty_at_most() {
     }
     gateway.stop().await;
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_apps_keys_share_its_rate_and_its_idempotency_keys() {
-    let gateway = Gateway::builder()
-        .set("LIMITS__REQUESTS_PER_SECOND", 1)
-        .set("LIMITS__REQUESTS_BURST", 4)
-        .start()
-        .await;
-    let created = create(&gateway, &json!({ "name": "Other" })).await;
-    let (main, other) = (gateway.app.send_key.expose(), text(&created, "send_key"));
-    let body = json!({ "pk": gateway.app.pushable_key.expose(), "to": "bob@example.com", "subject": "s", "body": "b" });
-    let request = |key: &str| {
-        let request = anonymous(&gateway, Method::POST, "/send").header("x-send-key", key);
-        Answer::to(request.header("idempotency-key", "order 1").json(&body))
-    };
-    let first = request(main).await;
-    let again = request(other).await;
-    assert_eq!(again.header("idempotent-replayed"), "true");
-    assert_eq!(first.success(200), again.success(200));
-    assert_eq!(gateway.sandbox.inbox.count(), 1);
-    let mut statuses = Vec::new();
-    for key in [main, other, main, other, main, other] {
-        statuses.push(send(&gateway, key).await.status);
-    }
-    assert!(statuses.contains(&429), "one budget: {statuses:?}");
-    gateway.stop().await;
-}
