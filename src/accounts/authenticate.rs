@@ -30,8 +30,8 @@ pub struct PresentedKey {
     pub(super) digests: Vec<Vec<u8>>,
     /// SHA-256: the same whichever keys seal the database.
     pub(super) hash: Vec<u8>,
-    /// The client that presents it.
-    pub(super) address: IpAddr,
+    /// Where the client is that presents it; `None` if a proxy doesn't say.
+    pub(super) address: Option<IpAddr>,
 }
 
 /// Why a key that exists is refused: for the log, since a stranger gets the answer to a wrong one.
@@ -66,17 +66,21 @@ pub(super) fn hash(secret: &str) -> Vec<u8> {
 impl Accounts {
     /// Parses a presented send key; `None` if it can't be one.
     #[must_use]
-    pub fn present(&self, send_key: &str, address: IpAddr) -> Option<PresentedKey> {
+    pub fn present(&self, send_key: &str, address: Option<IpAddr>) -> Option<PresentedKey> {
         SendKey::parse(send_key).map(|key| self.presented(key.expose(), address))
     }
 
     /// Parses a presented API secret; `None` if it can't be one.
     #[must_use]
-    pub fn present_api_secret(&self, api_secret: &str, address: IpAddr) -> Option<PresentedKey> {
+    pub fn present_api_secret(
+        &self,
+        api_secret: &str,
+        address: Option<IpAddr>,
+    ) -> Option<PresentedKey> {
         ApiSecret::parse(api_secret).map(|secret| self.presented(secret.expose(), address))
     }
 
-    fn presented(&self, secret: &str, address: IpAddr) -> PresentedKey {
+    fn presented(&self, secret: &str, address: Option<IpAddr>) -> PresentedKey {
         let hash = hash(secret);
         // As a main key, and as an additional one.
         let mut digests = self.seal_keys.lookup_digests(secret);

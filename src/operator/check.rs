@@ -1,6 +1,7 @@
 //! `mailgate check`: whether a gateway with these settings can do its work. It changes nothing, and signs in nowhere but
 //! at the database.
 
+mod client_address;
 mod local;
 mod remote;
 
@@ -62,6 +63,9 @@ pub async fn run(as_json: bool, file: Option<&Path>) -> Result<(), OperatorError
         Box::pin(local::certificates(&settings, Utc::now())),
     ];
     checks.extend(remote::all(&settings));
+    if !settings.http_base_url.is_empty() {
+        checks.push(Box::pin(client_address::client_address(&settings)));
+    }
     let mut all = vec![
         Checked::new("settings", "").with(Ok("complete".to_owned())),
         local::open_files(&settings),

@@ -107,7 +107,8 @@ pub(super) async fn subscriber_of(
     visitor: &Visitor,
     api_secret: &str,
 ) -> Result<Option<Subscriber>, PortalProblem> {
-    if let Some(key) = (state.accounts).present_api_secret(api_secret.trim(), visitor.address) {
+    if let Some(key) = (state.accounts).present_api_secret(api_secret.trim(), Some(visitor.address))
+    {
         let _place = state.accounts.hold_back(visitor.address, &key).await;
         match state.accounts.subscriber_by_api_secret(&key).await {
             Ok(subscriber) => {

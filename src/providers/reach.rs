@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::Client;
-use reqwest::header::DATE;
+use reqwest::header::{DATE, HeaderMap};
 use reqwest::redirect::Policy;
+use reqwest::{Client, Response};
 use rustls::pki_types::ServerName;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
@@ -19,6 +19,9 @@ use crate::config::{Endpoint, SubmissionTls};
 
 /// Longest greeting that is read, in bytes.
 const GREETING: usize = 1_024;
+
+/// About as much is read of an answer, in bytes.
+const TEXT: usize = 64 * 1_024;
 
 /// Why a server can't be reached, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +64,44 @@ pub async fn http(
     ca_file: Option<&Path>,
     limit: Duration,
 ) -> Result<Answered, Unreached> {
+    let answer = get(url, ca_file, HeaderMap::new(), limit).await?;
+    let date = answer.headers().get(DATE);
+    let date = date.and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
+    Ok(Answered {
+        status: answer.status().as_u16(),
+        date: date.map(|date| date.to_utc()),
+    })
+}
+
+/// The beginning of an HTTP server's answer, with its status, to a request with these fields.
+///
+/// # Errors
+///
+/// [`Unreached`]
+pub async fn text(
+    url: &str,
+    fields: HeaderMap,
+    limit: Duration,
+) -> Result<(u16, String), Unreached> {
+    let mut answer = get(url, None, fields, limit).await?;
+    let mut text = Vec::new();
+    while text.len() < TEXT {
+        let piece = answer.chunk().await;
+        match piece.map_err(|error| Unreached::by(&error.without_url()))? {
+            Some(piece) => text.extend_from_slice(&piece),
+            None => break,
+        }
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok((answer.status().as_u16(), text))
+}
+
+async fn get(
+    url: &str,
+    ca_file: Option<&Path>,
+    fields: HeaderMap,
+    limit: Duration,
+) -> Result<Response, Unreached> {
     let tls = tls::client(ca_file).map_err(|error| Unreached::by(&error))?;
     let client = proxy::by_environment(Client::builder(), url)
         .tls_backend_preconfigured(tls.as_ref().clone())
@@ -69,15 +110,9 @@ pub async fn http(
         .user_agent(concat!("mailgate/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| Unreached::by(&error))?;
-    let asked = client.get(url).send().await;
+    let asked = client.get(url).headers(fields).send().await;
     // The address may hold what an operator keeps to themselves.
-    let answer = asked.map_err(|error| Unreached::by(&error.without_url()))?;
-    let date = answer.headers().get(DATE);
-    let date = date.and_then(|date| DateTime::parse_from_rfc2822(date.to_str().ok()?).ok());
-    Ok(Answered {
-        status: answer.status().as_u16(),
-        date: date.map(|date| date.to_utc()),
-    })
+    asked.map_err(|error| Unreached::by(&error.without_url()))
 }
 
 /// Connects to a submission server up to its answer to EHLO, under TLS where the settings say so.

@@ -16,7 +16,7 @@ use super::AppState;
 use super::access::Access;
 use super::problem::Problem;
 use crate::accounts::{App, AuthenticateError, Caller, Limited, Opened, RateDecision, Subscriber};
-use mailgate_server::client::client_address;
+use mailgate_server::client::{client_address, known_address};
 use mailgate_server::stranger;
 use mailgate_types::audit::{Author, Credential};
 use mailgate_types::scope::Scope;
@@ -79,7 +79,8 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
             invalid_api_secret("Put the API secret into the header X-Api-Secret.")
         })?;
         let peer = peer(parts);
-        let presented = state.accounts.present_api_secret(presented, peer);
+        let address = known_address(&parts.extensions);
+        let presented = state.accounts.present_api_secret(presented, address);
         let found = match &presented {
             Some(key) => {
                 let _place = state.accounts.hold_back(peer, key).await;
@@ -165,7 +166,8 @@ impl FromRequestParts<AppState> for KeyedApp {
                 invalid_send_key("Put the app's send key into the header X-Send-Key.")
             })?;
         let peer = peer(parts);
-        let Some(key) = state.accounts.present(presented, peer) else {
+        let address = known_address(&parts.extensions);
+        let Some(key) = state.accounts.present(presented, address) else {
             return Err(unknown_send_key(state, peer).await);
         };
         let caller = if let Some(caller) = state.accounts.remembered(&key) {

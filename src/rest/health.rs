@@ -1,12 +1,16 @@
 //! Whether the process lives, and whether it can do its work.
 
-use axum::extract::State;
+use axum::Json;
+use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 
 use super::AppState;
 use super::problem::Problem;
 use crate::certificates::Certificates;
 use crate::storage::readiness::Ready;
+use mailgate_server::client::arrival;
+use mailgate_types::client_probe;
 
 /// The process answers.
 #[utoipa::path(
@@ -15,8 +19,17 @@ use crate::storage::readiness::Ready;
     tag = "Health",
     responses((status = 200, body = String, content_type = "text/plain"))
 )]
-pub(super) async fn healthz() -> &'static str {
-    "ok\n"
+pub(super) async fn healthz(State(state): State<AppState>, request: Request) -> Response {
+    // `mailgate check` has the sealing keys, and may know whom this process takes for the client.
+    let proof = request.headers().get(client_probe::HEADER);
+    let now = state.clock.now();
+    if proof
+        .and_then(|proof| proof.to_str().ok())
+        .is_some_and(|proof| client_probe::is_proof(&state.seal_keys, proof, now))
+    {
+        return Json(arrival(request.extensions(), request.headers())).into_response();
+    }
+    "ok\n".into_response()
 }
 
 /// Ready when the database answers and takes writes, its tables are up to date, with the log's partitions of today and

@@ -128,7 +128,7 @@ impl Backend for SubmissionBackend {
         else {
             return Err(authentication_failed());
         };
-        let key = self.accounts.present(password.expose_secret(), peer);
+        let key = self.accounts.present(password.expose_secret(), Some(peer));
         let app = match &key {
             Some(key) => {
                 let _place = self.accounts.hold_back(peer, key).await;

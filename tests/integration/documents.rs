@@ -43,17 +43,20 @@ pub enum Use {
     Expression,
     /// The files that something passes.
     Way,
+    /// What nginx is told; tests/integration/limited_keys/nginx.rs runs it.
+    Nginx,
     /// Nothing here, for this reason.
     Elsewhere(&'static str),
 }
 
 /// What the word behind a fence says already.
-const LANGUAGES: [(&str, Use); 5] = [
+const LANGUAGES: [(&str, Use); 6] = [
     ("toml", Use::Configuration),
     ("json", Use::Answer),
     ("sql", Use::Query),
     ("promql", Use::Expression),
     ("text", Use::Way),
+    ("nginx", Use::Nginx),
 ];
 
 /// The other blocks, by how they begin.

@@ -5,6 +5,7 @@ mod addresses;
 mod apart;
 mod api_secrets;
 mod mailboxes;
+mod nginx;
 mod scopes;
 mod send_keys;
 mod sessions;

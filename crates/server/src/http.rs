@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use axum::http::{HeaderMap, Request, Response};
+use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::{Service, service_fn};
@@ -32,6 +32,7 @@ use self::answer::TrackedBody;
 pub use self::handshake::{ChallengeCertificates, Https};
 use self::in_hand::InHand;
 use self::metered::Metered;
+use crate::client::client;
 use crate::shutdown::Shutdown;
 use crate::stranger::{Crowded, Stranger, Strangers, strangers};
 use mailgate_types::connection_limits::{ConnectionLimits, ConnectionPermit};
@@ -273,8 +274,9 @@ impl Connection {
             move |mut request: Request<Incoming>| {
                 requested.notify_one();
                 let mut in_hand = in_hand.begin();
-                let client = client(&proxies, peer, request.headers());
+                let (client, carrier) = client(&proxies, peer, request.headers());
                 request.extensions_mut().insert(ConnectInfo(client));
+                request.extensions_mut().insert(carrier);
                 if is_proxy {
                     match places.take_behind_proxy(client.ip()) {
                         Some(place) => in_hand.keep_place(place),
@@ -330,18 +332,6 @@ fn ended(result: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
 fn cut_stalled() {
     metrics::counter!("mailgate_http_stalled_total").increment(1);
     tracing::debug!("an HTTP connection was cut: its client does not take an answer");
-}
-
-/// Whom a request comes from: the connection's other end, unless that is a proxy that says so.
-fn client(proxies: &TrustedPeers, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
-    if !proxies.contain(peer.ip()) {
-        return peer;
-    }
-    let fields = headers.get_all("x-forwarded-for").iter();
-    let hops: Vec<&str> = fields
-        .flat_map(|field| field.to_str().unwrap_or_default().split(','))
-        .collect();
-    SocketAddr::new(proxies.client(peer.ip(), hops.into_iter()), peer.port())
 }
 
 /// Where hyper puts the streams of an HTTP/2 connection.

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod bounce_type;
 pub mod budget;
+pub mod client_probe;
 pub mod clock;
 pub mod connection_limits;
 pub mod database_clock;

@@ -63,11 +63,14 @@ impl Networks {
         texts.iter().map(|text| text.parse()).collect()
     }
 
-    /// Whether a client at this address is allowed.
+    /// Whether a client at this address is allowed; `None` is one whose address isn't known.
     #[must_use]
-    pub fn allow(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        self.0.is_empty() || self.0.iter().any(|network| network.0.contains(&address))
+    pub fn allow(&self, address: Option<IpAddr>) -> bool {
+        let contain = |address: IpAddr| {
+            let address = address.to_canonical();
+            self.0.iter().any(|network| network.0.contains(&address))
+        };
+        self.0.is_empty() || address.is_some_and(contain)
     }
 
     /// As they are shown and stored.
@@ -119,14 +122,13 @@ mod tests {
             ("0.0.0.0/0", "::ffff:192.0.2.1", "2001:db8::1"),
         ] {
             let list = networks(&[network]).unwrap();
-            assert!(list.allow(inside.parse().unwrap()), "{inside} in {network}");
-            assert!(
-                !list.allow(outside.parse().unwrap()),
-                "{outside} in {network}"
-            );
+            assert!(list.allow(inside.parse().ok()), "{inside} in {network}");
+            assert!(!list.allow(outside.parse().ok()), "{outside} in {network}");
             assert_eq!(Networks::parse(&list.texts()), Ok(list));
         }
-        assert!(Networks::default().allow([192, 0, 2, 1].into()));
+        assert!(Networks::default().allow(Some([192, 0, 2, 1].into())));
+        assert!(Networks::default().allow(None));
+        assert!(!networks(&["0.0.0.0/0", "::/0"]).unwrap().allow(None));
     }
 
     #[test]
@@ -162,7 +164,7 @@ mod tests {
             let network: Network = format!("{address}/{length}").parse().unwrap();
             let list: Networks = [network].into_iter().collect();
             // Nothing mapped from IPv4 is left in what isn't IPv4.
-            prop_assert!(list.allow(address.into()) || address.to_ipv4_mapped().is_some());
+            prop_assert!(list.allow(Some(address.into())) || address.to_ipv4_mapped().is_some());
         }
     }
 }

@@ -47,20 +47,23 @@ impl TrustedPeers {
             .any(|network| network.contains(&address))
     }
 
-    /// The client's own address, from the peer's `X-Forwarded-For`: each proxy appends the address that connected to
-    /// it, so the last one that isn't a trusted proxy is the client. An untrusted peer's header is ignored.
+    /// The client's own address, from the fields of the peer's `X-Forwarded-For`: each proxy appends the address that
+    /// connected to it, so the last one that isn't a trusted proxy is the client. Whatever stands before it may be the
+    /// client's own, in any bytes. An untrusted peer's header is ignored. Where the last proxy names no address, the
+    /// result is that proxy's own.
     #[must_use]
     pub fn client<'a>(
         &self,
         peer: IpAddr,
-        forwarded_for: impl DoubleEndedIterator<Item = &'a str>,
+        forwarded_for: impl DoubleEndedIterator<Item = &'a [u8]>,
     ) -> IpAddr {
         let mut client = peer.to_canonical();
-        for hop in forwarded_for.rev() {
+        let fields = forwarded_for.rev();
+        for hop in fields.flat_map(|field| field.rsplit(|byte| *byte == b',')) {
             if !self.contain(client) {
                 break;
             }
-            let Some(address) = address(hop.trim()) else {
+            let Some(address) = reported_address(hop) else {
                 break;
             };
             client = address;
@@ -70,7 +73,9 @@ impl TrustedPeers {
 }
 
 /// An address as proxies write it: bare, or with a port, in which case an IPv6 address has brackets.
-fn address(text: &str) -> Option<IpAddr> {
+#[must_use]
+pub fn reported_address(hop: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(hop.trim_ascii()).ok()?;
     let bare = text
         .strip_prefix('[')
         .and_then(|text| text.strip_suffix(']'));
@@ -127,12 +132,34 @@ mod tests {
             ("10.0.0.1", "[2001:db8::1]", "2001:db8::1"),
             ("10.0.0.1", "198.51.100.4:80", "198.51.100.4"),
             ("10.0.0.1", "198.51.100.4, unknown", "10.0.0.1"),
+            ("10.0.0.1", "198.51.100.4,", "10.0.0.1"),
             ("10.0.0.1", "", "10.0.0.1"),
             ("10.0.0.1", "10.0.0.3", "10.0.0.3"),
             ("192.0.2.1", "198.51.100.4", "192.0.2.1"),
         ] {
-            let found = peers.client(peer.parse().unwrap(), header.split(','));
+            let fields = [header.as_bytes()].into_iter();
+            let found = peers.client(peer.parse().unwrap(), fields);
             assert_eq!(found, client.parse::<IpAddr>().unwrap(), "{header}");
         }
+    }
+
+    #[test]
+    fn what_the_client_wrote_hides_nothing_that_a_proxy_appended() {
+        let peers = TrustedPeers::parse(["10.0.0.0/8"]).unwrap();
+        let client = IpAddr::from([198, 51, 100, 4]);
+        for fields in [
+            &[&b"\xff, 198.51.100.4"[..]][..],
+            &[b"\xff", b"198.51.100.4"],
+            &[b"1.2.3.4, \xc3", b"\xe4,198.51.100.4, 10.0.0.2"],
+            &[b",,,198.51.100.4 "],
+        ] {
+            let found = peers.client([10, 0, 0, 1].into(), fields.iter().copied());
+            assert_eq!(found, client, "{fields:?}");
+        }
+        let last = [&b"198.51.100.4"[..], b"\xff"].into_iter();
+        assert_eq!(
+            peers.client([10, 0, 0, 1].into(), last),
+            IpAddr::from([10, 0, 0, 1])
+        );
     }
 }

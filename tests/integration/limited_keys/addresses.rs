@@ -109,6 +109,55 @@ async fn only_listed_addresses_may_use_it() {
     gateway.stop().await;
 }
 
+/// The answer to a message with these fields of X-Forwarded-For, as bytes.
+async fn forwarded(gateway: &Gateway, fields: &[&[u8]], key: &str) -> Answer {
+    let body = json!({ "pk": gateway.app.pushable_key.expose(), "to": "bob@example.com", "subject": "s", "body": "b" });
+    let mut request = anonymous(gateway, Method::POST, "/send").header("x-send-key", key);
+    for field in fields {
+        let value = reqwest::header::HeaderValue::from_bytes(field).unwrap();
+        request = request.header("x-forwarded-for", value);
+    }
+    Answer::to(request.json(&body)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_client_writes_makes_a_proxys_address_its_own() {
+    let gateway = behind_proxies().start().await;
+    let fields = json!({ "name": "Ours", "allowed_addresses": ["127.0.0.0/8", "0.0.0.0/1"] });
+    let ours = create(&gateway, &fields).await;
+    let fields = json!({ "name": "Clients", "allowed_addresses": ["203.0.113.9"] });
+    let clients = create(&gateway, &fields).await;
+    let (ours, clients) = (text(&ours, "send_key"), text(&clients, "send_key"));
+    // As proxies pass on what a client wrote, with its address behind it.
+    for fields in [
+        &[&b"203.0.113.9"[..]][..],
+        &[b"\xff, 203.0.113.9"],
+        &[b"127.0.0.1, \xe4\xb8\xad , 203.0.113.9"],
+        &[b"\xff", b"203.0.113.9"],
+        &[b"127.0.0.1", b"203.0.113.9, 127.0.0.2"],
+    ] {
+        forwarded(&gateway, fields, clients).await.success(200);
+        let answer = forwarded(&gateway, fields, ours).await;
+        assert_eq!(answer.problem(), (401, "invalid_send_key"), "{fields:?}");
+    }
+    // Proxies that report nobody: nobody is let in by their own address.
+    for fields in [
+        &[][..],
+        &[&b""[..]],
+        &[b"203.0.113.9, unknown"],
+        &[b"203.0.113.9, \xff"],
+        &[b"203.0.113.9", b"_hidden"],
+        &[b"203.0.113.9,"],
+        &[b"127.0.0.3"],
+    ] {
+        for key in [ours, clients] {
+            let answer = forwarded(&gateway, fields, key).await;
+            assert_eq!(answer.problem(), (401, "invalid_send_key"), "{fields:?}");
+        }
+    }
+    gateway.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_header_of_an_untrusted_client_is_not_its_address() {
     let gateway = Gateway::start().await;
