@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::Mailboxes;
-use crate::accounts::audit::Trail;
+use crate::accounts::audit;
 use crate::storage::mailboxes::end;
-use crate::storage::{apps, end_users, transaction};
+use crate::storage::{apps, end_users};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::DisconnectReason;
 use mailgate_types::ids::{AppId, UserKey};
@@ -23,7 +23,7 @@ impl Mailboxes {
         user: UserKey,
         author: Author,
     ) -> Result<Option<usize>, sqlx::Error> {
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
         // Locked, so that no mailbox is connected meanwhile.
         if apps::lock(&mut transaction, app).await?.is_none() {
             return Ok(None);
@@ -31,11 +31,10 @@ impl Mailboxes {
         let Some(user_id) = end_users::find(&mut transaction, app, user).await? else {
             return Ok(None);
         };
-        let mut trail = Trail::new(author, self.clock.now());
         let mut ended = Vec::new();
         for id in end::all_of(&mut transaction, user).await? {
             let reason = DisconnectReason::Removed;
-            let one = self.end(&mut transaction, &mut trail, id, None, reason);
+            let one = self.end(&mut transaction, id, None, reason);
             ended.extend(one.await?);
         }
         let was_vouched = end_users::release(&mut transaction, user).await?;
@@ -46,8 +45,7 @@ impl Mailboxes {
             let entry = AuditEntry::of_app(AuditAction::UserReleased, app)
                 .on(user)
                 .with(json!({ "user_id": user_id, "disconnected": disconnected }));
-            trail.record(&mut transaction, entry).await?;
-            trail.commit(transaction).await?;
+            transaction.commit_change(entry).await?;
             self.revoke(self.spent_grants(ended));
         }
         Ok(Some(disconnected))
