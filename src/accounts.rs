@@ -9,6 +9,7 @@ mod create;
 mod hold_back;
 mod key_marks;
 mod key_uses;
+mod places;
 mod portal_links;
 mod portal_sessions;
 mod rate;
@@ -48,6 +49,8 @@ pub use create::{AppFields, CreateError, CreatedApp, CreatedSubscriber};
 use hold_back::HeldBack;
 pub use key_marks::AppKey;
 use key_uses::KeyUses;
+pub use places::RequestPlace;
+use places::{RequestPlaces, request_places};
 pub use portal_links::{MINTED as MINTED_LINK, MintError};
 pub use portal_sessions::{SignInError, Visitor};
 pub use rate::RateDecision;
@@ -73,6 +76,9 @@ pub struct Accounts {
     failures: Arc<Failures>,
     held_back: Arc<HeldBack>,
     rates: Arc<Rates>,
+    /// Apps that one subscriber may have.
+    most_apps: i64,
+    request_places: RequestPlaces,
     key_uses: Arc<KeyUses>,
     sessions: Arc<Sessions>,
     by_send_key: Arc<QueryCache<Vec<Vec<u8>>, SendingApp>>,
@@ -119,11 +125,13 @@ impl Accounts {
         Self {
             by_send_key: Arc::new(QueryCache::new(by_send_key, KNOWN)),
             beginning: Beginning::new(payprov),
+            failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
+            held_back: Arc::default(),
+            most_apps: limits.apps_per_subscriber.into(),
+            request_places: request_places(pool.options().get_max_connections()),
             pool,
             seal_keys,
             clock,
-            failures: Arc::new(Failures::new(limits.authentication_failures_per_minute)),
-            held_back: Arc::default(),
             key_uses: Arc::default(),
             sessions: Arc::default(),
             rates: Arc::new(Rates::new(

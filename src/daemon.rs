@@ -57,6 +57,7 @@ use mailgate_smtp::protocol::session::SessionSettings;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::ids::GatewayId;
 use mailgate_types::lease::Lease;
+use mailgate_types::shared_places::SharedPlaces;
 use mailgate_types::trusted_peers::TrustedPeers;
 
 /// Why the gateway can't start. Each text is one line for the operator.
@@ -264,6 +265,8 @@ pub async fn start_on(
         refusals,
         hostname,
         clock: Arc::clone(&clock),
+        sessions: SharedPlaces::unshared(limits.smtp_connections_per_subscriber),
+        most_sessions: limits.smtp_connections_per_subscriber,
     };
     let door = SmtpDoor::new(submission, shown.acceptor()?, settings.smtp, limits);
     let starttls_address = door.serve(listeners.starttls, false, shutdown);

@@ -26,6 +26,7 @@ pub mod email_logs;
 pub mod end_users;
 pub mod error_class;
 pub mod gateways;
+pub mod holdings;
 pub mod idempotency_keys;
 pub mod journal;
 pub mod key_uses;

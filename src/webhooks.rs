@@ -24,7 +24,7 @@ mod under_way;
 use std::sync::Arc;
 
 use sqlx::PgPool;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 pub use self::attempt::Attempt;
 pub use self::configurations::{
@@ -39,9 +39,11 @@ pub use self::test::TestError;
 use self::under_way::UnderWay;
 use crate::config::WebhookSettings;
 use crate::providers::egress::{Egress, EgressSetupError};
+use mailgate_types::audit::Author;
 use mailgate_types::clock::SharedClock;
-use mailgate_types::ids::{AppId, EndpointId};
+use mailgate_types::ids::{AppId, EndpointId, SubscriberId};
 use mailgate_types::seal::SealKeys;
+use mailgate_types::shared_places::SharedPlaces;
 
 /// Outgoing webhooks.
 #[derive(Debug, Clone)]
@@ -55,7 +57,7 @@ pub struct Webhooks {
     wake: Arc<Notify>,
     tests: UnderWay,
     replays: UnderWay,
-    replay_places: Arc<Semaphore>,
+    replay_places: SharedPlaces<Option<SubscriberId>>,
 }
 
 /// The context that an endpoint's secret is sealed for.
@@ -65,6 +67,11 @@ pub fn secret_context(app: AppId, endpoint: EndpointId) -> String {
         Some(config) => format!("webhook_configs.secret {}", config.0),
         None => format!("apps.webhook_secret {app}"),
     }
+}
+
+/// Whose request it is.
+fn subscriber(author: Author) -> Option<SubscriberId> {
+    author.shown.map(|shown| shown.subscriber)
 }
 
 impl Webhooks {
@@ -88,7 +95,7 @@ impl Webhooks {
             wake: Arc::default(),
             tests: UnderWay::default(),
             replays: UnderWay::default(),
-            replay_places: Arc::new(Semaphore::new(replay::AT_ONCE)),
+            replay_places: SharedPlaces::new(replay::AT_ONCE, 1),
         })
     }
 }

@@ -76,6 +76,7 @@ pub fn settings(sessions: usize) -> Vec<(String, String)> {
     [
         ("SMTP_CONNECTIONS", sessions.to_string()),
         ("SMTP_CONNECTIONS_PER_ADDRESS", sessions.to_string()),
+        ("SMTP_CONNECTIONS_PER_SUBSCRIBER", sessions.to_string()),
         ("SMTP_COMMAND_SECONDS", "3600".to_owned()),
     ]
     .map(|(name, value)| (format!("MAILGATE__LIMITS__{name}"), value))

@@ -7,7 +7,7 @@ use super::audit;
 use super::show::{api_secret_context, send_key_context, webhook_secret_context};
 use super::{Accounts, AppCredentials};
 use crate::storage::billing_jobs::{self, JobKind};
-use crate::storage::{apps, subscribers, transaction, webhook_messages};
+use crate::storage::{apps, holdings, subscribers, transaction, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{AppEvent, Emission, Event};
@@ -30,6 +30,9 @@ pub enum CreateError {
     /// The database's error.
     #[error("the database refused: {0}")]
     Database(#[from] sqlx::Error),
+    /// The subscriber has as many apps as it may.
+    #[error("you have {0} apps, which is as many as you may have; delete one first")]
+    TooMany(i64),
     /// No key could be generated.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
@@ -184,7 +187,12 @@ impl Accounts {
         fields: &AppFields,
         author: Author,
     ) -> Result<CreatedApp, CreateError> {
-        let mut transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
+        let now = self.clock.now();
+        let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
+        let mut transaction = begun.ok_or(sqlx::Error::RowNotFound)?;
+        if holdings::apps(&mut transaction, subscriber).await? >= self.most_apps {
+            return Err(CreateError::TooMany(self.most_apps));
+        }
         let created = self
             .create_app(&mut transaction, subscriber, fields)
             .await?;

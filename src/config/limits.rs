@@ -25,6 +25,8 @@ pub struct Limits {
     pub waiting_messages_per_subscriber: u32,
     /// Bytes of messages of one subscriber's apps that wait for their next attempt.
     pub waiting_bytes_per_subscriber: i64,
+    /// Apps of one subscriber.
+    pub apps_per_subscriber: u32,
     /// Most recipients of a message.
     pub recipients: usize,
     /// Longest SMTP command line in bytes, CRLF included.
@@ -55,6 +57,8 @@ pub struct Limits {
     pub smtp_connections: usize,
     /// SMTP connections at once from one address.
     pub smtp_connections_per_address: usize,
+    /// SMTP connections at once that apps of one subscriber have logged in to.
+    pub smtp_connections_per_subscriber: usize,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
@@ -85,6 +89,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
         body_bytes: reader.number("limits.body_bytes", 1_024, 1 << 30),
         requests_per_second: reader.number("limits.requests_per_second", 1, 1_000_000),
         requests_burst: reader.number("limits.requests_burst", 1, 1_000_000),
+        apps_per_subscriber: reader.number("limits.apps_per_subscriber", 1, 1_000_000),
         recipients: reader.number("limits.recipients", 1, 10_000),
         // RFC 5321 §4.5.3.1.4: at least 512.
         smtp_line_bytes: reader.number("limits.smtp_line_bytes", 512, 65_536),
@@ -112,6 +117,11 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Limits {
             1_000_000,
         ),
         smtp_connections: reader.number("limits.smtp_connections", 1, 1_000_000),
+        smtp_connections_per_subscriber: reader.number(
+            "limits.smtp_connections_per_subscriber",
+            1,
+            1_000_000,
+        ),
         smtp_connections_per_address: reader.number(
             "limits.smtp_connections_per_address",
             1,

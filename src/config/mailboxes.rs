@@ -15,6 +15,10 @@ pub struct MailboxSettings {
     pub replies_every: Duration,
     /// How long after its last message a mailbox is looked into.
     pub replies_window: TimeDelta,
+    /// Mailboxes of all apps of one subscriber, connected or remembered.
+    pub most_of_subscriber: i64,
+    /// End users of all apps of one subscriber.
+    pub most_users_of_subscriber: i64,
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> MailboxSettings {
@@ -22,5 +26,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> MailboxSettings {
         refresh_idle: TimeDelta::days(reader.number("mailboxes.refresh_idle_days", 1, 365)),
         replies_every: reader.seconds("mailboxes.replies_seconds"),
         replies_window: TimeDelta::days(reader.number("mailboxes.replies_days", 1, 365)),
+        most_of_subscriber: reader.number("limits.mailboxes_per_subscriber", 2, 100_000_000),
+        most_users_of_subscriber: reader.number("limits.end_users_per_subscriber", 2, 100_000_000),
     }
 }

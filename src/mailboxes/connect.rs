@@ -21,7 +21,7 @@ use crate::storage::end_users::EndUser;
 use crate::storage::mailboxes::Upserted;
 use crate::storage::mailboxes::addresses::{self, Told};
 use crate::storage::mailboxes::end;
-use crate::storage::{end_users, mailboxes, used_links, webhook_messages};
+use crate::storage::{end_users, holdings, mailboxes, used_links, webhook_messages};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::event::{DisconnectReason, Emission, Event, MailboxEvent};
@@ -101,6 +101,9 @@ pub enum ConnectError {
     /// The user has as many mailboxes as bare links may connect.
     #[error("the user has {MOST_BY_BARE_LINKS} mailboxes, and a bare link connects no further one")]
     TooMany,
+    /// The app's subscriber has as many mailboxes or end users as it may.
+    #[error("the app's subscriber has as many mailboxes or end users as it may")]
+    TooManyForApp,
     /// The app now requires connect sessions.
     #[error("the app takes connect sessions alone")]
     SessionRequired,
@@ -284,6 +287,9 @@ impl Mailboxes {
         if is_bare {
             allows_bare(&mut transaction, &user, &mailbox).await?;
         }
+        if mailbox.is_new {
+            self.has_room(&mut transaction, new.app, is_bare).await?;
+        }
         if !rules.multilink {
             let reason = DisconnectReason::Replaced;
             let others = end::others(&mut transaction, user_key, new.plugin, credential).await?;
@@ -310,6 +316,27 @@ impl Mailboxes {
             user_key,
             email: grant.email.as_str().to_owned(),
         })
+    }
+}
+
+impl Mailboxes {
+    /// Checks that a subscriber may have what it has with a new mailbox of one of its apps. Links that anybody can write
+    /// leave half of it to those that the app gives.
+    async fn has_room(
+        &self,
+        connection: &mut PgConnection,
+        app: AppId,
+        is_bare: bool,
+    ) -> Result<(), ConnectError> {
+        let held = holdings::lock(connection, app).await?;
+        let most = |all: i64| if is_bare { all / 2 } else { all };
+        let settings = &self.settings;
+        if held.mailboxes > most(settings.most_of_subscriber)
+            || held.end_users > most(settings.most_users_of_subscriber)
+        {
+            return Err(ConnectError::TooManyForApp);
+        }
+        Ok(())
     }
 }
 

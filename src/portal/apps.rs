@@ -116,6 +116,13 @@ pub(super) async fn create(
     let created = accounts.create_own_app(session.id(), &fields, session.author());
     let created = created.await.map_err(|error| match error {
         CreateError::Database(error) => PortalProblem::database(&error),
+        CreateError::TooMany(most) => PortalProblem::new(
+            StatusCode::CONFLICT,
+            "too_many_apps",
+            "You have as many apps as you may",
+            format!("{most} apps are the most that you may have. Delete one that you no longer need, and try again."),
+        )
+        .leading("Back to your apps", "/portal/apps"),
         error => PortalProblem::internal(&error),
     })?;
     Ok(see(&format!("/portal/apps/{}?done=created", created.slug)))

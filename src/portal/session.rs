@@ -1,6 +1,7 @@
 //! Who is signed in: an extractor that is the permission check, and the cookie behind it.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::extract::FromRequestParts;
 use axum::http::header::{SET_COOKIE, USER_AGENT};
@@ -13,7 +14,7 @@ use url::form_urlencoded::Serializer;
 use super::PortalState;
 use super::page::see;
 use super::problem::PortalProblem;
-use crate::accounts::{FoundSession, PortalSession, Subscriber, Visitor};
+use crate::accounts::{FoundSession, PortalSession, RequestPlace, Subscriber, Visitor};
 use mailgate_server::client::client_address;
 use mailgate_server::cookie::{cookies, set_cookie};
 use mailgate_server::stranger;
@@ -28,6 +29,9 @@ const NAME: &str = "mailgate";
 /// Seconds that a browser keeps it: the longest that a session lasts.
 const LIFE: u32 = 7 * 24 * 3_600;
 
+/// How long to wait where too many requests of a subscriber's are in progress.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// How long who has come by a link needs no API secret to see it.
 const FRESH: TimeDelta = TimeDelta::minutes(10);
 
@@ -36,6 +40,7 @@ pub(super) struct Session {
     pub(super) subscriber: Subscriber,
     pub(super) open: PortalSession,
     address: IpAddr,
+    _place: RequestPlace,
 }
 
 impl Session {
@@ -46,14 +51,18 @@ impl Session {
 
     /// Who changes something here, for the trail.
     pub(super) fn author(&self) -> Author {
-        let shown = Credential::PortalSession(self.open.id);
-        Author::subscriber(self.address, self.subscriber.id, shown)
+        author(&self.open, &self.subscriber, self.address)
     }
 
     /// Whether a link has let its holder in so recently that it counts as the API secret.
     pub(super) fn is_fresh(&self, now: DateTime<Utc>) -> bool {
         is_fresh(&self.open, now)
     }
+}
+
+fn author(open: &PortalSession, subscriber: &Subscriber, address: IpAddr) -> Author {
+    let shown = Credential::PortalSession(open.id);
+    Author::subscriber(address, subscriber.id, shown)
 }
 
 fn is_fresh(session: &PortalSession, now: DateTime<Utc>) -> bool {
@@ -79,10 +88,15 @@ impl FromRequestParts<PortalState> for Session {
         if let Some(wait) = counted.retry_after {
             return Err(PortalProblem::too_many(wait).into_response());
         }
+        let address = client_address(&parts.extensions);
+        let author = author(&session, &subscriber, address);
+        let place = state.accounts.request_place(&author).await;
+        let too_many = |_| PortalProblem::too_many(AGAIN).into_response();
         Ok(Self {
+            _place: place.map_err(too_many)?,
             subscriber,
             open: session,
-            address: client_address(&parts.extensions),
+            address,
         })
     }
 }

@@ -87,6 +87,7 @@ pub(super) async fn list(
     request_body = CreateAppRequest,
     responses(
         (status = 201, body = CreatedApp),
+        (status = 409, description = "`too_many_apps`: you have as many apps as `limits.apps_per_subscriber` allows"),
     )
 )]
 pub(super) async fn create(
@@ -104,6 +105,9 @@ pub(super) async fn create(
         .await
         .map_err(|error| match error {
             CreateError::Database(error) => Problem::database(&error),
+            error @ CreateError::TooMany(_) => {
+                Problem::new(StatusCode::CONFLICT, "too_many_apps", error.to_string())
+            }
             error => Problem::internal(&error),
         })?;
     let require_connect_session = fields.requires_connect_session();

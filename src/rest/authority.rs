@@ -15,7 +15,9 @@ use uuid::Uuid;
 use super::AppState;
 use super::access::Access;
 use super::problem::Problem;
-use crate::accounts::{App, AuthenticateError, Caller, Limited, Opened, RateDecision, Subscriber};
+use crate::accounts::{
+    App, AuthenticateError, Caller, Limited, Opened, RateDecision, RequestPlace, Subscriber,
+};
 use mailgate_server::client::{client_address, known_address};
 use mailgate_server::stranger;
 use mailgate_types::audit::{Author, Credential};
@@ -32,6 +34,7 @@ pub(super) struct AuthenticatedSubscriber<A> {
     pub(super) author: Author,
     secret: Option<Limited>,
     allowed: PhantomData<A>,
+    _place: RequestPlace,
 }
 
 /// An app of that subscriber: the one that the path names.
@@ -101,11 +104,14 @@ impl<A: Access> FromRequestParts<AppState> for AuthenticatedSubscriber<A> {
                         since: subscriber.credentials_since,
                     },
                 };
+                let author = Author::subscriber(peer, subscriber.id, shown);
+                let place = state.accounts.request_place(&author).await;
                 let caller = Self {
-                    author: Author::subscriber(peer, subscriber.id, shown),
+                    author,
                     subscriber,
                     secret,
                     allowed: PhantomData,
+                    _place: place.map_err(|_| too_many_requests())?,
                 };
                 match A::SCOPE {
                     Some(scope) => caller.require(scope)?,
@@ -213,6 +219,14 @@ async fn not_let_in(state: &AppState, peer: IpAddr, error: AuthenticateError) ->
 pub(super) async fn unknown_send_key(state: &AppState, peer: IpAddr) -> Problem {
     state.accounts.slow_down(peer, "rest").await;
     invalid_send_key("The send key is not valid.")
+}
+
+fn too_many_requests() -> Problem {
+    Problem::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        "too_many_requests",
+        "Too many requests with your API secret are in progress. Wait for their answers.",
+    )
 }
 
 fn invalid_send_key(detail: &str) -> Problem {

@@ -123,6 +123,7 @@ pub(super) struct FailureMessages {
     pub(super) wrong_account: Phrase,
     pub(super) already_connected: Phrase,
     pub(super) too_many_mailboxes: Phrase,
+    pub(super) too_many_for_app: Phrase,
     pub(super) session_required: Phrase,
     pub(super) link_used: Phrase,
     pub(super) unavailable: Phrase,

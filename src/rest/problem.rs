@@ -225,6 +225,7 @@ impl Problem {
                 | "payprov_unavailable"
                 | "reactivation_in_flight"
                 | "too_many_connections"
+                | "too_many_requests"
                 | "stopping"
         ) {
             headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));

@@ -26,8 +26,11 @@ use mailgate_types::door::Door;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::{AppId, SubscriberId};
 use mailgate_types::refusal::RefusalReason;
+use mailgate_types::shared_places::{Joined, SharedPlaces};
 
 /// The reply text when there is no room for another message.
+const TOO_MANY_SESSIONS: &str =
+    "Your apps have too many connections open already, close some and try again";
 const OVERLOADED: &str = "The gateway is sending too many messages already, try again later";
 
 /// The backend of the SMTP sessions.
@@ -43,11 +46,16 @@ pub struct SubmissionBackend {
     pub hostname: Arc<str>,
     /// The clock.
     pub clock: SharedClock,
+    /// The connections of each subscriber.
+    pub sessions: SharedPlaces<SubscriberId>,
+    /// How many of them one may have.
+    pub most_sessions: usize,
 }
 
 /// An authenticated app. Its key is checked again for each message: if it ends, so do its sessions.
 #[derive(Debug)]
 pub struct AuthenticatedApp {
+    _joined: Joined<SubscriberId>,
     subscriber: SubscriberId,
     app_id: String,
     key: PresentedKey,
@@ -137,7 +145,7 @@ impl Backend for SubmissionBackend {
             None => Err(AuthenticateError::Wrong),
         };
         match (app, key) {
-            (Ok(caller), Some(key)) => Ok(self.authenticated(caller.app(), key)),
+            (Ok(caller), Some(key)) => self.authenticated(caller.app(), key),
             (Err(AuthenticateError::Database(error)), _) => {
                 trouble!(
                     error,
@@ -214,14 +222,20 @@ impl Backend for SubmissionBackend {
 }
 
 impl SubmissionBackend {
-    fn authenticated(&self, app: &SendingApp, key: PresentedKey) -> AuthenticatedApp {
+    fn authenticated(
+        &self,
+        app: &SendingApp,
+        key: PresentedKey,
+    ) -> Result<AuthenticatedApp, Reply> {
         self.accounts.remember(&key);
-        AuthenticatedApp {
+        let joined = self.sessions.join(app.subscriber, self.most_sessions);
+        Ok(AuthenticatedApp {
+            _joined: joined.ok_or_else(|| Reply::new(454, "4.7.0", TOO_MANY_SESSIONS))?,
             subscriber: app.subscriber,
             session: self.accounts.begin_session(app.id),
             app_id: app.slug.clone(),
             key,
-        }
+        })
     }
 
     /// The app of a key, if it is the one with this `app_id`.

@@ -158,11 +158,13 @@ pub struct Upserted {
     pub id: CredentialId,
     /// Whether a connect session has connected it, now or before, and none has replaced it since.
     pub by_session: bool,
+    /// Whether it was neither connected nor remembered before.
+    pub is_new: bool,
 }
 
 /// Connects a mailbox, or reconnects the same address under its old id; one that is still active keeps its time of
-/// connection, and one that a connect session has connected stays one of a session. Its tokens follow through [`store_tokens`], since they are sealed for that id, and its further sender
-/// addresses through [`addresses::store`].
+/// connection, and one that a connect session has connected stays one of a session. Its tokens follow through
+/// [`store_tokens`], since they are sealed for that id, and its further sender addresses through [`addresses::store`].
 pub async fn upsert(
     connection: &mut PgConnection,
     new: &Connection<'_>,
@@ -200,6 +202,7 @@ pub async fn upsert(
     Ok(Upserted {
         id: CredentialId(row.id),
         by_session: row.by_session,
+        is_new: row.id == new.id.0,
     })
 }
 

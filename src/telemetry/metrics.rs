@@ -74,6 +74,7 @@ const CONNECT_FAILURES: &[&str] = &[
     "provider_unavailable",
     "session_required",
     "sign_in_required",
+    "too_many_for_app",
     "too_many_mailboxes",
     "unavailable",
     "unverified_address",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
-use super::Webhooks;
+use super::{Webhooks, subscriber};
 use crate::accounts::audit;
 use crate::storage::webhook_queue::replay::{self, ReplayFilter};
 use crate::storage::webhook_queue::requeue::receives;
@@ -29,7 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long replayed messages let everything else for their endpoint go first.
 pub(super) const BEHIND: TimeDelta = TimeDelta::days(1);
 
-/// Replays under way in a process: each holds a connection.
+/// Replays under way in a process, one of each subscriber: each holds a connection. A further one waits for
+/// [`PATIENCE`] at most.
 pub(super) const AT_ONCE: usize = 4;
 
 /// Which messages to deliver again.
@@ -130,8 +131,8 @@ impl Webhooks {
         author: Author,
     ) -> Result<Replayed, ReplayError> {
         let _mark = self.replays.begin(app).ok_or(ReplayError::UnderWay)?;
-        // Never closed.
-        let _place = self.replay_places.acquire().await;
+        let place = self.replay_places.take_within(subscriber(author), PATIENCE);
+        let _place = place.await.map_err(|_| ReplayError::UnderWay)?;
         let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
         let now = self.clock.now();
         let mut transaction = audit::begin(&self.pool, author, now).await?;

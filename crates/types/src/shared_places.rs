@@ -58,6 +58,12 @@ impl<K: Eq + Hash + Clone> SharedPlaces<K> {
         }
     }
 
+    /// Places of which each holder has `each`, whatever the others have.
+    #[must_use]
+    pub fn unshared(each: usize) -> Self {
+        Self::new(Semaphore::MAX_PERMITS, each)
+    }
+
     /// One more of this holder's, unless `most` of it have a place or wait for one.
     #[must_use]
     pub fn join(&self, key: K, most: usize) -> Option<Joined<K>> {
@@ -89,7 +95,7 @@ impl<K: Eq + Hash + Clone> SharedPlaces<K> {
         patience: Duration,
     ) -> Result<(Place, Joined<K>), Busy> {
         let joined = self.join(key, usize::MAX).ok_or(Busy)?;
-        let place = timeout(patience, joined.place()).await.map_err(|_| Busy)?;
+        let place = joined.place_within(patience).await?;
         Ok((place, joined))
     }
 }
@@ -103,6 +109,15 @@ impl<K: Eq + Hash> Joined<K> {
         Place {
             _permits: [own, all],
         }
+    }
+
+    /// A place, if there is one within `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`].
+    pub async fn place_within(&self, patience: Duration) -> Result<Place, Busy> {
+        timeout(patience, self.place()).await.map_err(|_| Busy)
     }
 }
 

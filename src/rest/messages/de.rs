@@ -91,6 +91,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_mailboxes: Phrase(
             "Sie haben bereits so viele Postfächer verbunden, wie es mit einem solchen Link möglich ist. Trennen Sie zuerst eines in {app}, oder bitten Sie {app} um einen persönlichen Link.",
         ),
+        too_many_for_app: Phrase(
+            "{app} kann derzeit keine weiteren Postfächer verbinden. Bitte wenden Sie sich an {app}; es liegt nicht an Ihnen.",
+        ),
         session_required: Phrase(
             "{app} akzeptiert solche Links nicht mehr. Bitten Sie {app} um einen persönlichen Link.",
         ),

@@ -91,6 +91,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_mailboxes: Phrase(
             "You already have as many connected mailboxes as a link like this allows. Disconnect one in {app} first, or ask {app} for a personal link.",
         ),
+        too_many_for_app: Phrase(
+            "{app} can't connect any more mailboxes at the moment. Please tell {app}: it isn't your fault.",
+        ),
         session_required: Phrase(
             "{app} no longer accepts links like this one. Ask {app} for a personal link.",
         ),

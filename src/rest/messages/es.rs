@@ -91,6 +91,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_mailboxes: Phrase(
             "Ya tiene conectados todos los buzones que permite un enlace como este. Desconecte primero uno en {app} o pida a {app} un enlace personal.",
         ),
+        too_many_for_app: Phrase(
+            "{app} no puede conectar más buzones por el momento. Avise a {app}; no es culpa suya.",
+        ),
         session_required: Phrase(
             "{app} ya no acepta enlaces como este. Pida a {app} un enlace personal.",
         ),

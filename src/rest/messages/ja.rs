@@ -91,6 +91,9 @@ pub(super) static MESSAGES: Messages = Messages {
         too_many_mailboxes: Phrase(
             "このリンクで接続できるメールボックスの数の上限に達しています。先に {app} でいずれかの接続を解除するか、{app} に個人用のリンクを依頼してください。",
         ),
+        too_many_for_app: Phrase(
+            "{app} は現在、これ以上メールボックスを接続できません。お客様の操作の問題ではありません。{app} にお知らせください。",
+        ),
         session_required: Phrase(
             "{app} はこの種類のリンクを受け付けなくなりました。{app} に個人用のリンクを依頼してください。",
         ),

@@ -1,0 +1,51 @@
+//! How much a subscriber has, counted so that two who add to it at the same time both count.
+
+use sqlx::PgConnection;
+
+use mailgate_types::ids::{AppId, SubscriberId};
+
+/// What all apps of a subscriber have, ended or not: what is remembered counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holdings {
+    /// Mailboxes.
+    pub mailboxes: i64,
+    /// End users.
+    pub end_users: i64,
+}
+
+/// What the apps of this app's subscriber have, with what the caller's transaction has added. Until it ends, other calls
+/// for the subscriber wait.
+pub async fn lock(connection: &mut PgConnection, app: AppId) -> Result<Holdings, sqlx::Error> {
+    sqlx::query!(
+        "SELECT pg_advisory_xact_lock(hashtextextended('holdings ' || subscriber_id::text, 0))::text AS locked
+         FROM apps WHERE id = $1",
+        app.0,
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    sqlx::query_as!(
+        Holdings,
+        r#"WITH own AS MATERIALIZED (
+               SELECT id FROM apps
+               WHERE subscriber_id = (SELECT subscriber_id FROM apps WHERE id = $1)
+           )
+           SELECT (SELECT count(*) FROM mailboxes WHERE app_id IN (SELECT id FROM own)) AS "mailboxes!",
+                  (SELECT count(*) FROM end_users WHERE app_id IN (SELECT id FROM own)) AS "end_users!""#,
+        app.0,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// How many apps a subscriber has. Whoever adds one has the subscriber's row locked.
+pub async fn apps(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM apps WHERE subscriber_id = $1"#,
+        subscriber.0,
+    )
+    .fetch_one(connection)
+    .await
+}
