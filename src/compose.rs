@@ -14,6 +14,7 @@ mod attachment;
 mod base64_lines;
 mod body;
 mod custom_header;
+mod described;
 mod header;
 mod media_type;
 mod pieces;
@@ -26,6 +27,7 @@ pub use attachment::{
     Attachment, ContentId, Filename, InvalidContentId, InvalidFilename, MOST_ATTACHMENTS,
 };
 pub use custom_header::{CustomHeader, HEADER_LENGTH, HEADERS_LENGTH, InvalidHeader, MOST_HEADERS};
+pub use described::{OF_SENDERS, is_of_receivers, of_sender};
 use mailgate_types::email_address::{EmailAddress, comparison_key};
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::message::Message;

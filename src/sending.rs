@@ -8,6 +8,7 @@ mod clock_set;
 pub mod draft;
 mod ending;
 mod facts;
+mod foreign_sender;
 mod gate;
 mod hand_over;
 pub mod idempotency;

@@ -1,6 +1,7 @@
 //! Headers that the caller adds. Headers in which the gateway, the provider or a relay describes a message are
 //! excluded, so that they can't be forged, and those by which SMTP clients tell the gateway what a field tells here.
 
+use super::described::{is_of_receivers, of_sender};
 use super::header;
 
 /// Maximum headers of one message.
@@ -22,10 +23,9 @@ const LONGEST_WORD: usize = 900;
 /// Longest word of free text, in characters: no line holds a longer one (RFC 5322 §2.1.1).
 const LONGEST_ENCODED_WORD: usize = 998;
 
-/// Names in lower case that a caller can't set.
-const RESERVED: [&str; 17] = [
+/// Names in lower case that a caller can't set, beside those of senders and receivers.
+const RESERVED: [&str; 12] = [
     "from",
-    "sender",
     "reply-to",
     "to",
     "cc",
@@ -34,17 +34,13 @@ const RESERVED: [&str; 17] = [
     "date",
     "message-id",
     "received",
-    "return-path",
-    "delivered-to",
     "mime-version",
     "dkim-signature",
-    "authentication-results",
-    "received-spf",
     "idempotency-key",
 ];
 
 /// Prefixes of such names.
-const RESERVED_PREFIXES: [&str; 4] = ["resent-", "content-", "arc-", "x-mailgate-"];
+const RESERVED_PREFIXES: [&str; 3] = ["resent-", "content-", "x-mailgate-"];
 
 /// Names in lower case whose values have a grammar of their own instead of free text, which doesn't allow encoded
 /// words.
@@ -123,6 +119,8 @@ impl CustomHeader {
             return Err(InvalidHeader::OwnField(field));
         }
         if RESERVED.contains(&lower.as_str())
+            || is_of_receivers(&lower)
+            || of_sender(&lower).is_some()
             || RESERVED_PREFIXES
                 .iter()
                 .any(|prefix| lower.starts_with(prefix))

@@ -300,6 +300,7 @@ fn refused(refusal: Refusal) -> Problem {
         // These are worded where more is known of the request.
         Refusal::Key
         | Refusal::NoMailbox
+        | Refusal::OtherSender(_)
         | Refusal::Suppressed(_)
         | Refusal::Unpreparable(PrepareError::Address | PrepareError::CutOff) => internal_error(),
     }

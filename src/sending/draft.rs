@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::prepared::Prepared;
-use super::raw_message::RawMessage;
+use super::raw_message::{NamedSender, RawMessage};
 use crate::compose::Fields;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::metadata::Metadata;
@@ -73,6 +73,14 @@ impl Draft {
             content: Source::Raw(raw),
             metadata: Metadata::default(),
             made: None,
+        }
+    }
+
+    /// Further senders that its headers name, who must be the mailbox's own too.
+    pub(super) fn named_senders(&self) -> &[NamedSender] {
+        match &self.content {
+            Source::Fields { .. } => &[],
+            Source::Raw(raw) => &raw.named_senders,
         }
     }
 

@@ -6,7 +6,9 @@
 mod fields;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod named_senders;
 mod private_headers;
+mod receivers_headers;
 mod sender;
 mod sender_error;
 
@@ -17,9 +19,11 @@ use chrono::{DateTime, Utc};
 use mail_parser::{Header, HeaderName};
 
 use self::fields::{Field, NoField, fields};
+pub use self::named_senders::{NamedSender, UnclearSender};
 use self::private_headers::{
     IDEMPOTENCY_KEY, NotOne, SEND_AT, is_named, metadata, sole_value, without_removed,
 };
+use self::receivers_headers::is_signed;
 use self::sender::sole_address;
 pub use self::sender_error::SenderError;
 use super::idempotency::{IdempotencyKey, read_key};
@@ -57,6 +61,8 @@ pub struct RawMessage {
     pub idempotency_key: Option<IdempotencyKey>,
     /// When it is to leave, from a header that is removed; `None`: now.
     pub send_at: Option<SendAt>,
+    /// Further senders that its headers name, who must be the mailbox's own too.
+    pub named_senders: Vec<NamedSender>,
     prepared: Prepared,
 }
 
@@ -66,6 +72,18 @@ pub enum RawMessageError {
     /// Not exactly one From header with exactly one address, or an address that readers may take for another.
     #[error(transparent)]
     From(SenderError),
+    /// A header beside From names another sender than the mailbox, or not clearly one.
+    #[error(
+        "{0} must be given once, with one address that the mailbox in From may send as: its own or an alias; leave \
+         it out otherwise"
+    )]
+    OtherSender(&'static str),
+    /// A header that is taken out is covered by a signature of the client's own.
+    #[error(
+        "Authentication-Results, Received-SPF, ARC-…, Return-Path and Delivered-To are taken out, and a \
+         DKIM-Signature of the message covers one of them: remove them before the message is signed"
+    )]
+    SignedByClient,
     /// A line among the headers is not a header field.
     #[error(
         "A line of the message's headers is neither a header field nor the continuation of one; an \
@@ -108,6 +126,11 @@ impl RawMessage {
         let (content, others) = with_whole_headers(pieces)?;
         let fields = fields(&content).map_err(|NoField| RawMessageError::Malformed)?;
         let from = sole_sender(&fields, &content).map_err(RawMessageError::From)?;
+        let named_senders = NamedSender::all(&fields, &from)
+            .map_err(|UnclearSender(header)| RawMessageError::OtherSender(header))?;
+        if is_signed(&fields) {
+            return Err(RawMessageError::SignedByClient);
+        }
         let parsed = message_parser()
             .parse_headers(content.as_ref())
             .ok_or(RawMessageError::Malformed)?;
@@ -179,6 +202,7 @@ impl RawMessage {
             from,
             idempotency_key,
             send_at,
+            named_senders,
             prepared: Prepared {
                 id,
                 at: leaves_at,

@@ -61,6 +61,9 @@ pub enum Refusal {
     /// key is not to find out which others there are.
     #[error("the key may not send from any mailbox that matches")]
     MailboxNotAllowed,
+    /// This header names a sender as whom the mailbox may not send.
+    #[error("{0} names another sender")]
+    OtherSender(&'static str),
     /// These recipients have bounced, and the app refuses messages to such.
     #[error("recipients have bounced")]
     Suppressed(Vec<String>),
@@ -138,12 +141,8 @@ impl Sending {
             let chosen = if let Some(chosen) = remembered {
                 chosen
             } else {
-                self.prove(&mut caller, still_means).await?;
-                // The key may have been changed since.
-                wanted.only = caller.mailboxes();
-                if let Some(key) = &key
-                    && let Some(answer) = self.replay(&wanted, key).await?
-                {
+                let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
+                if let Some(answer) = before.await? {
                     return Ok(answer);
                 }
                 admit(caller.subscription(), self.clock.now())?;
@@ -158,19 +157,21 @@ impl Sending {
                 caller.doubt();
                 continue;
             }
+            let named = draft.named_senders();
+            if let Some(foreign) = self.foreign_sender(&chosen.mailbox, named).await? {
+                let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
+                return before.await?.ok_or(Refusal::OtherSender(foreign.header));
+            }
             let at = send_at.map_or_else(|| self.clock.now(), SendAt::time);
             let prepared = draft.prepare(&chosen.address, at).await?;
             if caller.app().suppress_bounced {
                 let recipients = &prepared.recipients.addresses;
                 let suppressed = self.accounts.suppressed(wanted.app, recipients).await?;
                 if !suppressed.is_empty() {
-                    // Nothing is refused for what the app has chosen before.
-                    self.prove(&mut caller, still_means).await?;
-                    wanted.only = caller.mailboxes();
-                    // A message that was taken before has its answer, whatever its recipients did since.
-                    if let Some(key) = &key
-                        && let Some(answer) = self.replay(&wanted, key).await?
-                    {
+                    // A message that was taken before has its answer, whatever its recipients did since; and nothing
+                    // is refused for what the app has chosen before.
+                    let before = self.before(&mut caller, still_means, &mut wanted, key.as_ref());
+                    if let Some(answer) = before.await? {
                         return Ok(answer);
                     }
                     if caller.app().suppress_bounced {
@@ -199,6 +200,23 @@ impl Sending {
             }
         }
         Err(SendError::NotTaken.into())
+    }
+
+    /// The answer of the message that the key of a caller stands for, who is proven first: the key may have been changed
+    /// since.
+    async fn before(
+        &self,
+        caller: &mut Caller,
+        still_means: fn(&SendingApp, &SendingApp) -> bool,
+        wanted: &mut Wanted,
+        key: Option<&IdempotencyKey>,
+    ) -> Result<Option<Answer>, Refusal> {
+        self.prove(caller, still_means).await?;
+        wanted.only = caller.mailboxes();
+        match key {
+            Some(key) => self.replay(wanted, key).await,
+            None => Ok(None),
+        }
     }
 
     /// The answer of the message that a key stands for, or was about to; `None` if the key is free after all.

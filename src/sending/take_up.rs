@@ -8,6 +8,7 @@ use super::attempt::Attempted;
 use super::budget::{Holder, Share};
 use super::gate::{Blocked, admit};
 use super::pace::{Asker, Pace};
+use super::raw_message::{NamedSender, UnclearSender};
 use super::verify::Presence;
 use crate::accounts::ShowError;
 use crate::mailboxes::Mailbox;
@@ -181,6 +182,16 @@ impl Sending {
         let Some(message) = self.spooled(claimed.id).await? else {
             return failed("The stored message is gone");
         };
+        // As of From above: an alias that was there when the message was taken may have gone since.
+        let foreign = match NamedSender::of_stored(&message, from) {
+            Ok(named) => (self.foreign_sender(&mailbox, &named).await?).map(|it| it.header),
+            Err(UnclearSender(header)) => Some(header),
+        };
+        if let Some(header) = foreign {
+            return failed(&format!(
+                "5.7.1 The mailbox may not send as the address in {header}"
+            ));
+        }
         Ok(TakenUp::Ready(Box::new(Ready {
             mailbox,
             message,

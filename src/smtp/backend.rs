@@ -276,11 +276,16 @@ impl SubmissionBackend {
                         RefusalReason::MalformedMessage
                     },
                 ),
+                RawMessageError::OtherSender(_) => (
+                    Reply::new(550, "5.7.1", &text),
+                    RefusalReason::FromNotAuthorized,
+                ),
                 RawMessageError::TooManyHeaders => (
                     Reply::new(552, "5.3.4", &text),
                     RefusalReason::MessageTooLarge,
                 ),
                 RawMessageError::Malformed
+                | RawMessageError::SignedByClient
                 | RawMessageError::IdempotencyKey
                 | RawMessageError::Metadata(_)
                 | RawMessageError::SendAtTwice
@@ -347,9 +352,9 @@ impl SubmissionBackend {
 fn reason(refusal: &Refusal) -> Option<RefusalReason> {
     match refusal {
         Refusal::Blocked(_) => Some(RefusalReason::SubscriptionBlocked),
-        Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => {
-            Some(RefusalReason::FromNotAuthorized)
-        }
+        Refusal::NoMailbox
+        | Refusal::OtherSender(_)
+        | Refusal::Unpreparable(PrepareError::Address) => Some(RefusalReason::FromNotAuthorized),
         Refusal::MailboxNotAllowed => Some(RefusalReason::MailboxNotAllowed),
         Refusal::SendAtPast => Some(RefusalReason::MalformedMessage),
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => Some(RefusalReason::MessageTooLarge),

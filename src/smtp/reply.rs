@@ -24,6 +24,10 @@ pub(super) fn refused(refusal: Refusal) -> Reply {
         Refusal::SendAtPast => Reply::new(550, "5.6.0", &SEND_AT_PAST.to_string()),
         Refusal::NoMailbox | Refusal::Unpreparable(PrepareError::Address) => no_mailbox_sends_so(),
         Refusal::MailboxNotAllowed => not_authorized(),
+        Refusal::OtherSender(header) => {
+            let error = RawMessageError::OtherSender(header);
+            Reply::new(550, "5.7.1", &error.to_string())
+        }
         Refusal::Unpreparable(PrepareError::TooLarge(_)) => {
             Reply::new(552, "5.3.4", "The message is too large")
         }

@@ -4,6 +4,7 @@
 mod authentication;
 mod chunks;
 mod content;
+mod described;
 mod encryption;
 mod limits;
 mod one_from;

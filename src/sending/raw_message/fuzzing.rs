@@ -6,8 +6,10 @@ use mail_parser::{HeaderName, MessageParser};
 
 use super::private_headers::{PRIVATE, is_empty_one, is_named, metadata_key};
 use super::{RawMessage, RawMessageError, SUBJECT_LENGTH};
+use crate::compose::{is_of_receivers, of_sender};
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::fuzzing::{Input, is_printable, pieces, with_line_ends};
+use mailgate_types::message_parser::message_parser;
 
 /// Any message, in pieces or whole, is sent unchanged except for the headers meant for the gateway alone.
 pub(crate) fn submitted_message(data: &[u8]) {
@@ -54,7 +56,9 @@ pub(crate) fn submitted_message(data: &[u8]) {
     if !smtputf8 {
         assert!(prepared.recipients.addresses.iter().all(|it| it.is_ascii()));
     }
+    assert_eq!(submitted.named_senders, cut.named_senders);
     check_outgoing(&content, &octets, &submitted.from);
+    check_senders(&octets, &submitted);
 }
 
 fn read(pieces: Vec<Bytes>, smtputf8: bool) -> Result<RawMessage, RawMessageError> {
@@ -93,6 +97,26 @@ fn without_received(submitted: &RawMessage) -> Vec<u8> {
     rest.to_vec()
 }
 
+/// Nobody is named as a sender whom the mailbox isn't asked for.
+fn check_senders(octets: &[u8], submitted: &RawMessage) {
+    let ended = [octets, b"\r\n"].concat();
+    let parsed = message_parser().parse_headers(&ended);
+    let named = parsed.iter().flat_map(|it| it.headers());
+    let named = named.filter(|header| of_sender(header.name().trim_end()).is_some());
+    let addresses = named
+        .filter_map(|header| header.value.as_address())
+        .flat_map(mail_parser::Address::iter)
+        .filter_map(|address| address.address.as_deref());
+    for address in addresses.filter(|address| !address.is_empty()) {
+        let checked = submitted.named_senders.iter().map(|it| &it.address);
+        let mut checked = checked.chain([&submitted.from]);
+        assert!(
+            checked.any(|it| it.as_str().eq_ignore_ascii_case(address)),
+            "{address:?} isn't asked for"
+        );
+    }
+}
+
 /// Headers are removed as a whole, and nothing else changes.
 fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
     let body = |octets: &[u8]| {
@@ -127,6 +151,9 @@ fn check_outgoing(content: &[u8], octets: &[u8], from: &EmailAddress) {
     assert_eq!(count(&HeaderName::From), 1);
     for private in PRIVATE {
         assert_eq!(count(&private), 0, "{private:?} goes out");
+    }
+    for header in parsed.headers() {
+        assert!(!is_of_receivers(header.name().trim_end()), "{header:?}");
     }
     let mut headers = parsed.headers().iter();
     assert!(headers.all(|it| metadata_key(it).is_none() && !is_empty_one(it, &ended)));

@@ -1,10 +1,11 @@
 //! Headers in which an SMTP client tells something to the gateway alone: Bcc, Idempotency-Key, and the gateway's own,
-//! `X-Mailgate-…`. They are read, and removed before the message leaves.
+//! `X-Mailgate-…`. They are read, and removed before the message leaves, as are those that only receivers write.
 
 use bytes::Bytes;
 use mail_parser::{Header, HeaderName};
 
 use super::fields::is_empty;
+use crate::compose::is_of_receivers;
 use mailgate_types::encoded_words;
 use mailgate_types::ids::LOG_ID_HEADER;
 use mailgate_types::metadata::{InvalidMetadata, Metadata};
@@ -62,11 +63,15 @@ pub(super) fn sole_value<'a>(
     }
 }
 
-/// The content without its private headers, and without an empty Date or Message-ID, which the gateway writes instead.
+/// The content without its private headers and those of receivers, and without an empty Date or Message-ID, which the gateway writes instead.
 pub(super) fn without_removed(headers: &[Header<'_>], content: &Bytes) -> Vec<Bytes> {
     let mut pieces = Vec::new();
     let mut start = 0;
-    let is_removed = |header: &&Header<'_>| is_private(header) || is_empty_one(header, content);
+    let is_removed = |header: &&Header<'_>| {
+        is_private(header)
+            || is_of_receivers(header.name().trim_end())
+            || is_empty_one(header, content)
+    };
     for header in headers.iter().filter(is_removed) {
         let (field, end) = (header.offset_field as usize, header.offset_end as usize);
         if start <= field && field <= end && end <= content.len() {

@@ -1,0 +1,63 @@
+//! Headers in which others than the author describe a message or name its sender. Both ways in treat them alike: by REST
+//! nobody can set them; by SMTP the receivers' are taken out, and whom the others name is checked.
+
+/// What a receiver's servers write, in lower case: what was found out about the message, and where it went. A message
+/// that is only being submitted can't have any that is true (RFC 8601 §5, RFC 5321 §4.4).
+const OF_RECEIVERS: [&str; 4] = [
+    "authentication-results",
+    "received-spf",
+    "return-path",
+    "delivered-to",
+];
+
+/// The same: what the names of a chain of receivers begin with (RFC 8617).
+const OF_RECEIVERS_PREFIX: &str = "arc-";
+
+/// Headers beside From that name somebody as the sender, and that mail programs show (RFC 5322 §3.6.2, §3.6.6).
+pub const OF_SENDERS: [&str; 3] = ["Sender", "Resent-From", "Resent-Sender"];
+
+/// Whether only a receiver's servers write a header of this name.
+#[must_use]
+pub fn is_of_receivers(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    OF_RECEIVERS.contains(&lower.as_str()) || lower.starts_with(OF_RECEIVERS_PREFIX)
+}
+
+/// The header beside From that names a sender, if this is one.
+#[must_use]
+pub fn of_sender(name: &str) -> Option<&'static str> {
+    let mut all = OF_SENDERS.into_iter();
+    all.find(|known| known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_any_spelling() {
+        for name in [
+            "Authentication-Results",
+            "RECEIVED-SPF",
+            "return-path",
+            "Delivered-To",
+            "ARC-Seal",
+            "arc-message-signature",
+            "ARC-Authentication-Results",
+        ] {
+            assert!(is_of_receivers(name), "{name}");
+            assert_eq!(of_sender(name), None, "{name}");
+        }
+        for name in [
+            "Received",
+            "X-Authentication-Results",
+            "Archived-At",
+            "From",
+        ] {
+            assert!(!is_of_receivers(name), "{name}");
+            assert_eq!(of_sender(name), None, "{name}");
+        }
+        assert_eq!(of_sender("SENDER"), Some("Sender"));
+        assert_eq!(of_sender("resent-from"), Some("Resent-From"));
+    }
+}
