@@ -1,6 +1,7 @@
 //! Addresses that sign in to the portal once: mailed to the subscriber, or minted with its API secret.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 
@@ -8,9 +9,10 @@ use super::Accounts;
 use super::audit;
 use super::portal_sessions::{SignInError, Visitor};
 use crate::storage::portal_links::{self, NewLink};
-use crate::storage::portal_sessions;
-use mailgate_types::audit::{Author, Credential};
+use crate::storage::{portal_sessions, subscribers};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author, Credential};
 use mailgate_types::ids::SubscriberId;
+use mailgate_types::moment::iso8601;
 use mailgate_types::past::Past;
 use mailgate_types::secrets::{LinkToken, NoRandomness, SessionToken};
 use mailgate_types::sign_in::SignedInBy;
@@ -50,11 +52,13 @@ impl Accounts {
         let kind = SignedInBy::Minted;
         let minted = self.open_portal_link(&mut transaction, subscriber, kind, life, OPEN);
         let minted = minted.await?;
-        transaction.commit().await?;
+        let entry = AuditEntry::of_subscriber(AuditAction::PortalLinkMinted, subscriber);
+        let entry = entry.with(json!({ "expires_at": iso8601(minted.1) }));
+        transaction.commit_change(entry).await?;
         Ok(minted)
     }
 
-    /// Opens a link, unless the subscriber has `most` of its kind.
+    /// Opens a link within the caller's transaction, unless the subscriber has `most` of its kind.
     pub(super) async fn open_portal_link(
         &self,
         connection: &mut PgConnection,
@@ -72,6 +76,9 @@ impl Accounts {
             kind,
             expires_at,
         };
+        // One at a time, so that concurrent requests can't exceed the limit.
+        let is_there = subscribers::lock_fields(connection, subscriber).await?;
+        is_there.ok_or(sqlx::Error::RowNotFound)?;
         if portal_links::insert(connection, &link, now, most).await? {
             Ok((token, expires_at))
         } else {

@@ -20,6 +20,7 @@ use crate::compose::{Composed, CustomHeader, Fields, compose};
 use crate::providers::relay::{NotSent, Relay, Relayed};
 use crate::storage::outage::trouble;
 use crate::storage::subscribers::{self, Subscriber};
+use crate::storage::transaction;
 use mailgate_types::email_address::EmailAddress;
 use mailgate_types::ids::uuid_at;
 use mailgate_types::plain_name::plain_name;
@@ -158,11 +159,12 @@ impl Sender {
             ..
         } in found
         {
-            let mut connection = accounts.pool.acquire().await?;
+            let mut transaction = transaction::begin(&accounts.pool).await?;
             let kind = SignedInBy::Link;
-            let opened = accounts.open_portal_link(&mut connection, id, kind, LIFE, OPEN);
+            let opened = accounts.open_portal_link(&mut transaction, id, kind, LIFE, OPEN);
             match opened.await {
                 Ok((token, _)) => {
+                    transaction.commit().await?;
                     let url = format!("{}/sign-in/{}", self.portal, token.expose());
                     // Names are anybody's to choose; the id and the day are not.
                     let words = format!(

@@ -3,14 +3,16 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::Mailboxes;
 use crate::accounts::audit;
 use crate::storage::apps::connecting::PublicApp;
 use crate::storage::used_links;
-use mailgate_types::audit::Author;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::AppId;
+use mailgate_types::moment::iso8601;
 use mailgate_types::plugin::Plugin;
 use mailgate_types::seal::SealError;
 use mailgate_types::sealed_text;
@@ -116,7 +118,13 @@ impl Mailboxes {
             callback_url: request.callback_url,
             expires_at: now + request.life,
         };
-        transaction.commit().await?;
+        let entry = AuditEntry::of_app(AuditAction::ConnectSessionCreated, app).with(json!({
+            "user_id": session.user_id,
+            "plugin": session.plugin.map(Plugin::as_str),
+            "expected_email": session.expected_email,
+            "expires_at": iso8601(session.expires_at),
+        }));
+        transaction.commit_change(entry).await?;
         Ok(CreatedSession {
             token: self.seal_session(&session)?,
             expires_at: session.expires_at,

@@ -23,7 +23,8 @@ pub(super) async fn export(
     let wanted = wanted.map_err(|_| PortalProblem::unreadable())?;
     let (filter, stopping) = (wanted.filter, state.stopping.clone());
     let reports = &state.reports;
-    let pieces = reports.csv(session.id(), filter, wanted.is_scheduled, stopping);
+    let (id, author) = (session.id(), session.author());
+    let pieces = reports.csv(id, filter, wanted.is_scheduled, stopping, author);
     let pieces = pieces.await.map_err(|error| refused(&error))?;
     let now = state.clock.now().format("%Y%m%dT%H%M%SZ");
     let headers = [

@@ -14,7 +14,7 @@ use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::sign_in::subscriber_of;
-use crate::accounts::{Accounts, RenewError, Visitor};
+use crate::accounts::{Accounts, RenewError, ShowError, Visitor};
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -96,7 +96,10 @@ pub(super) async fn reveal(
         .accounts
         .reveal_api_secret(&session.subscriber, session.author())
         .await;
-    let secret = secret.map_err(|error| PortalProblem::internal(&error))?;
+    let secret = secret.map_err(|error| match error {
+        ShowError::Database(error) => PortalProblem::database(&error),
+        error => PortalProblem::internal(&error),
+    })?;
     let frame = Frame::load(
         &state,
         &session.subscriber,

@@ -67,7 +67,7 @@ pub(super) async fn test(
     let (app, id, known) = config(&state, &session, &id).await?;
     let found = state.webhooks.configuration(app, id).await?;
     let found = found.ok_or_else(PortalProblem::not_found)?;
-    let tested = state.webhooks.test(&found).await;
+    let tested = state.webhooks.test(&found, session.author()).await;
     let (_, attempt) = tested.map_err(|error| match error {
         TestError::UnderWay => PortalProblem::new(
             StatusCode::TOO_MANY_REQUESTS,
@@ -76,7 +76,8 @@ pub(super) async fn test(
             "An app can have one test event in progress. Wait a few seconds, and try again.",
         )
         .leading("Back to the webhook", known.path.clone()),
-        TestError::Secret => PortalProblem::internal(&error),
+        TestError::Database(error) => PortalProblem::database(&error),
+        error @ TestError::Secret => PortalProblem::internal(&error),
     })?;
     let done = if attempt.success {
         "test-passed"

@@ -86,7 +86,8 @@ pub(super) async fn replay(
     let delivery = read_id(&delivery)?;
     let here = format!("{}/deliveries/{delivery}", path(&endpoint));
     let config = endpoint.id.config(endpoint.app);
-    let queued = state.webhooks.redeliver(endpoint.app, config, delivery);
+    let (app, author) = (endpoint.app, session.author());
+    let queued = state.webhooks.redeliver(app, config, delivery, author);
     let queued = queued.await.map_err(|error| unchanged(error, &here))?;
     Ok(see(&format!("{here}?attempt={}", queued.attempt_number)))
 }

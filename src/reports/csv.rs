@@ -3,10 +3,13 @@
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::try_unfold;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{Export, ExportError, Filter, LogRow, Reports, Scheduled, ScheduledExport};
+use crate::accounts::audit;
 use crate::storage::outage::trouble;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::SubscriberId;
 use mailgate_types::moment::iso8601;
 
@@ -147,13 +150,21 @@ impl Reports {
         filter: Filter,
         is_scheduled: bool,
         stopping: CancellationToken,
+        author: Author,
     ) -> Result<impl Stream<Item = Result<Bytes, CutOff>> + use<>, ExportError> {
+        let entry = AuditEntry::of_subscriber(AuditAction::LogsExported, subscriber).with(json!({
+            "from": filter.from.map(iso8601),
+            "before": filter.before.map(iso8601),
+            "scheduled": is_scheduled,
+        }));
         let mut export = if is_scheduled {
             Exported::Scheduled(self.export_scheduled(subscriber, filter)?)
         } else {
             Exported::Log(self.export(subscriber, &filter).await?)
         };
         let begin = HEADER.to_owned() + &export.next().await?.unwrap_or_default();
+        let transaction = audit::begin(&self.pool, author, self.clock.now()).await?;
+        transaction.commit_change(entry).await?;
         Ok(try_unfold(
             (Some(begin), export),
             move |(begin, mut export)| {

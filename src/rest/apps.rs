@@ -17,7 +17,7 @@ use super::authority::{AuthenticatedSubscriber, OwnedApp, no_such_app};
 use super::json_body::JsonBody;
 use super::problem::Problem;
 use super::query::{Described, whole_number};
-use crate::accounts::{ChangeError, CreateError, RenewError};
+use crate::accounts::{ChangeError, CreateError, RenewError, ShowError};
 use mailgate_types::scope::Scope;
 
 /// A part of the list.
@@ -241,7 +241,7 @@ pub(super) async fn delete(
     }
 }
 
-/// The app's send key.
+/// The app's send key. The audit trail has each time that it was shown.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/send-key",
@@ -254,17 +254,25 @@ pub(super) async fn delete(
 )]
 pub(super) async fn send_key(
     State(state): State<AppState>,
-    OwnedApp { app, .. }: OwnedApp<MainSecret>,
+    OwnedApp { app, caller }: OwnedApp<MainSecret>,
 ) -> Result<Json<SendKeyShown>, Problem> {
     let key = state
         .accounts
-        .send_key(app.id)
+        .reveal_send_key(app.id, caller.author)
         .await
-        .map_err(|error| Problem::internal(&error))?
+        .map_err(|error| unshown(&error))?
         .ok_or_else(no_such_app)?;
     Ok(Json(SendKeyShown {
         send_key: key.expose().to_owned(),
     }))
+}
+
+/// What to answer where a key can't be shown.
+pub(super) fn unshown(error: &ShowError) -> Problem {
+    match error {
+        ShowError::Database(error) => Problem::database(error),
+        error => Problem::internal(error),
+    }
 }
 
 /// Renews the send key. The old one stops working immediately, for REST and SMTP.

@@ -9,6 +9,7 @@ use super::AppState;
 use super::log_query::Wanted;
 use super::problem::Problem;
 use crate::reports::{ExportError, NoTurn};
+use mailgate_types::audit::Author;
 use mailgate_types::ids::SubscriberId;
 
 /// All rows that a filter lets through. What can't be read at all is answered by a problem.
@@ -16,10 +17,11 @@ pub(super) async fn answer(
     state: AppState,
     subscriber: SubscriberId,
     wanted: Wanted,
+    author: Author,
 ) -> Result<Response, Problem> {
     let (filter, stopping) = (wanted.filter, state.stopping.clone());
     let reports = &state.reports;
-    let pieces = reports.csv(subscriber, filter, wanted.is_scheduled, stopping);
+    let pieces = reports.csv(subscriber, filter, wanted.is_scheduled, stopping, author);
     let pieces = pieces.await.map_err(|error| refused(&error))?;
     let mut response = Response::new(Body::from_stream(pieces));
     let now = state.clock.now();

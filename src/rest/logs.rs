@@ -59,7 +59,7 @@ pub(super) async fn list(
         Format::Json => {}
         Format::Csv => {
             let wanted = query.validate_for_export(subscriber, &keys)?;
-            return log_csv::answer(state, subscriber, wanted).await;
+            return log_csv::answer(state, subscriber, wanted, caller.author).await;
         }
     }
     let wanted = query.validate(subscriber, &keys)?;

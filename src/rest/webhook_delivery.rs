@@ -120,11 +120,11 @@ async fn configuration(state: &AppState, app: AppId, id: &str) -> Result<Webhook
 )]
 pub(super) async fn retry(
     State(state): State<AppState>,
-    OwnedApp { app, .. }: OwnedApp<WebhooksWrite>,
+    owned: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfDelivery>,
 ) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
-    let config = configuration(&state, app.id, &path.webhook_id).await?;
-    retried(&state, app.id, Some(config), &path.delivery_id).await
+    let config = configuration(&state, owned.app.id, &path.webhook_id).await?;
+    retried(&state, &owned, Some(config), &path.delivery_id).await
 }
 
 /// Delivers an event to the app's own `webhook_url` again immediately, as the next attempt: the same body with the
@@ -149,21 +149,22 @@ pub(super) async fn retry(
 )]
 pub(super) async fn retry_of_app(
     State(state): State<AppState>,
-    OwnedApp { app, .. }: OwnedApp<WebhooksWrite>,
+    owned: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfAppDelivery>,
 ) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
-    retried(&state, app.id, None, &path.delivery_id).await
+    retried(&state, &owned, None, &path.delivery_id).await
 }
 
 async fn retried(
     state: &AppState,
-    app: AppId,
+    owned: &OwnedApp<WebhooksWrite>,
     config: Option<WebhookConfigId>,
     delivery: &str,
 ) -> Result<(StatusCode, Json<RetriedDelivery>), Problem> {
     let delivery: WebhookDeliveryId = delivery.parse().map_err(|_| no_such_delivery())?;
-    let redelivered = state.webhooks.redeliver(app, config, delivery).await;
-    let redelivered = redelivered.map_err(not_redelivered)?;
+    let (app, author) = (owned.app.id, owned.caller.author);
+    let redelivered = state.webhooks.redeliver(app, config, delivery, author);
+    let redelivered = redelivered.await.map_err(not_redelivered)?;
     let answer = RetriedDelivery {
         message_id: redelivered.message.to_string(),
         webhook_config_id: config.map(|config| config.to_string()),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::AppState;
 use super::access::{MainSecret, WebhooksWrite};
-use super::apps::not_renewed;
+use super::apps::{not_renewed, unshown};
 use super::authority::{OwnedApp, no_such_app};
 use super::json_body::OptionalJsonBody;
 use super::problem::Problem;
@@ -37,7 +37,7 @@ impl WebhookSecretShown {
     }
 }
 
-/// The app's webhook secret.
+/// The app's webhook secret. The audit trail has each time that it was shown.
 #[utoipa::path(
     get,
     path = "/apps/{pushable_key}/webhook-secret",
@@ -50,13 +50,13 @@ impl WebhookSecretShown {
 )]
 pub(super) async fn webhook_secret(
     State(state): State<AppState>,
-    OwnedApp { app, .. }: OwnedApp<MainSecret>,
+    OwnedApp { app, caller }: OwnedApp<MainSecret>,
 ) -> Result<Json<WebhookSecretShown>, Problem> {
     let secrets = state
         .accounts
-        .webhook_secret(app.id)
+        .reveal_webhook_secret(app.id, caller.author)
         .await
-        .map_err(|error| Problem::internal(&error))?
+        .map_err(|error| unshown(&error))?
         .ok_or_else(no_such_app)?;
     Ok(Json(WebhookSecretShown::new(&secrets)))
 }

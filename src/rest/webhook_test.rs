@@ -33,7 +33,7 @@ use crate::webhooks::TestError;
 )]
 pub(super) async fn test(
     State(state): State<AppState>,
-    OwnedApp { app, .. }: OwnedApp<WebhooksWrite>,
+    OwnedApp { app, caller }: OwnedApp<WebhooksWrite>,
     Path(path): Path<OfWebhook>,
 ) -> Result<Json<WebhookTestResult>, Problem> {
     let config = state
@@ -42,14 +42,15 @@ pub(super) async fn test(
         .await
         .map_err(|error| Problem::database(&error))?
         .ok_or_else(no_such_webhook)?;
-    let tested = state.webhooks.test(&config).await;
+    let tested = state.webhooks.test(&config, caller.author).await;
     let (event, attempt) = tested.map_err(|error| match error {
         TestError::UnderWay => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
             "test_under_way",
             "Another test delivery of this app is in progress; wait for its result.",
         ),
-        TestError::Secret => Problem::internal(&error),
+        TestError::Database(error) => Problem::database(&error),
+        error @ TestError::Secret => Problem::internal(&error),
     })?;
     Ok(Json(WebhookTestResult {
         success: attempt.success,

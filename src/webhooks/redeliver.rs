@@ -1,8 +1,12 @@
 //! Redelivers a message at a subscriber's request.
 
+use serde_json::json;
+
 use super::Webhooks;
+use crate::accounts::audit;
+use crate::storage::webhook_deliveries;
 use crate::storage::webhook_queue::requeue::{Requeued, receives, requeue};
-use crate::storage::{transaction, webhook_deliveries};
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::ids::{
     AppId, EndpointId, WebhookConfigId, WebhookDeliveryId, WebhookMessageId,
 };
@@ -48,19 +52,26 @@ impl Webhooks {
         app: AppId,
         config: Option<WebhookConfigId>,
         delivery: WebhookDeliveryId,
+        author: Author,
     ) -> Result<Redelivered, RedeliverError> {
         let endpoint = config.map_or_else(|| EndpointId::from(app), EndpointId::from);
-        let mut transaction = transaction::begin(&self.pool).await?;
+        let now = self.clock.now();
+        let mut transaction = audit::begin(&self.pool, author, now).await?;
         let message = webhook_deliveries::message_of(&mut transaction, app, endpoint, delivery)
             .await?
             .ok_or(RedeliverError::NotFound)?;
         if config.is_none() && receives(&mut transaction, app, endpoint).await? != Some(true) {
             return Err(RedeliverError::NoUrl);
         }
-        let now = self.clock.now();
         match requeue(&mut transaction, app, endpoint, message, now).await? {
             Requeued::Due(attempt_number) => {
-                transaction.commit().await?;
+                let entry = AuditEntry::of_app(AuditAction::WebhookRedelivered, app)
+                    .on(delivery)
+                    .with(json!({
+                        "webhook_id": config.map(|config| config.to_string()),
+                        "attempt_number": attempt_number,
+                    }));
+                transaction.commit_change(entry).await?;
                 Ok(Redelivered {
                     message,
                     attempt_number,

@@ -4,9 +4,11 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
 use super::sign::SigningKeys;
-use super::{Attempt, Delivery, WebhookConfig, Webhooks, secret_context};
+use super::{Attempt, Delivery, WebhookConfig, Webhooks, secret_context, subscriber};
+use crate::accounts::audit;
 use crate::storage::outage::trouble;
 use crate::storage::webhook_deliveries;
+use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::TestEvent;
 use mailgate_types::ids::{EndpointId, WebhookDeliveryId, WebhookMessageId};
 
@@ -19,6 +21,9 @@ pub enum TestError {
     /// The configuration's secret can't be used.
     #[error("the webhook configuration's secret can't be opened")]
     Secret,
+    /// The database's error.
+    #[error("the database can't be asked: {0}")]
+    Database(#[from] sqlx::Error),
 }
 
 impl Webhooks {
@@ -28,19 +33,27 @@ impl Webhooks {
     /// # Errors
     ///
     /// [`TestError`]; nothing is sent then.
-    pub async fn test(&self, config: &WebhookConfig) -> Result<(TestEvent, Attempt), TestError> {
+    pub async fn test(
+        &self,
+        config: &WebhookConfig,
+        author: Author,
+    ) -> Result<(TestEvent, Attempt), TestError> {
         let _place = self.tests.begin(config.app).ok_or(TestError::UnderWay)?;
         let context = secret_context(config.app, config.id.into());
         let keys = SigningKeys::unseal(&self.seal_keys, &context, &config.secrets);
         let keys = keys.ok_or(TestError::Secret)?;
         let now = self.clock.now();
+        // Before it is sent, since that can't be undone.
+        let entry = AuditEntry::of_app(AuditAction::WebhookTested, config.app).on(config.id);
+        let transaction = audit::begin(&self.pool, author, now).await?;
+        transaction.commit_change(entry).await?;
         let event = TestEvent {
             app: config.app,
             at: now,
         };
         let id = WebhookMessageId::at(now);
         let body = Bytes::from(event.body());
-        let attempt = self.attempt_with(None, &config.url, &keys, id, body).await;
+        let attempt = self.attempt_with(subscriber(author), &config.url, &keys, id, body).await;
         if let Err(error) = self.record_test(config, id, now, &attempt).await {
             trouble!(warn, error, webhook_config_id = %config.id, "a test delivery can't be listed");
         }

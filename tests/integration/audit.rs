@@ -4,6 +4,7 @@
 mod actions;
 mod kept;
 mod logged;
+mod matrix;
 mod nothing;
 mod read;
 

@@ -160,6 +160,10 @@ pub enum AuditAction {
     PortalSignedIn,
     /// A session of the portal was ended, or several.
     PortalSignedOut,
+    /// A link was minted that signs in to the portal.
+    PortalLinkMinted,
+    /// The log was exported.
+    LogsExported,
     /// An app was created.
     AppCreated,
     /// Fields of an app were changed.
@@ -168,7 +172,7 @@ pub enum AuditAction {
     AppDeleted,
     /// An app's send key was renewed.
     SendKeyRenewed,
-    /// An app's send key was shown in the portal.
+    /// An app's send key was shown.
     SendKeyRevealed,
     /// An additional send key was created.
     SendKeyCreated,
@@ -178,7 +182,7 @@ pub enum AuditAction {
     SendKeyDeleted,
     /// The secret of an app's own `webhook_url` was renewed.
     WebhookSecretRenewed,
-    /// An app's webhook secret was shown in the portal.
+    /// An app's webhook secret was shown.
     WebhookSecretRevealed,
     /// An app's pushable key was renewed.
     PushableKeyRenewed,
@@ -192,6 +196,12 @@ pub enum AuditAction {
     WebhookSecretRotated,
     /// Events were queued again for a webhook configuration, or for an app's own `webhook_url`.
     WebhookReplayed,
+    /// One event was queued again for a webhook configuration, or for an app's own `webhook_url`.
+    WebhookRedelivered,
+    /// A test event was sent to a webhook configuration.
+    WebhookTested,
+    /// A connect session was created.
+    ConnectSessionCreated,
     /// A mailbox was connected, for the first time or again.
     UserConnected,
     /// A mailbox was disconnected.
@@ -223,7 +233,7 @@ pub struct UnknownAction;
 
 impl AuditAction {
     /// All of them.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 41] = [
         Self::SubscriberCreated,
         Self::SubscriberChanged,
         Self::SubscriberDeleted,
@@ -233,6 +243,8 @@ impl AuditAction {
         Self::ApiSecretDeleted,
         Self::PortalSignedIn,
         Self::PortalSignedOut,
+        Self::PortalLinkMinted,
+        Self::LogsExported,
         Self::AppCreated,
         Self::AppChanged,
         Self::AppDeleted,
@@ -249,6 +261,9 @@ impl AuditAction {
         Self::WebhookDeleted,
         Self::WebhookSecretRotated,
         Self::WebhookReplayed,
+        Self::WebhookRedelivered,
+        Self::WebhookTested,
+        Self::ConnectSessionCreated,
         Self::UserConnected,
         Self::UserDisconnected,
         Self::UserReleased,
@@ -275,6 +290,8 @@ impl AuditAction {
             Self::ApiSecretDeleted => "api_secret.deleted",
             Self::PortalSignedIn => "portal.signed_in",
             Self::PortalSignedOut => "portal.signed_out",
+            Self::PortalLinkMinted => "portal.link_minted",
+            Self::LogsExported => "logs.exported",
             Self::AppCreated => "app.created",
             Self::AppChanged => "app.changed",
             Self::AppDeleted => "app.deleted",
@@ -291,6 +308,9 @@ impl AuditAction {
             Self::WebhookDeleted => "webhook.deleted",
             Self::WebhookSecretRotated => "webhook.secret_rotated",
             Self::WebhookReplayed => "webhook.replayed",
+            Self::WebhookRedelivered => "webhook.redelivered",
+            Self::WebhookTested => "webhook.tested",
+            Self::ConnectSessionCreated => "connect_session.created",
             Self::UserConnected => "user.connected",
             Self::UserDisconnected => "user.disconnected",
             Self::UserReleased => "user.released",
@@ -341,7 +361,7 @@ pub struct AuditEntry {
     pub action: AuditAction,
     /// Its subject.
     pub subject: AuditSubject,
-    /// The id of the mailbox, the webhook configuration or the message, or the key of the user.
+    /// The id of the mailbox, the webhook configuration, the delivery or the message, or the key of the user.
     pub target: Option<String>,
     /// An object with further details, every text in it bounded.
     pub details: Value,

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::command_line::process::{Finished, Invocation};
 use crate::portal::visitor::Visitor;
-use crate::support::caller::{Answer, path};
+use crate::support::caller::{Answer, is_moment, path};
 use crate::support::gateway::{MAILBOX, SEAL_KEY};
 
 const TOKEN: &str = "an operator token of this test's own";
@@ -31,6 +31,7 @@ struct Expected {
     details: Value,
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of all actions")]
 fn expected(action: AuditAction) -> Expected {
     use AuditAction as A;
     let of = |actor, of_app, target, details| Expected {
@@ -99,13 +100,29 @@ fn expected(action: AuditAction) -> Expected {
             let details = json!({ "to_address": "bob@example.com", "deleted": 1 });
             of("subscriber", true, "", details)
         }
-        A::WebhookSecretRotated => of("subscriber", true, "wconf_", none()),
+        A::WebhookSecretRotated | A::WebhookTested => of("subscriber", true, "wconf_", none()),
         A::WebhookReplayed => {
             let details = json!({
                 "since": "2026-01-01T00:00:00.000Z", "until": "2099-12-31T23:59:59.999Z",
                 "success": false, "event": null, "queued": 1,
             });
             of("subscriber", true, "", details)
+        }
+        A::WebhookRedelivered => {
+            let details = json!({ "webhook_id": null, "attempt_number": 2 });
+            of("subscriber", true, "wdel_", details)
+        }
+        A::ConnectSessionCreated => {
+            let details = json!({
+                "user_id": null, "plugin": "plugin_a", "expected_email": MAILBOX,
+                "expires_at": "",
+            });
+            of("subscriber", true, "", details)
+        }
+        A::PortalLinkMinted => of("subscriber", false, "", json!({ "expires_at": "" })),
+        A::LogsExported => {
+            let details = json!({ "from": null, "before": null, "scheduled": false });
+            of("subscriber", false, "", details)
         }
         A::UserConnected => Expected {
             has_address: false,
@@ -164,7 +181,14 @@ impl Walk<'_> {
         assert!(target.starts_with(expected.target), "{action}: {target}");
         assert_eq!(target.is_empty(), expected.target.is_empty(), "{action}");
         if action != AuditAction::SecretsResealed {
-            assert_eq!(row.details, expected.details, "{action}");
+            let mut details = row.details.clone();
+            let is_minted = action.as_str().ends_with("_minted")
+                || action == AuditAction::ConnectSessionCreated;
+            if is_minted {
+                is_moment(text(&details, "expires_at"));
+                details["expires_at"] = json!("");
+            }
+            assert_eq!(details, expected.details, "{action}");
             assert!(row.subscriber_id.is_some(), "{action}");
         }
         self.seen.insert(action);
@@ -261,6 +285,7 @@ impl Walk<'_> {
         )
         .await;
         self.given_up(1).await;
+        self.again(secret, &path, &webhook).await;
         let replay = format!("{path}/replay");
         let body = json!({ "since": "2026-01-01", "until": "2099-12-31" });
         self.change(A::WebhookReplayed, secret, (Method::POST, &replay), body)
@@ -290,6 +315,30 @@ impl Walk<'_> {
         .await;
         self.with_keys(secret, &path).await;
         self.change(A::AppDeleted, secret, (Method::DELETE, &path), json!({}))
+            .await;
+    }
+
+    /// A delivery is made again, and a test sent.
+    async fn again(&mut self, secret: &str, app: &str, webhook: &str) {
+        use AuditAction as A;
+        let deliveries = format!("{app}/deliveries");
+        let listed = Caller {
+            gateway: self.gateway,
+            secret: secret.to_owned(),
+        };
+        let listed = listed.get(&deliveries).await.success(200);
+        let delivery = text(&listed["deliveries"][0], "id");
+        let again = format!("{deliveries}/{delivery}/retry");
+        self.change(
+            A::WebhookRedelivered,
+            secret,
+            (Method::POST, &again),
+            json!({}),
+        )
+        .await;
+        self.given_up(2).await;
+        let test = format!("{webhook}/test");
+        self.change(A::WebhookTested, secret, (Method::POST, &test), json!({}))
             .await;
     }
 
@@ -445,6 +494,15 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
     walk.change(AuditAction::UserReleased, &own, release, json!({}))
         .await;
 
+    let session = format!("{}/connect-sessions", path(&gateway.app));
+    let body = json!({ "plugin": "plugin_a", "expected_email": MAILBOX });
+    let created = (Method::POST, session.as_str());
+    walk.change(AuditAction::ConnectSessionCreated, &own, created, body)
+        .await;
+    let minted = (Method::POST, "/portal/sessions");
+    walk.change(AuditAction::PortalLinkMinted, &own, minted, json!({}))
+        .await;
+
     let mut visitor = Visitor::new(&gateway.daemon.base_url).from(CLIENT);
     walk.leaves(AuditAction::PortalSignedIn, visitor.sign_in(&own))
         .await;
@@ -460,6 +518,8 @@ async fn every_action_leaves_one_entry_with_who_what_and_from_where() {
         let path = format!("{app}/reveal/{key}");
         walk.leaves(action, visitor.post(&path, &proof)).await;
     }
+    let export = visitor.get("/portal/messages.csv");
+    walk.leaves(AuditAction::LogsExported, export).await;
     let leave = visitor.post("/portal/sign-out", &[]);
     walk.leaves(AuditAction::PortalSignedOut, leave).await;
 

@@ -214,3 +214,22 @@ async fn a_gateway_may_have_no_portal() {
     assert_eq!(visitor.get("/portal").await.status, 404);
     gateway.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_that_mint_links_at_once_no_more_get_one_than_may() {
+    let gateway = Gateway::start().await;
+    let other = gateway.replica().start().await;
+    let secret = api_secret(&gateway).await;
+    let mints = (0..50).map(|number| {
+        let at = if number % 2 == 0 { &gateway } else { &other };
+        let url = format!("{}/portal/sessions", at.daemon.base_url);
+        let minted = at.http.post(url).header("x-api-secret", &secret).send();
+        async { minted.await.unwrap().status().as_u16() }
+    });
+    let statuses = futures_util::future::join_all(mints).await;
+    let minted = statuses.iter().filter(|status| **status == 201).count();
+    let refused = statuses.iter().filter(|status| **status == 429).count();
+    assert_eq!((minted, refused), (20, 30));
+    other.stop().await;
+    gateway.stop().await;
+}

@@ -179,7 +179,7 @@ async fn a_webhook_is_tested_paused_changed_and_deleted() {
     .fetch_all(&mut gateway.database().await)
     .await
     .unwrap();
-    assert_eq!(actions.len(), 5, "{actions:?}");
+    assert_eq!(actions.len(), 6, "{actions:?}");
     gateway.stop().await;
 }
 

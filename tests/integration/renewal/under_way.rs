@@ -126,25 +126,37 @@ async fn with_a_body(gateway: &Gateway) -> BTreeSet<String> {
         .collect()
 }
 
-#[tokio::test]
-async fn no_operation_finishes_by_a_secret_that_was_renewed() {
-    let gateway = Gateway::builder().billed().start().await;
-    let owner = Caller::owner(&gateway).await;
-    let app = path(&gateway.app);
-    let hook = json!({ "url": "https://hooks.example/a", "events": ["email.sent"] });
+fn hook() -> Value {
+    json!({ "url": "https://hooks.example/a", "events": ["email.sent"] })
+}
+
+/// A webhook configuration and a send key of the app, which has a `webhook_url` then.
+async fn with_targets(owner: &Caller<'_>, app: &str) -> (String, String) {
+    let hook = hook();
     let webhook = owner
         .post(&format!("{app}/webhooks"), &hook)
         .await
         .success(201);
     let webhook = format!("{app}/webhooks/{}", text(&webhook, "id"));
     let url = json!({ "webhook_url": "https://hooks.example/b" });
-    owner.put(&app, &url).await.success(200);
+    owner.put(app, &url).await.success(200);
     let key = json!({ "name": "Key" });
     let created = owner
         .post(&format!("{app}/send-keys"), &key)
         .await
         .success(201);
     let send_key = format!("{app}/send-keys/{}", text(&created, "id"));
+    (webhook, send_key)
+}
+
+#[tokio::test]
+async fn no_operation_finishes_by_a_secret_that_was_renewed() {
+    let gateway = Gateway::builder().billed().start().await;
+    let owner = Caller::owner(&gateway).await;
+    let app = path(&gateway.app);
+    let (webhook, send_key) = with_targets(&owner, &app).await;
+    let hook = hook();
+    let key = json!({ "name": "Key" });
     let since = json!({ "since": "2026-01-01" });
     let secret = json!({ "name": "Thief", "scopes": ["apps:write"] });
     let page = json!({ "portal_url": "https://portal.example/" });

@@ -249,15 +249,14 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     .await;
     let webhooks = &gateway.daemon.webhooks;
     let delivery = |row: &super::DeliveryRow| WebhookDeliveryId(row.id);
+    let again =
+        |row: &super::DeliveryRow| webhooks.redeliver(app, Some(config), delivery(row), OPERATOR);
     receiver.then([Reply::Status(410, "")]);
     happen(&gateway, &[connected(app)]).await;
     let first = attempted(&gateway, 1).await;
 
     // Ended: it is queued anew, under the next number.
-    webhooks
-        .redeliver(app, Some(config), delivery(&first[0]))
-        .await
-        .unwrap();
+    again(&first[0]).await.unwrap();
     let second = attempted(&gateway, 2).await;
     assert_eq!((second[1].attempt_number, second[1].success), (2, true));
     let told = receiver.received();
@@ -270,15 +269,12 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     receiver.then([Reply::Status(500, "")]);
     happen(&gateway, &[connected(app)]).await;
     let third = attempted(&gateway, 3).await;
-    webhooks
-        .redeliver(app, Some(config), delivery(&third[2]))
-        .await
-        .unwrap();
+    again(&third[2]).await.unwrap();
     let fourth = attempted(&gateway, 4).await;
     assert_eq!((fourth[3].attempt_number, fourth[3].success), (2, true));
     assert!(queued(&gateway).await.is_empty());
     // By many at once: each message goes out once more.
-    let asked = (0..8).map(|_| webhooks.redeliver(app, Some(config), delivery(&first[0])));
+    let asked = (0..8).map(|_| again(&first[0]));
     for asked in futures_util::future::join_all(asked).await {
         assert!(
             matches!(asked, Ok(_) | Err(RedeliverError::InFlight)),
@@ -304,15 +300,12 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
     // Under way; not there; of another app or configuration; aged away.
     receiver.then([Reply::Hang]);
     let count = receiver.count();
-    webhooks
-        .redeliver(app, Some(config), delivery(&first[0]))
-        .await
-        .unwrap();
+    again(&first[0]).await.unwrap();
     gateway
         .eventually("it is under way", async |_| receiver.count() == count + 1)
         .await;
     let asked = webhooks
-        .redeliver(app, Some(config), delivery(&first[0]))
+        .redeliver(app, Some(config), delivery(&first[0]), OPERATOR)
         .await;
     assert!(matches!(asked, Err(RedeliverError::InFlight)), "{asked:?}");
     let (_, other) = crate::support::gateway::create_app(&gateway.daemon, "Other").await;
@@ -327,7 +320,9 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
             delivery(&first[0]),
         ),
     ] {
-        let asked = webhooks.redeliver(app, Some(config), delivery).await;
+        let asked = webhooks
+            .redeliver(app, Some(config), delivery, OPERATOR)
+            .await;
         assert!(matches!(asked, Err(RedeliverError::NotFound)), "{asked:?}");
     }
     sqlx::query("DELETE FROM webhook_messages WHERE id = $1")
@@ -336,7 +331,7 @@ async fn a_delivery_is_made_again_when_somebody_asks() {
         .await
         .unwrap();
     let asked = webhooks
-        .redeliver(app, Some(config), delivery(&third[2]))
+        .redeliver(app, Some(config), delivery(&third[2]), OPERATOR)
         .await;
     assert!(matches!(asked, Err(RedeliverError::Gone)), "{asked:?}");
     drop(receiver);
