@@ -55,7 +55,10 @@ pub fn environment(
         ("LIMITS__REQUESTS_PER_SECOND", "1000000".to_owned()),
         ("LIMITS__REQUESTS_BURST", "1000000".to_owned()),
         ("LIMITS__SMTP_CONNECTIONS_PER_ADDRESS", "10000".to_owned()),
-        ("LIMITS__SMTP_CONNECTIONS_PER_SUBSCRIBER", "10000".to_owned()),
+        (
+            "LIMITS__SMTP_CONNECTIONS_PER_SUBSCRIBER",
+            "10000".to_owned(),
+        ),
         ("PLUGINS__PLUGIN_A__KIND", "generic".to_owned()),
         ("PLUGINS__PLUGIN_A__CLIENT_ID", "bench".to_owned()),
         ("PLUGINS__PLUGIN_A__CLIENT_SECRET", "bench".to_owned()),

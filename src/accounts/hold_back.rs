@@ -130,7 +130,7 @@ mod tests {
         PresentedKey {
             digests: vec![text.as_bytes().to_vec()],
             hash: Vec::new(),
-            address: [192, 0, 2, 1].into(),
+            address: Some([192, 0, 2, 1].into()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Subscribers and their apps by REST: what is answered, who may ask, and what holds at both doors
 //! afterwards.
 
+mod bounds;
 mod change;
 mod delete;
 mod delete_subscriber;
@@ -43,7 +44,7 @@ async fn send(gateway: &Gateway, send_key: &str, pk: &str) -> Answer {
 }
 
 /// AUTH PLAIN at a gateway; answers the connection and the reply.
-async fn authenticate(gateway: &Gateway, app_id: &str, send_key: &str) -> (SmtpClient, String) {
+pub async fn authenticate(gateway: &Gateway, app_id: &str, send_key: &str) -> (SmtpClient, String) {
     use base64::Engine as _;
 
     let mut client = SmtpClient::encrypted(gateway).await;

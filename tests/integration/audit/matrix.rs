@@ -401,6 +401,16 @@ async fn with_mailboxes(matrix: &mut Matrix<'_>, owner: &Caller<'_>, app: &str) 
     matrix
         .does("disconnect_mailbox", Some(A::UserDisconnected), disconnect)
         .await;
+    // A user whom a session has brought.
+    sqlx::query("UPDATE end_users SET vouched_at = now()")
+        .execute(&mut gateway.database().await)
+        .await
+        .unwrap();
+    let user = format!("{app}/users/{}", gateway.mailbox.user_key);
+    let release = owner.request(Method::DELETE, &user);
+    matrix
+        .does("release_user", Some(A::UserReleased), release)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

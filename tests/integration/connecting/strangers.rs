@@ -154,6 +154,40 @@ async fn bare_links_connect_a_number_of_mailboxes_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_has_its_number_of_mailboxes() {
+    let gateway = Gateway::builder()
+        .set("LIMITS__MAILBOXES_PER_SUBSCRIBER", 6)
+        .start()
+        .await;
+    execute(&gateway, "UPDATE apps SET multilink = true").await;
+    let connect = async |number: u8| {
+        let email = format!("number-{number}@sandbox.example");
+        let parameters = [("plugin", "plugin_a"), ("login_hint", email.as_str())];
+        walk(&gateway, &gateway.app, &parameters).await
+    };
+    // One is there already; links that anybody can write fill half of what there may be.
+    for number in 2..=3 {
+        assert_eq!(connect(number).await.status, 200, "{number}");
+    }
+    connect(4).await.is_failure(400, "too_many_for_app");
+    assert_eq!(connect(3).await.status, 200, "a known one");
+    for number in 4..=7 {
+        let email = format!("number-{number}@sandbox.example");
+        let page = connect_by_session(&gateway, &email).await;
+        if number <= 6 {
+            assert_eq!(page.status, 200, "{number}: {}", page.body);
+        } else {
+            page.is_failure(400, "too_many_for_app");
+        }
+    }
+    // What is remembered counts.
+    execute(&gateway, "UPDATE mailboxes SET status = 'disconnected'").await;
+    let page = connect_by_session(&gateway, "number-7@sandbox.example").await;
+    page.is_failure(400, "too_many_for_app");
+    gateway.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_longest_link_has_a_page_at_its_end() {
     let gateway = Gateway::start().await;
     let long = |length: usize| "\u{1F600}".repeat(length);

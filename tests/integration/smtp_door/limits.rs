@@ -1,7 +1,8 @@
 //! How much a client may say, how often it may err, and how long it may take.
 
 use super::{RECIPIENT, message, subjects};
-use crate::support::gateway::{Gateway, MAILBOX};
+use crate::apps::authenticate;
+use crate::support::gateway::{Gateway, MAILBOX, create_app};
 use crate::support::smtp_client::SmtpClient;
 
 const TOO_LARGE: &str = "552 5.3.4";
@@ -172,6 +173,31 @@ async fn an_address_has_its_number_of_connections() {
                 .next_reply()
                 .await
                 .is_some_and(|reply| reply.starts_with("220 "))
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_has_its_number_of_connections() {
+    let gateway = Gateway::builder()
+        .set("LIMITS__SMTP_CONNECTIONS_PER_SUBSCRIBER", 2)
+        .start()
+        .await;
+    let first = SmtpClient::authenticated(&gateway).await;
+    let _second = SmtpClient::authenticated(&gateway).await;
+    let own = &gateway.app;
+    let (mut third, reply) = authenticate(&gateway, &own.slug, own.send_key.expose()).await;
+    assert!(reply.starts_with("454 4.7.0 "), "{reply}");
+    assert!(third.command("NOOP").await.starts_with("250 "));
+    let (_, other) = create_app(&gateway.daemon, "Other").await;
+    let (_client, reply) = authenticate(&gateway, &other.slug, other.send_key.expose()).await;
+    assert!(reply.starts_with("235 "), "{reply}");
+    drop(first);
+    gateway
+        .eventually("a place is given back", async |gateway| {
+            let own = &gateway.app;
+            let (_, reply) = authenticate(gateway, &own.slug, own.send_key.expose()).await;
+            reply.starts_with("235 ")
         })
         .await;
 }
