@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
-use axum::http::{Extensions, HeaderMap};
+use axum::http::{Extensions, HeaderMap, HeaderValue};
 
 use mailgate_types::client_probe::Arrival;
 use mailgate_types::trusted_peers::TrustedPeers;
@@ -65,7 +65,7 @@ pub(crate) fn client(
     headers: &HeaderMap,
 ) -> (SocketAddr, Carrier) {
     let fields = headers.get_all(FORWARDED_FOR).iter();
-    let address = proxies.client(peer.ip(), fields.map(|field| field.as_bytes()));
+    let address = proxies.client(peer.ip(), fields.map(HeaderValue::as_bytes));
     let carrier = Carrier {
         peer: peer.ip().to_canonical(),
         is_trusted: proxies.contain(peer.ip()),
