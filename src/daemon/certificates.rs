@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use sqlx::PgPool;
@@ -16,6 +17,7 @@ use crate::storage::pool::PoolError;
 use crate::workers;
 use mailgate_server::http::{self, HttpLimits, Https};
 use mailgate_server::shutdown::Shutdown;
+use mailgate_server::stranger::strangers;
 use mailgate_server::tls::{self, ServerCertificate, ServerTlsError};
 use mailgate_types::clock::SharedClock;
 use mailgate_types::seal::SealKeys;
@@ -23,6 +25,10 @@ use mailgate_types::seal::SealKeys;
 /// Connections at once to the listener of HTTP-01, and of these from one address.
 const CHALLENGE_CONNECTIONS: usize = 256;
 const CHALLENGE_CONNECTIONS_PER_ADDRESS: usize = 32;
+
+/// Time for the header of a challenge's request, and bytes that such requests may hold.
+const CHALLENGE_HEADER_READ: Duration = Duration::from_secs(5);
+const CHALLENGE_BYTES: usize = 4 << 20;
 
 /// The files of the settings, read before anything else is started; `None` with an ACME server.
 pub(super) struct CertificateFiles(Option<Arc<ServerCertificate>>);
@@ -152,6 +158,9 @@ impl Shown {
         let limits = HttpLimits {
             connections: CHALLENGE_CONNECTIONS,
             connections_per_address: CHALLENGE_CONNECTIONS_PER_ADDRESS,
+            header_read: CHALLENGE_HEADER_READ,
+            strangers: strangers(CHALLENGE_BYTES),
+            one_request: true,
             ..limits.clone()
         };
         let router = challenge_router(certificates.challenges().clone());

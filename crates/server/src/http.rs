@@ -35,7 +35,8 @@ use self::metered::Metered;
 use crate::client::client;
 use crate::shutdown::Shutdown;
 use crate::stranger::{Crowded, Stranger, Strangers, strangers};
-use mailgate_types::connection_limits::{ConnectionLimits, ConnectionPermit};
+use mailgate_types::connection_limits::ConnectionLimits;
+use mailgate_types::connection_seats::{ConnectionSeats, Seat};
 use mailgate_types::neighbourhood::neighbourhood;
 use mailgate_types::trusted_peers::TrustedPeers;
 
@@ -92,6 +93,9 @@ pub struct HttpLimits {
     pub strangers: Strangers,
     /// Proxies whose `X-Forwarded-For` tells the client's address.
     pub trusted_proxies: TrustedPeers,
+    /// Clients ask once, by HTTP/1.1, and one that has asked nothing yet makes room for another when all places are
+    /// taken.
+    pub one_request: bool,
 }
 
 impl HttpLimits {
@@ -105,6 +109,7 @@ impl HttpLimits {
             answer_idle: ANSWER_IDLE,
             strangers: strangers(UNAUTHENTICATED),
             trusted_proxies: TrustedPeers::default(),
+            one_request: false,
         }
     }
 }
@@ -153,8 +158,8 @@ fn start(
     let places = ConnectionLimits::new(limits.connections, limits.connections_per_address);
     let connection = Connection {
         router,
-        builder: builder(executor, limits.header_read),
-        places,
+        builder: builder(executor, &limits),
+        places: ConnectionSeats::new(places, limits.one_request),
         limits,
         https,
         stop: shutdown.soft.clone(),
@@ -180,24 +185,25 @@ async fn accept(listener: TcpListener, connection: Connection, tracker: TaskTrac
                 continue;
             }
         };
-        let Some(place) = connection.place(peer.ip()) else {
+        let is_proxy = connection.limits.trusted_proxies.contain(peer.ip());
+        let Some(seat) = connection.places.take(peer.ip(), is_proxy) else {
             metrics::counter!("mailgate_http_refused_connections_total").increment(1);
             continue;
         };
         let connection = connection.clone();
         tracker.spawn(async move {
-            connection.serve(socket, peer).await;
-            drop(place);
+            connection.serve(socket, peer, Arc::new(seat)).await;
         });
     }
 }
 
-fn builder(executor: TrackerExecutor, header_read: Duration) -> Builder<TrackerExecutor> {
+fn builder(executor: TrackerExecutor, limits: &HttpLimits) -> Builder<TrackerExecutor> {
     let mut builder = Builder::new(executor);
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_read)
+        .header_read_timeout(limits.header_read)
+        .keep_alive(!limits.one_request)
         .max_headers(HEADER_FIELDS)
         .max_buf_size(HEADER_BYTES as usize);
     builder
@@ -210,6 +216,9 @@ fn builder(executor: TrackerExecutor, header_read: Duration) -> Builder<TrackerE
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(HEADER_BYTES);
+    if limits.one_request {
+        builder = builder.http1_only();
+    }
     builder
 }
 
@@ -218,7 +227,7 @@ fn builder(executor: TrackerExecutor, header_read: Duration) -> Builder<TrackerE
 struct Connection {
     router: Router,
     builder: Builder<TrackerExecutor>,
-    places: ConnectionLimits,
+    places: ConnectionSeats,
     limits: HttpLimits,
     https: Option<Https>,
     stop: CancellationToken,
@@ -226,17 +235,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// A place for a connection; one of a proxy's is no one address's.
-    fn place(&self, peer: IpAddr) -> Option<ConnectionPermit> {
-        let place = self.places.take()?;
-        if self.limits.trusted_proxies.contain(peer) {
-            Some(place)
-        } else {
-            place.named(peer)
-        }
-    }
-
-    async fn serve(self, socket: TcpStream, peer: SocketAddr) {
+    async fn serve(self, socket: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
         // Small answers must not wait for a delayed acknowledgement.
         if let Err(error) = socket.set_nodelay(true) {
             tracing::debug!(%error, "an HTTP connection had ended before it was served");
@@ -245,20 +244,26 @@ impl Connection {
         let end = self.end.clone();
         let served = async {
             match self.https.clone() {
-                None => self.exchange(socket, peer).await,
+                None => self.exchange(socket, peer, &seat).await,
                 Some(https) => {
                     // Nothing is asked yet, so nothing is lost at the end.
                     let shaken = self.stop.run_until_cancelled(https.accept(socket)).await;
                     if let Some(stream) = shaken.flatten() {
-                        self.exchange(stream, peer).await;
+                        self.exchange(stream, peer, &seat).await;
                     }
                 }
             }
         };
-        end.run_until_cancelled(served).await;
+        tokio::select! {
+            biased;
+            () = seat.evicted() => {
+                metrics::counter!("mailgate_http_refused_connections_total").increment(1);
+            }
+            _ = end.run_until_cancelled(served) => {}
+        }
     }
 
-    async fn exchange<S>(self, socket: S, peer: SocketAddr)
+    async fn exchange<S>(self, socket: S, peer: SocketAddr, seat: &Arc<Seat>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -270,15 +275,17 @@ impl Connection {
         let router = TowerToHyperService::new(self.router);
         let service = service_fn({
             let (requested, in_hand) = (Arc::clone(&requested), Arc::clone(&in_hand));
+            let seat = Arc::clone(seat);
             let (proxies, places) = (self.limits.trusted_proxies, self.places);
             move |mut request: Request<Incoming>| {
                 requested.notify_one();
+                seat.asked();
                 let mut in_hand = in_hand.begin();
                 let (client, carrier) = client(&proxies, peer, request.headers());
                 request.extensions_mut().insert(ConnectInfo(client));
                 request.extensions_mut().insert(carrier);
                 if is_proxy {
-                    match places.take_behind_proxy(client.ip()) {
+                    match places.limits().take_behind_proxy(client.ip()) {
                         Some(place) => in_hand.keep_place(place),
                         None => drop(request.extensions_mut().insert(Crowded)),
                     }

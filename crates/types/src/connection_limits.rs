@@ -68,6 +68,21 @@ impl ConnectionLimits {
         })
     }
 
+    /// Whether this address is below its limit.
+    #[must_use]
+    pub fn has_room_for(&self, address: IpAddr) -> bool {
+        let open = self.open();
+        let from_here = open.by_address.get(&neighbourhood(address));
+        from_here.is_none_or(|count| *count < self.inner.per_address)
+    }
+
+    /// What is counted, in all and by address.
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> (usize, HashMap<IpAddr, usize>) {
+        let open = self.open();
+        (open.in_all, open.by_address.clone())
+    }
+
     /// A slot for a client without a connection of its own here: a proxy forwards its requests.
     #[must_use]
     pub fn take_behind_proxy(&self, address: IpAddr) -> Option<ConnectionPermit> {

@@ -6,6 +6,7 @@ pub mod budget;
 pub mod client_probe;
 pub mod clock;
 pub mod connection_limits;
+pub mod connection_seats;
 pub mod database_clock;
 pub mod date;
 pub mod display_name;

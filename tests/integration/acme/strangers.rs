@@ -1,13 +1,15 @@
 //! What strangers ask of the listeners that answer challenges.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mailgate_types::ids::CertificateId;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
@@ -119,6 +121,58 @@ async fn the_listener_answers_what_is_asked_for_at_the_moment_and_nothing_else()
             .await
             .starts_with("HTTP/1.1 404")
     );
+    gateway.stop().await;
+}
+
+/// A connection from this address of the machine, on which nothing is asked.
+async fn silent(from: u8, port: u16) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket
+        .bind(SocketAddr::from(([127, 0, 0, from], 0)))
+        .unwrap();
+    socket.connect(local(port)).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_ask_nothing_make_room() {
+    let pebble = Pebble::start().await;
+    let [port] = ports::reserve();
+    let gateway = of_pebble(Gateway::builder(), &pebble, local(port))
+        .start()
+        .await;
+    publish(&gateway, 60).await;
+    let path = format!("/.well-known/acme-challenge/{TOKEN}");
+    // Half of it is here already when the others come.
+    let mut slow = TcpStream::connect(local(port)).await.unwrap();
+    let request = get(&path, MX);
+    let (begin, end) = request.split_at(40);
+    slow.write_all(begin.as_bytes()).await.unwrap();
+    let mut silents = Vec::new();
+    for from in 2..=9 {
+        for _ in 0..32 {
+            silents.push(silent(from, port).await);
+        }
+    }
+    for _ in 0..20 {
+        let answer = timeout(Duration::from_secs(2), exchange(port, &request)).await;
+        let answer = answer.expect("it is answered");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        silents.push(silent(2, port).await);
+    }
+    slow.write_all(end.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    slow.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+
+    // One answer, whether the client wants more or not, and HTTP/1.1 alone.
+    let kept = format!("GET {path} HTTP/1.1\r\nHost: {MX}\r\n\r\n");
+    assert!(exchange(port, &kept).await.contains("connection: close"));
+    let answer = exchange_until_cut(port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert!(!answer.contains('\0'), "{answer:?}");
+    // Silence is short, too.
+    let mut last = silent(3, port).await;
+    let ended = timeout(Duration::from_secs(20), last.read_u8()).await;
+    assert!(ended.expect("it ends").is_err());
     gateway.stop().await;
 }
 
