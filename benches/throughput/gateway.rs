@@ -17,7 +17,6 @@ use mailgate_types::clock::{SharedClock, SystemClock};
 use mailgate_types::plugin::Plugin;
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 use super::Outcome;
 use super::child::{self, Server};
@@ -143,11 +142,8 @@ pub async fn prepare(environment: &[(String, String)]) -> Outcome<CreatedApp> {
     Ok(app)
 }
 
-/// Makes an app for each of these receivers, which is told all that happens to it.
-pub async fn listening_apps(
-    environment: &[(String, String)],
-    urls: &[String],
-) -> Outcome<Vec<Uuid>> {
+/// Makes an app of another subscriber's for each of these receivers, which is told all that happens to it.
+pub async fn apps(environment: &[(String, String)], urls: &[String]) -> Outcome<Vec<CreatedApp>> {
     let settings = config::load_operator(None, environment.iter().cloned())?;
     let pool = pool::connect(&settings.database).await?;
     let clock: SharedClock = Arc::new(SystemClock);
@@ -174,7 +170,7 @@ pub async fn listening_apps(
         let app = accounts
             .create_app(&mut transaction, subscriber.id, &fields)
             .await?;
-        apps.push(app.id.0);
+        apps.push(app);
     }
     // That the apps were created is nothing that is measured.
     sqlx::query("DELETE FROM webhook_queue")

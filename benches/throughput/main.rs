@@ -9,6 +9,7 @@
 mod child;
 mod gateway;
 mod load;
+mod neighbour;
 mod postfix;
 mod receiver;
 mod sessions;

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::child::{LOAD, Mode, SINK, expect};
 use super::gateway::{self, Gateway};
 use super::load::{Door, Job, MEASURED, MEASURING, Report};
+use super::neighbour::{self, Neighbour};
 use super::postfix::Postfix;
 use super::sessions::{self, Sessions};
 use super::sink::{self, Counts, Ports};
@@ -24,7 +25,7 @@ use super::{Outcome, usage};
 /// Clients at once, from step to step.
 const CLIENTS: [usize; 3] = [1, 16, 64];
 
-/// Postfix is measured with these alone.
+/// Postfix, and who has a neighbour, is measured with these alone.
 const SEVERAL_CLIENTS: [usize; 2] = [16, 64];
 
 /// How long Postfix may take to deliver what it has queued.
@@ -38,6 +39,8 @@ struct Bench {
     environment: Vec<(String, String)>,
     files: CertificateFiles,
     app: CreatedApp,
+    /// The send keys of another subscriber's apps.
+    neighbours: Vec<String>,
     folder: PathBuf,
     http: reqwest::Client,
     ports: Ports,
@@ -83,6 +86,11 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
     let environment = gateway::environment(&postgres, &files, ports);
     let bench = Bench {
         app: gateway::prepare(&environment).await?,
+        neighbours: gateway::apps(&environment, &vec![String::new(); neighbour::APPS])
+            .await?
+            .iter()
+            .map(|app| app.send_key.expose().to_owned())
+            .collect(),
         environment,
         folder: folder.to_owned(),
         http: reqwest::Client::builder().no_proxy().build()?,
@@ -99,7 +107,7 @@ async fn run_in(folder: &TempDir, measured: Duration, words: &[String]) -> Outco
         Who::ALL
             .into_iter()
             .map(move |who| (who, clients))
-            .filter(|(who, clients)| !who.is_postfix() || SEVERAL_CLIENTS.contains(clients))
+            .filter(|(who, clients)| !who.is_among_several() || SEVERAL_CLIENTS.contains(clients))
     });
     let steps: Vec<(Who, usize)> = names
         .filter(|(who, clients)| wanted(&who.step(*clients)))
@@ -156,7 +164,7 @@ impl Bench {
     ) -> Outcome<Measured> {
         let door = match who {
             Who::Bare => Door::Bare,
-            Who::Rest => Door::Rest(gateway.rest.clone()),
+            Who::Rest | Who::RestBesideNeighbour => Door::Rest(gateway.rest.clone()),
             Who::Kept => Door::Kept(gateway.smtp.clone()),
             Who::OneEach => Door::OneEach(gateway.smtp.clone()),
             Who::PostfixKept => Door::Kept(postfix.smtp.clone()),
@@ -169,6 +177,8 @@ impl Bench {
             measured: self.measured.as_millis().try_into()?,
         };
         let arrived_before = self.arrived().await?;
+        let _neighbour = (who == Who::RestBesideNeighbour)
+            .then(|| Neighbour::start(gateway.rest.port, &self.neighbours));
         let mut load = Mode::start(LOAD, &job, &self.environment)?;
         let load_pid = load.pid()?;
         let server = || match who {

@@ -9,6 +9,7 @@ use super::sessions::Sessions;
 pub enum Who {
     Bare,
     Rest,
+    RestBesideNeighbour,
     Kept,
     PostfixKept,
     OneEach,
@@ -17,9 +18,10 @@ pub enum Who {
 
 impl Who {
     /// In the order of the steps: what is compared stands side by side.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Bare,
         Self::Rest,
+        Self::RestBesideNeighbour,
         Self::Kept,
         Self::PostfixKept,
         Self::OneEach,
@@ -30,8 +32,15 @@ impl Who {
         matches!(self, Self::PostfixKept | Self::PostfixOneEach)
     }
 
+    pub fn is_among_several(self) -> bool {
+        self.is_postfix() || self == Self::RestBesideNeighbour
+    }
+
     pub fn is_gateway(self) -> bool {
-        matches!(self, Self::Rest | Self::Kept | Self::OneEach)
+        matches!(
+            self,
+            Self::Rest | Self::RestBesideNeighbour | Self::Kept | Self::OneEach
+        )
     }
 
     /// A step's name.
@@ -46,6 +55,7 @@ impl Display for Who {
         formatter.write_str(match self {
             Self::Bare => "bare loop",
             Self::Rest => "REST",
+            Self::RestBesideNeighbour => "REST, beside a noisy neighbour",
             Self::Kept => "SMTP, connections kept",
             Self::PostfixKept => "Postfix, connections kept",
             Self::OneEach => "SMTP, one message a connection",
@@ -86,6 +96,9 @@ const REST: (f64, f64) = (1.0 / 3.0, 0.2);
 const DELIVERY_RATE: f64 = 0.25;
 const DELIVERY_CPU: f64 = 0.1;
 const FIRST_BYTE: f64 = 10.0;
+
+/// Times the p99 of when nobody else is there.
+const NEIGHBOUR: f64 = 2.0;
 
 /// Milliseconds: what a delayed acknowledgement takes of a message that waits for one.
 const DELAYED: f64 = 35.0;
@@ -198,12 +211,28 @@ fn print_messages(results: &[Measured]) {
             ONE_EACH,
         );
         against(of(Who::Rest), of(Who::Bare), "the bare loop", REST);
+        beside(of(Who::RestBesideNeighbour), of(Who::Rest));
     }
     for it in results.iter().filter(|it| it.clients == 1) {
         target(
             &format!("{}: half of them within {:.2} ms", it.who.step(1), it.p50),
             "no step of 40 ms",
             it.p50 < DELAYED,
+        );
+    }
+}
+
+/// Whether a neighbour is noticed.
+fn beside(noisy: Option<&Measured>, quiet: Option<&Measured>) {
+    if let (Some(noisy), Some(quiet)) = (noisy, quiet) {
+        let times = noisy.p99 / quiet.p99;
+        target(
+            &format!(
+                "{}: {times:.2} times the p99 without",
+                noisy.who.step(noisy.clients)
+            ),
+            &format!("less than {NEIGHBOUR:.0} times"),
+            times < NEIGHBOUR,
         );
     }
 }

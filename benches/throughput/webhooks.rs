@@ -18,7 +18,6 @@ use mailgate::storage::webhook_messages;
 use mailgate_sandbox::certificates::CertificateFiles;
 use mailgate_sandbox::postgres::PrivatePostgres;
 use mailgate_types::event::Emission;
-use mailgate_types::ids::AppId;
 use sqlx::{Connection, PgConnection};
 use tokio::net::TcpListener;
 
@@ -64,12 +63,12 @@ impl Setup<'_> {
 
         let (bare, bare_used) = self.bare(&urls, times).await?;
         let mut database = PgConnection::connect(&self.postgres.url("bench")).await?;
-        let apps = gateway::listening_apps(self.environment, &urls).await?;
+        let apps = gateway::apps(self.environment, &urls).await?;
         let gateway = self.gateway(&format!("webhooks-{endpoints}")).await?;
         let job = Job::Send {
             door: Door::Events(Emitting {
                 database_url: self.postgres.url("bench"),
-                apps,
+                apps: apps.iter().map(|app| app.id.0).collect(),
                 count_url: format!("http://{}:{port}/", receiver::address(0)),
             }),
             clients: 1,
@@ -130,12 +129,12 @@ impl Setup<'_> {
         let url = format!("http://{}/hook", listener.local_addr()?);
         let arrived = Arc::<Mutex<Vec<Instant>>>::default();
         let accepting = tokio::spawn(accept(listener, Arc::clone(&arrived)));
-        let apps = gateway::listening_apps(self.environment, &[url]).await?;
+        let apps = gateway::apps(self.environment, &[url]).await?;
         let gateway = self.gateway("webhooks-single").await?;
         let mut database = PgConnection::connect(&self.postgres.url("bench")).await?;
         let mut took = Vec::new();
         for number in 0..SINGLE {
-            let emission = Emission::of(AppId(apps[0]), event());
+            let emission = Emission::of(apps[0].id, event());
             webhook_messages::emit(&mut database, &[emission], chrono::Utc::now()).await?;
             let committed = Instant::now();
             tokio::time::sleep(PAUSE).await;
