@@ -44,7 +44,7 @@ use crate::smtp::backend::{SubmissionBackend, session_settings};
 use crate::storage::pool::{self, PoolError};
 use crate::telemetry;
 use crate::webhooks::Webhooks;
-use crate::workers::{self, PartitionError};
+use crate::workers::{self, PartitionError, Retention};
 use mailgate_server::ListenError;
 use mailgate_server::http::{self, HttpLimits};
 use mailgate_server::own_hosts::OwnHosts;
@@ -179,7 +179,10 @@ pub async fn start_on(
     let client_secrets = workers::ClientSecrets::new(&settings);
     let limits = Arc::new(settings.limits);
     let source = settings.certificates;
-    let days = settings.log_retention_days;
+    let retention = Retention {
+        log_days: settings.log_retention_days,
+        webhooks: settings.webhooks.retry.iter().sum(),
+    };
     let seal_keys = Arc::new(settings.seal_keys);
     let accounts = Accounts::new(
         pool.clone(),
@@ -203,7 +206,7 @@ pub async fn start_on(
     );
     let mailboxes = mailboxes.of_gateway(&lease);
     let quota = Quota::new(&limits);
-    let readiness = watch_database(&pool, &clock, &lease, days, shutdown);
+    let readiness = watch_database(&pool, &clock, &lease, retention.log_days, shutdown);
     let sending = Sending::new(
         pool.clone(),
         Arc::clone(&clock),
@@ -273,7 +276,7 @@ pub async fn start_on(
     let tls_address = door.serve(listeners.implicit_tls, true, shutdown);
 
     keep_sending(sending, providers, readiness, &accounts, shutdown);
-    look_after(&accounts, &mailboxes, &pool, clock, days, shutdown);
+    look_after(&accounts, &mailboxes, &pool, clock, retention, shutdown);
 
     Ok(Daemon {
         pool,

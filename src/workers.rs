@@ -37,7 +37,9 @@ pub use listeners::{end_sessions, wake_webhooks};
 pub use log_indexes::run as build_log_indexes;
 pub use mailboxes::{refresh_idle, replies};
 pub use notices::run as send_notices;
-pub use partitions::{PartitionError, ensure as ensure_partitions, run as keep_partitions};
+pub use partitions::{
+    PartitionError, Retention, ensure as ensure_partitions, run as keep_partitions,
+};
 pub use refusals::run as write_refusals;
 pub use sign_of_life::{leave_first as leave_sign_of_life, run as leave_signs_of_life};
 pub use spool::run as keep_spool_moving;

@@ -18,7 +18,7 @@ use crate::sending::Sending;
 use crate::sending::journal::{Journal, journal};
 use crate::storage::readiness::Readiness;
 use crate::webhooks::Webhooks;
-use crate::workers;
+use crate::workers::{self, Retention};
 use mailgate_server::shutdown::Shutdown;
 use mailgate_types::clock::SharedClock;
 use mailgate_types::lease::Lease;
@@ -205,7 +205,7 @@ pub(super) fn look_after(
     mailboxes: &Mailboxes,
     pool: &PgPool,
     clock: SharedClock,
-    retention_days: u32,
+    retention: Retention,
     shutdown: &Shutdown,
 ) {
     let (tracker, stop) = (&shutdown.tracker, &shutdown.soft);
@@ -253,13 +253,13 @@ pub(super) fn look_after(
         "the old months",
         workers::fold_months(
             Reports::new(pool.clone(), Arc::clone(&clock)),
-            retention_days,
+            retention.log_days,
             stop.clone(),
         ),
     );
     shutdown.spawn_vital(
         "the removal of former mailboxes",
-        workers::remove_former_mailboxes(mailboxes.clone(), retention_days, stop.clone()),
+        workers::remove_former_mailboxes(mailboxes.clone(), retention.log_days, stop.clone()),
     );
     shutdown.spawn_vital(
         "the signs of life",
@@ -267,7 +267,7 @@ pub(super) fn look_after(
     );
     shutdown.spawn_vital(
         "the log's partitions",
-        workers::keep_partitions(pool.clone(), clock, retention_days, stop.clone()),
+        workers::keep_partitions(pool.clone(), clock, retention, stop.clone()),
     );
     shutdown.spawn_vital(
         "the log's indexes",

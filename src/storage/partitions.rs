@@ -96,11 +96,15 @@ async fn is_attached(connection: &mut PgConnection, name: &str) -> Result<bool, 
     .await
 }
 
-/// Drops whole partitions of the days before that of `past`; returns how many. Inserts continue meanwhile. Only one
-/// process at a time may call it, and not within a transaction.
-pub async fn drop_before(connection: &mut PgConnection, past: Past) -> Result<usize, sqlx::Error> {
+/// Drops whole partitions of these tables, of the days before that of `past`; returns how many. Inserts continue
+/// meanwhile. Only one process at a time may call it, and not within a transaction.
+pub async fn drop_before(
+    connection: &mut PgConnection,
+    tables: Tables,
+    past: Past,
+) -> Result<usize, sqlx::Error> {
     let mut dropped = 0;
-    for &table in Tables::ALL.into_iter().flat_map(Tables::names) {
+    for &table in tables.names() {
         dropped += drop_of(connection, table, past).await?;
     }
     Ok(dropped)

@@ -18,8 +18,9 @@ use sqlx::{PgConnection, PgPool};
 
 use super::signing_secrets::SealedSecrets;
 use mailgate_types::ids::{
-    AppId, EndpointId, LogId, SubscriberId, WebhookDeliveryId, WebhookMessageId,
+    AppId, EndpointId, LogId, SubscriberId, WebhookDeliveryId, WebhookMessageId, lowest_uuid_at,
 };
+use mailgate_types::past::Past;
 
 /// The channel on which Postgres announces new rows.
 const CHANNEL: &str = "webhooks";
@@ -213,7 +214,27 @@ pub async fn record(
     .await
 }
 
-/// The oldest pending message: its partition must stay.
+/// Removes up to `limit` deliveries of messages that happened before `past`; returns how many. One that is being made goes
+/// unrecorded.
+pub async fn remove_before(
+    connection: &mut PgConnection,
+    past: Past,
+    limit: i64,
+) -> Result<u64, sqlx::Error> {
+    let removed = sqlx::query!(
+        "DELETE FROM webhook_queue WHERE ctid = ANY (ARRAY(
+             SELECT ctid FROM webhook_queue WHERE message_id < $1
+             ORDER BY message_id LIMIT $2
+         ))",
+        lowest_uuid_at(past.moment()),
+        limit,
+    )
+    .execute(connection)
+    .await?;
+    Ok(removed.rows_affected())
+}
+
+/// The oldest pending message: its partition stays for as long as it may be tried.
 pub async fn oldest(
     connection: &mut PgConnection,
 ) -> Result<Option<WebhookMessageId>, sqlx::Error> {

@@ -35,6 +35,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Days of the past that statistics show, plus one for replicas whose clocks differ.
 const COUNTED: TimeDelta = TimeDelta::days(31);
 
+/// How long after the schedule's last attempt a webhook may still be queued, since attempts take their time.
+const LATE: TimeDelta = TimeDelta::days(2);
+
 /// Counters, audit entries or bounces removed per statement.
 const BATCH: i64 = 1_000;
 
@@ -73,10 +76,19 @@ pub async fn ensure(
     Ok(())
 }
 
+/// How long things are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Retention {
+    /// Days that the log goes back.
+    pub log_days: u32,
+    /// How long a webhook may be tried, by the schedule.
+    pub webhooks: Duration,
+}
+
 /// Runs until `stop`; one replica at a time does the work.
-pub async fn run(pool: PgPool, clock: SharedClock, retention_days: u32, stop: CancellationToken) {
+pub async fn run(pool: PgPool, clock: SharedClock, retention: Retention, stop: CancellationToken) {
     loop {
-        if let Err(error) = round(&pool, &clock, retention_days).await {
+        if let Err(error) = round(&pool, &clock, retention).await {
             trouble!(error, error, "the log's partitions can't be maintained");
         }
         if !is_due(&clock, &stop).await {
@@ -97,13 +109,17 @@ async fn is_due(clock: &SharedClock, stop: &CancellationToken) -> bool {
     true
 }
 
-async fn round(pool: &PgPool, clock: &SharedClock, retention_days: u32) -> Result<(), sqlx::Error> {
+async fn round(
+    pool: &PgPool,
+    clock: &SharedClock,
+    retention: Retention,
+) -> Result<(), sqlx::Error> {
     let mut connection = maintenance(pool).await?;
     partitions::make(&mut connection, &days_ahead(clock.now().date_naive())).await?;
     if !partitions::try_lock(&mut connection, Right::Drop).await? {
         return Ok(());
     }
-    let dropped = drop_old(&mut connection, clock, retention_days).await;
+    let dropped = drop_old(&mut connection, clock, retention).await;
     partitions::unlock(&mut connection, Right::Drop).await?;
     dropped
 }
@@ -127,24 +143,32 @@ async fn set_back(connection: &mut PgConnection, oldest: Past) -> Result<(), sql
     Ok(())
 }
 
-/// Drops partitions that are too old, except those of days whose webhooks are still waiting in the queue, where the
-/// schedule keeps them for a day or two. A message still waiting in the spool is ended without a log row.
+/// Drops partitions that are too old. Those of days whose webhooks are still queued stay for as long as the schedule lets
+/// these be tried, and no longer: who queues old ones again, for an endpoint that takes none, keeps nothing of anybody's.
+/// A message still waiting in the spool is ended without a log row.
 async fn drop_old(
     connection: &mut PgConnection,
     clock: &SharedClock,
-    retention_days: u32,
+    retention: Retention,
 ) -> Result<(), sqlx::Error> {
     if !Past::by(clock).is_known() {
         return Ok(());
     }
-    let oldest = oldest(clock, retention_days);
+    let oldest = oldest(clock, retention.log_days);
     set_back(connection, oldest).await?;
     let queued = webhook_queue::oldest(connection).await?;
     let queued = queued.and_then(WebhookMessageId::moment);
-    let oldest = queued.map_or(oldest, |waiting| oldest.or_earlier(waiting).midnight());
+    let schedule = TimeDelta::from_std(retention.webhooks).unwrap_or(TimeDelta::MAX);
+    let tried = Past::by(clock).before(schedule.checked_add(&LATE).unwrap_or(schedule));
+    let webhooks = queued.map_or(oldest, |queued| {
+        oldest.or_earlier(queued.max(tried.moment())).midnight()
+    });
     // First, so that no report counts what is about to be dropped.
     log_retention::keep_since(connection, oldest).await?;
-    let dropped = partitions::drop_before(connection, oldest).await?;
+    // Before their days, which an attempt would bring back.
+    while webhook_queue::remove_before(connection, webhooks, BATCH).await? > 0 {}
+    let mut dropped = partitions::drop_before(connection, Tables::Log, oldest).await?;
+    dropped += partitions::drop_before(connection, Tables::Webhooks, webhooks).await?;
     if dropped > 0 {
         tracing::info!(days = dropped, "old log partitions were dropped");
     }
@@ -153,7 +177,7 @@ async fn drop_old(
     while bounces::remove_before(connection, oldest, BATCH).await? > 0 {}
     while replies::remove_before(connection, oldest, BATCH).await? > 0 {}
     // The webhook counters cover what can be listed, so they are removed with it.
-    while webhook_counters::remove_before(connection, oldest, BATCH).await? > 0 {}
+    while webhook_counters::remove_before(connection, webhooks, BATCH).await? > 0 {}
     let shown = Past::by(clock).before(COUNTED).midnight();
     while email_counters::remove_old(connection, oldest.min(shown), BATCH).await? > 0 {}
     Ok(())

@@ -32,7 +32,7 @@ impl Clock for Ahead {
 
 /// What is deleted by its age, but for the log's partitions: the table, the column with the time, and a row whose time
 /// is `{at}`, which the id `{id}` has too; `{n}` is a number of its own.
-const KEPT: [(&str, &str, &str); 22] = [
+const KEPT: [(&str, &str, &str); 23] = [
     (
         "audit_entries",
         "id",
@@ -147,6 +147,12 @@ const KEPT: [(&str, &str, &str); 22] = [
         "hour",
         "(endpoint_id, hour, event, success, app_id, deliveries)
          VALUES ({id}, {at}, 'test', true, {app}, 1)",
+    ),
+    (
+        "webhook_queue",
+        "message_id",
+        "(message_id, endpoint_id, app_id, event, url, secret_sealed, state, due_at)
+         VALUES ({id}, {app}, {app}, 'test', '', '', 'waiting', now() + interval '1 year')",
     ),
 ];
 

@@ -15,6 +15,7 @@ pub mod patience;
 pub mod payprov_proxy;
 pub mod ports;
 pub mod receiver;
+pub mod retention;
 pub mod smtp_client;
 pub mod stand_in;
 

@@ -101,7 +101,7 @@ fn without_received(submitted: &RawMessage) -> Vec<u8> {
 fn check_senders(octets: &[u8], submitted: &RawMessage) {
     let ended = [octets, b"\r\n"].concat();
     let parsed = message_parser().parse_headers(&ended);
-    let named = parsed.iter().flat_map(|it| it.headers());
+    let named = parsed.iter().flat_map(mail_parser::Message::headers);
     let named = named.filter(|header| of_sender(header.name().trim_end()).is_some());
     let addresses = named
         .filter_map(|header| header.value.as_address())

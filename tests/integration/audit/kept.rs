@@ -10,13 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::support::caller::path;
+use crate::support::retention::kept_for;
 
 /// One round of the worker that drops what is too old.
 async fn drop_old(gateway: &Gateway, days: u32) {
     let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
     let ended = CancellationToken::new();
     ended.cancel();
-    workers::keep_partitions(gateway.daemon.pool.clone(), clock, days, ended).await;
+    workers::keep_partitions(gateway.daemon.pool.clone(), clock, kept_for(days), ended).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

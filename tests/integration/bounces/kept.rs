@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{bounce, log_id};
 use crate::support::caller::{Caller, path};
 use crate::support::gateway::{Gateway, OPERATOR};
+use crate::support::retention::kept_for;
 
 async fn rows(gateway: &Gateway, table: &str) -> i64 {
     sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}")))
@@ -208,7 +209,7 @@ async fn they_go_with_the_log_and_statistics_stay() {
     let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
     let ended = CancellationToken::new();
     ended.cancel();
-    workers::keep_partitions(gateway.daemon.pool.clone(), clock, 30, ended).await;
+    workers::keep_partitions(gateway.daemon.pool.clone(), clock, kept_for(30), ended).await;
     assert_eq!(rows(&gateway, "bounces").await, 1);
     assert_eq!(rows(&gateway, "bounced_messages").await, 1);
     let page = caller.get("/logs?bounced=true").await.success(200);

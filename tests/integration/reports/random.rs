@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::gateway::{Gateway, OPERATOR};
+use crate::support::retention::kept_for;
 
 /// Messages, filters of each stage, and days that the messages lie in.
 const MESSAGES: usize = 1_500;
@@ -509,7 +510,13 @@ async fn reports_say_what_counting_says() {
     let clock: SharedClock = Arc::<MovedClock>::clone(&world.gateway.clock);
     let ended = CancellationToken::new();
     ended.cancel();
-    workers::keep_partitions(world.gateway.daemon.pool.clone(), clock, 20, ended).await;
+    workers::keep_partitions(
+        world.gateway.daemon.pool.clone(),
+        clock,
+        kept_for(20),
+        ended,
+    )
+    .await;
     world.kept_since = partitions::midnight(world.now.date_naive() - Days::new(20));
     world.check("old days dropped").await;
     let after = world

@@ -12,6 +12,7 @@ use sqlx::Executor as _;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::gateway::Gateway;
+use crate::support::retention::kept_for;
 
 /// Longest that a message may take meanwhile, and that a day may take to go: much longer than they do, for
 /// machines that do other things beside.
@@ -48,7 +49,7 @@ async fn old_days_go_in_no_time_and_hold_up_nobody() {
     let dropped = AtomicBool::new(false);
     let dropping = async {
         let began = Instant::now();
-        workers::keep_partitions(gateway.daemon.pool.clone(), clock, 30, ended).await;
+        workers::keep_partitions(gateway.daemon.pool.clone(), clock, kept_for(30), ended).await;
         dropped.store(true, Ordering::Relaxed);
         began.elapsed()
     };

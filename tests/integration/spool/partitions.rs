@@ -15,6 +15,7 @@ use crate::support::database::COUNTED;
 use crate::support::gateway::Gateway;
 use crate::support::patience;
 use crate::support::ports;
+use crate::support::retention::kept_for;
 
 fn partition(day: NaiveDate) -> String {
     format!("email_logs_{}", day.format("%Y%m%d"))
@@ -43,7 +44,13 @@ async fn look_after(gateway: &Gateway, retention_days: u32) {
     let ended = CancellationToken::new();
     ended.cancel();
     let clock: SharedClock = Arc::<mailgate_types::clock::MovedClock>::clone(&gateway.clock);
-    workers::keep_partitions(gateway.daemon.pool.clone(), clock, retention_days, ended).await;
+    workers::keep_partitions(
+        gateway.daemon.pool.clone(),
+        clock,
+        kept_for(retention_days),
+        ended,
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 //! What is kept, and when it goes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use mailgate::storage::webhook_messages;
-use mailgate::workers;
+use mailgate::workers::{self, Retention};
 use mailgate_types::clock::{Clock, MovedClock, SharedClock};
 use mailgate_types::event::Emission;
 use mailgate_types::ids::LogId;
@@ -48,12 +49,16 @@ async fn of_day(gateway: &Gateway, day: &str) -> usize {
     names.iter().filter(|name| name.ends_with(day)).count()
 }
 
-/// One round of the worker that looks after the partitions.
-async fn look_after(gateway: &Gateway) {
+/// One round of the worker that looks after the partitions, where webhooks are tried for so many days.
+async fn look_after(gateway: &Gateway, days: u64) {
     let ended = CancellationToken::new();
     ended.cancel();
     let clock: SharedClock = Arc::<MovedClock>::clone(&gateway.clock);
-    workers::keep_partitions(gateway.daemon.pool.clone(), clock, 5, ended).await;
+    let retention = Retention {
+        log_days: 5,
+        webhooks: Duration::from_hours(days * 24),
+    };
+    workers::keep_partitions(gateway.daemon.pool.clone(), clock, retention, ended).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,22 +84,68 @@ async fn messages_age_as_the_log_does_but_for_those_that_are_still_queued() {
     gateway.clock.advance(TimeDelta::days(9));
     gateway
         .eventually("the days ahead are made", async |gateway| {
-            look_after(gateway).await;
+            look_after(gateway, 10).await;
             let today = gateway.clock.now().format("%Y%m%d").to_string();
             of_day(gateway, &today).await == 2
         })
         .await;
-    look_after(&gateway).await;
+    look_after(&gateway, 10).await;
     assert_eq!(of_day(&gateway, &day).await, 2);
+    assert!(!has_log(&gateway, &day).await, "the log waits for nobody");
     assert_eq!(counted(&gateway).await, 1);
     gateway.clock.advance(TimeDelta::days(2));
     let both = attempted(&gateway, 2).await;
     assert!(both[1].success);
     gateway
         .eventually("the day goes", async |gateway| {
-            look_after(gateway).await;
+            look_after(gateway, 10).await;
             of_day(gateway, &day).await == 0 && counted(gateway).await == 0
         })
         .await;
+    gateway.stop().await;
+}
+
+/// Whether the log has this day.
+async fn has_log(gateway: &Gateway, day: &str) -> bool {
+    sqlx::query_scalar("SELECT to_regclass('email_logs_' || $1) IS NOT NULL")
+        .bind(day)
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap()
+}
+
+/// Whoever queues old webhooks again, for an endpoint that never takes them, keeps nothing of anybody's.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_queued_again_and_again_keeps_no_day() {
+    let gateway = gateway().start().await;
+    let receiver = listener(&gateway).await;
+    let day = gateway.clock.now().format("%Y%m%d").to_string();
+    happen(&gateway, &[connected(gateway.app.id)]).await;
+    attempted(&gateway, 1).await;
+    assert_eq!(receiver.received().len(), 1);
+    sqlx::query(
+        "INSERT INTO webhook_queue
+             (message_id, endpoint_id, app_id, event, url, secret_sealed, attempts, state, due_at)
+         SELECT id, app_id, app_id, event, 'https://127.0.0.1:9/', '', 1, 'waiting', now() + interval '1 year'
+         FROM webhook_messages",
+    )
+    .execute(&mut gateway.database().await)
+    .await
+    .unwrap();
+    gateway.clock.advance(TimeDelta::days(4));
+    look_after(&gateway, 1).await;
+    assert_eq!(of_day(&gateway, &day).await, 2);
+    gateway.clock.advance(TimeDelta::days(3));
+    gateway
+        .eventually("the day goes", async |gateway| {
+            look_after(gateway, 1).await;
+            of_day(gateway, &day).await == 0 && !has_log(gateway, &day).await
+        })
+        .await;
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM webhook_queue")
+        .fetch_one(&mut gateway.database().await)
+        .await
+        .unwrap();
+    assert_eq!(left, 0, "nothing is left that could bring the day back");
     gateway.stop().await;
 }
