@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio_util::task::TaskTracker;
 
 use crate::accounts::reseal::ResealError;
-use crate::accounts::{Accounts, CreateError, RenewError, Subscriber};
+use crate::accounts::{Accounts, CreateError, RenewError, Renewal, Subscriber};
 use crate::config::{self, ConfigError};
 use crate::mailboxes::Mailboxes;
 use crate::providers::mail::{MailProviders, ProviderError};
@@ -140,8 +140,11 @@ pub async fn run(
         SubscriberAction::List => print_list(json, &accounts.subscribers().await?),
         SubscriberAction::ResetSecret { subscriber_id } => {
             let id = parse_id(subscriber_id)?;
-            match accounts.renew_api_secret(id, None, None, author).await {
-                Ok(secret) => print_secret(json, id, secret.expose()),
+            match accounts
+                .renew_api_secret(id, Renewal::default(), author)
+                .await
+            {
+                Ok((secret, _)) => print_secret(json, id, secret.expose()),
                 Err(RenewError::Gone) => return Err(OperatorError::NotFound(id)),
                 Err(error) => return Err(error.into()),
             }

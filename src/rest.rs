@@ -40,6 +40,7 @@ mod log_views;
 mod logs;
 mod me;
 mod messages;
+mod minted_since;
 mod oauth_callback;
 mod payprov;
 mod payprov_actions;

@@ -35,6 +35,7 @@ pub mod log_indexes;
 pub mod log_retention;
 pub mod mailbox_pace;
 pub mod mailboxes;
+pub mod minted;
 pub mod outage;
 pub mod partitions;
 pub mod payprov_events;

@@ -2,16 +2,22 @@
 //! against the database. Only webhook secrets overlap. With `last`, the mark of a key, it is renewed only while that is
 //! still the current one.
 
+use serde_json::json;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::Accounts;
 use super::audit;
 use super::key_marks::{AppKey, is_current};
+use super::minted::{self, Minted};
 use super::show::{WebhookSecrets, api_secret_context, send_key_context, webhook_secret_context};
-use crate::storage::{apps, portal_links, portal_sessions, subscribers, webhook_messages};
+use crate::storage::{
+    apps, billing_notices, portal_links, portal_sessions, subscribers, webhook_messages,
+};
 use mailgate_types::audit::{AuditAction, AuditEntry, Author};
 use mailgate_types::event::{Emission, Event};
 use mailgate_types::ids::{AppId, PortalSessionId, SubscriberId};
+use mailgate_types::notice::Notice;
 use mailgate_types::seal::SealError;
 use mailgate_types::secrets::{ApiSecret, NoRandomness, PushableKey, SendKey, WebhookSecret};
 use mailgate_types::signing_secret::OVERLAP;
@@ -51,16 +57,26 @@ async fn lock(
     }
 }
 
+/// How an API secret is renewed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Renewal<'a> {
+    /// The mark of the one that is to be renewed; `None`: whichever it is.
+    pub last: Option<&'a str>,
+    /// The portal session in which it is renewed: all others end.
+    pub kept: Option<PortalSessionId>,
+    /// Whether what was created since the previous renewal ends.
+    pub revokes: bool,
+}
+
 impl Accounts {
-    /// Renews the API secret. Whoever is signed in to the portal is signed out, but for `kept`: the session in which it
-    /// is renewed. What was authenticated by the old one and is under way changes nothing any more.
+    /// Renews the API secret; returns what was created with the former one. Whoever is signed in to the portal is signed
+    /// out, and told by mail. What was authenticated by the old one and is under way changes nothing any more.
     pub async fn renew_api_secret(
         &self,
         subscriber: SubscriberId,
-        last: Option<&str>,
-        kept: Option<PortalSessionId>,
+        renewal: Renewal<'_>,
         author: Author,
-    ) -> Result<ApiSecret, RenewError> {
+    ) -> Result<(ApiSecret, Minted), RenewError> {
         let secret = ApiSecret::generate()?;
         let sealed = self
             .seal_keys
@@ -70,16 +86,28 @@ impl Accounts {
         let begun = audit::begin_alone(&self.pool, author, subscriber, now).await?;
         let mut transaction = begun.ok_or(RenewError::Gone)?;
         let stored = subscribers::stored_api_secret(&mut transaction, subscriber).await?;
-        if !is_current(last, &stored.ok_or(RenewError::Gone)?) {
+        let (stored, since) = stored.ok_or(RenewError::Gone)?;
+        if !is_current(renewal.last, &stored) {
             return Err(RenewError::Before);
+        }
+        let minted = minted::read(&mut transaction, subscriber, since, now).await?;
+        if renewal.revokes {
+            minted::revoke(&mut transaction, subscriber, &minted, now).await?;
         }
         subscribers::replace_api_secret(&mut transaction, subscriber, &sealed, &digest, now)
             .await?;
         portal_links::delete_of(&mut transaction, subscriber).await?;
-        portal_sessions::delete_others(&mut transaction, subscriber, kept).await?;
+        portal_sessions::delete_others(&mut transaction, subscriber, renewal.kept).await?;
         let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretRenewed, subscriber);
+        let entry = entry.with(json!({ "revoked": renewal.revokes }));
+        let notice = Notice::ApiSecretRenewed {
+            at: now,
+            address: author.address,
+        };
+        let event = format!("api_secret.renewed {}", Uuid::new_v4());
+        billing_notices::insert(&mut transaction, subscriber, &event, &notice, now).await?;
         transaction.commit_change(entry).await?;
-        Ok(secret)
+        Ok((secret, minted))
     }
 
     /// Renews the send key, and emits an event to the app's endpoints.

@@ -101,10 +101,13 @@ impl Notices {
 
     async fn send(&self, due: &Due) -> Result<(), sqlx::Error> {
         let Some(relay) = &self.relay else {
-            tracing::warn!(
-                notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
-                "a notice is skipped: relay.host is not set, so the gateway sends no mail of its own"
-            );
+            // Of payments there is no other word; a renewal stands in the audit trail.
+            if !matches!(due.notice, Some(Notice::ApiSecretRenewed { .. })) {
+                tracing::warn!(
+                    notice_id = %due.id, subscriber_id = %due.subscriber, kind = kind(due),
+                    "a notice is skipped: relay.host is not set, so the gateway sends no mail of its own"
+                );
+            }
             return self.settle(due, NoticeOutcome::Skipped).await;
         };
         if due.left_before {

@@ -110,8 +110,8 @@ pub enum ConnectError {
     /// The connect session was used to connect another mailbox.
     #[error("the connect session was used")]
     SessionUsed,
-    /// The app was deleted, or its pushable key renewed.
-    #[error("the app is gone, or has another pushable key")]
+    /// The app was deleted, its pushable key renewed, or the connect session revoked.
+    #[error("the app is gone, has another pushable key, or has revoked the session")]
     AppGone,
     /// A token could not be sealed.
     #[error(transparent)]
@@ -244,6 +244,9 @@ impl Mailboxes {
         let is_bare = terms.is_some() && session.is_none();
         if is_bare && rules.require_connect_session {
             return Err(ConnectError::SessionRequired);
+        }
+        if session.is_some_and(|session| session.is_revoked(rules.connect_sessions_from)) {
+            return Err(ConnectError::AppGone);
         }
         if let Some(session) = session
             && !used_links::insert(&mut transaction, session.id, session.expires_at).await?

@@ -54,8 +54,18 @@ pub struct ConnectSession {
     pub expected_email: Option<String>,
     /// Where the user is redirected afterwards; `None` for the app's own callback URL.
     pub callback_url: Option<String>,
+    /// When it was created; the release before doesn't say.
+    #[serde(default)]
+    created_at: Option<DateTime<Utc>>,
     /// When it expires.
     pub expires_at: DateTime<Utc>,
+}
+
+impl ConnectSession {
+    /// Whether the app revoked it: those created before `from` connect nothing.
+    pub(super) fn is_revoked(&self, from: Option<DateTime<Utc>>) -> bool {
+        from.is_some_and(|from| self.created_at.is_none_or(|created_at| created_at < from))
+    }
 }
 
 /// A newly created session.
@@ -81,7 +91,7 @@ pub enum CreateSessionError {
 /// Why a session is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// It belongs to another app or key, has expired, or is malformed.
+    /// It belongs to another app or key, has expired, was revoked, or is malformed.
     #[error("the connect session is not valid")]
     Invalid,
     /// A mailbox was already connected with it.
@@ -116,6 +126,7 @@ impl Mailboxes {
             login_hint: request.login_hint,
             expected_email: request.expected_email,
             callback_url: request.callback_url,
+            created_at: Some(now),
             expires_at: now + request.life,
         };
         let entry = AuditEntry::of_app(AuditAction::ConnectSessionCreated, app).with(json!({
@@ -154,7 +165,7 @@ impl Mailboxes {
         app: &PublicApp,
         session: &ConnectSession,
     ) -> Result<(), SessionError> {
-        if session.app != app.id.0 {
+        if session.app != app.id.0 || session.is_revoked(app.connect_sessions_from) {
             return Err(SessionError::Invalid);
         }
         let mut connection = self.pool.acquire().await?;

@@ -14,7 +14,8 @@ use super::page::{page, see};
 use super::problem::PortalProblem;
 use super::session::{Guest, Session};
 use super::sign_in::subscriber_of;
-use crate::accounts::{Accounts, RenewError, ShowError, Visitor};
+use super::words::Moment;
+use crate::accounts::{self, Accounts, Minted, RenewError, ShowError, Visitor};
 
 /// The form.
 #[derive(Default, Deserialize)]
@@ -40,6 +41,9 @@ pub(super) struct Renewal {
     /// The mark of the key that was current when the form was made. Without it nothing is renewed.
     #[serde(default)]
     pub(super) last: String,
+    /// `all`: what was created since the previous renewal ends too.
+    #[serde(default)]
+    revoke: String,
 }
 
 /// The secret, in the answer to who asked for it and nowhere else.
@@ -59,6 +63,9 @@ struct RenewPage {
     is_fresh: bool,
     /// The mark of the current one.
     last: String,
+    /// What was created since the previous renewal.
+    minted: Minted,
+    since: Option<Moment>,
 }
 
 /// The session counts as the secret, or the secret is this subscriber's.
@@ -117,14 +124,20 @@ pub(super) async fn reveal(
 }
 
 /// Asks whether it is to be renewed.
-pub(super) async fn confirm_renew(session: Session, State(state): State<PortalState>) -> Response {
+pub(super) async fn confirm_renew(
+    session: Session,
+    State(state): State<PortalState>,
+) -> Result<Response, PortalProblem> {
     let title = "Renew the API secret?";
+    let minted = state.accounts.minted(&session.subscriber).await?;
     let body = RenewPage {
+        since: minted.since.map(Moment::new),
+        minted,
         frame: Frame::load(&state, &session.subscriber, Section::Settings, title, None).await,
         is_fresh: session.is_fresh(state.clock.now()),
         last: Accounts::api_secret_mark(&session.subscriber),
     };
-    page(StatusCode::OK, &body)
+    Ok(page(StatusCode::OK, &body))
 }
 
 /// Renews it, and ends all other sessions. A form that is sent again, as by a reload of its answer, renews nothing.
@@ -135,12 +148,14 @@ pub(super) async fn renew(
     Sent(sent): Sent<Renewal>,
 ) -> Result<Response, PortalProblem> {
     check(&state, &session, &visitor, &sent.proof).await?;
-    let kept = Some(session.open.id);
-    let accounts = &state.accounts;
-    let last = Some(sent.last.as_str());
-    let renewed = accounts.renew_api_secret(session.id(), last, kept, session.author());
+    let renewal = accounts::Renewal {
+        last: Some(&sent.last),
+        kept: Some(session.open.id),
+        revokes: sent.revoke == "all",
+    };
+    let renewed = (state.accounts).renew_api_secret(session.id(), renewal, session.author());
     let secret = match renewed.await {
-        Ok(secret) => secret,
+        Ok((secret, _)) => secret,
         Err(RenewError::Before) => return Ok(see("/portal/settings?done=renewed-before")),
         Err(RenewError::Gone) => return Err(PortalProblem::signed_out()),
         Err(RenewError::Database(error)) => return Err(PortalProblem::database(&error)),

@@ -13,7 +13,9 @@ use super::app_fields::{checked_email, checked_text};
 use super::authority::AuthenticatedSubscriber;
 use super::field::Field;
 use super::json_body::JsonBody;
+use super::minted_since::{MintedSince, RenewalQuery};
 use super::problem::Problem;
+use super::query::Described;
 use crate::accounts::{RenewError, Subscriber, SubscriberChange};
 use mailgate_types::moment::iso8601;
 use mailgate_types::subscription::SubscriptionStatus;
@@ -75,6 +77,8 @@ impl ChangeMeRequest {
 pub(super) struct RenewedApiSecret {
     /// `sk_…`: the new one. The old one no longer works.
     api_secret: String,
+    /// What was created with the old one. If it was stolen, this is what the thief may have left.
+    minted_since: MintedSince,
 }
 
 /// The subscriber that is calling.
@@ -160,28 +164,37 @@ pub(super) fn secret_renewed() -> Problem {
     )
 }
 
-/// Renews the API secret. The old one stops working immediately. If two callers renew it at the same time, only one
-/// succeeds.
+/// Renews the API secret. The old one stops working immediately, and so does every portal session and sign-in link. If
+/// two callers renew it at the same time, only one succeeds.
+///
+/// Additional API secrets, additional send keys and connect sessions go on working, unless `revoke=all` ends those that
+/// were created since the previous renewal. Main send keys that may have been read are renewed by `reset-send-key`. The
+/// account's address is told by mail, where the gateway sends mail of its own.
 #[utoipa::path(
     post,
     path = "/me/reset-api-secret",
     tag = "Subscriber",
     security(("api_secret" = ["main"])),
+    params(RenewalQuery),
     responses(
         (status = 200, body = RenewedApiSecret),
+        (status = 422, description = "`invalid_request`"),
     )
 )]
 pub(super) async fn reset_api_secret(
     State(state): State<AppState>,
     caller: AuthenticatedSubscriber<MainSecret>,
+    Described(query): Described<RenewalQuery>,
 ) -> Result<Json<RenewedApiSecret>, Problem> {
+    let renewal = query.validate()?;
     let renewed = state
         .accounts
-        .renew_api_secret(caller.subscriber.id, None, None, caller.author)
+        .renew_api_secret(caller.subscriber.id, renewal, caller.author)
         .await;
     match renewed {
-        Ok(secret) => Ok(Json(RenewedApiSecret {
+        Ok((secret, minted)) => Ok(Json(RenewedApiSecret {
             api_secret: secret.expose().to_owned(),
+            minted_since: MintedSince::new(minted, renewal.revokes),
         })),
         Err(RenewError::Gone) => Err(secret_renewed()),
         Err(RenewError::Database(error)) => Err(Problem::database(&error)),

@@ -1,4 +1,4 @@
-//! The table `billing_notices`: mail to subscribers about their subscription, waiting to be sent.
+//! The table `billing_notices`: mail to subscribers about their subscription and their API secret, waiting to be sent.
 
 mod due;
 

@@ -75,17 +75,18 @@ pub async fn lock_fields(
     .await
 }
 
-/// A subscriber's API secret, sealed; `None` if it is gone.
+/// A subscriber's API secret, sealed, and since when it is the current one; `None` if the subscriber is gone.
 pub async fn stored_api_secret(
     connection: &mut PgConnection,
     id: SubscriberId,
-) -> Result<Option<Vec<u8>>, sqlx::Error> {
-    sqlx::query_scalar!(
-        "SELECT api_secret_sealed FROM subscribers WHERE id = $1",
+) -> Result<Option<(Vec<u8>, Option<DateTime<Utc>>)>, sqlx::Error> {
+    let row = sqlx::query!(
+        "SELECT api_secret_sealed, credentials_since FROM subscribers WHERE id = $1",
         id.0,
     )
     .fetch_optional(connection)
-    .await
+    .await?;
+    Ok(row.map(|row| (row.api_secret_sealed, row.credentials_since)))
 }
 
 /// Changes a subscriber.

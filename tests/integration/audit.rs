@@ -10,6 +10,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
+use mailgate::accounts::Renewal;
 use mailgate_types::audit::AuditAction;
 use mailgate_types::ids::SubscriberId;
 use serde_json::Value;
@@ -70,6 +71,6 @@ async fn actions(caller: &Caller<'_>, query: &str) -> Vec<String> {
 /// Renews the API secret of the gateway's subscriber, as an operator does.
 async fn renew(gateway: &Gateway) {
     let accounts = &gateway.daemon.accounts;
-    let renewed = accounts.renew_api_secret(gateway.subscriber, None, None, OPERATOR);
+    let renewed = accounts.renew_api_secret(gateway.subscriber, Renewal::default(), OPERATOR);
     renewed.await.unwrap();
 }

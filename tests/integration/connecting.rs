@@ -12,6 +12,7 @@ mod pages;
 mod pending;
 mod plans;
 mod provider;
+mod revoked;
 mod rules;
 mod sessions;
 mod strangers;

@@ -1,3 +1,4 @@
 //! What a renewed API secret ends.
 
+mod minted;
 mod under_way;

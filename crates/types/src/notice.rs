@@ -1,4 +1,6 @@
-//! Billing notices that are mailed to a subscriber.
+//! Notices that are mailed to a subscriber.
+
+use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,13 @@ pub enum Notice {
         /// Whether there is a payment method, so that the subscription continues by itself.
         has_payment_method: bool,
     },
+    /// The API secret was renewed.
+    ApiSecretRenewed {
+        /// When.
+        at: DateTime<Utc>,
+        /// The client's address; `None`: the operator's command line.
+        address: Option<IpAddr>,
+    },
 }
 
 impl Notice {
@@ -49,6 +58,7 @@ impl Notice {
             Self::PaymentFailed { .. } => "payment_failed",
             Self::PaymentActionRequired { .. } => "payment_action_required",
             Self::TrialWillEnd { .. } => "trial_will_end",
+            Self::ApiSecretRenewed { .. } => "api_secret_renewed",
         }
     }
 }
@@ -77,6 +87,10 @@ mod tests {
             Notice::TrialWillEnd {
                 trial_end: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
                 has_payment_method: false,
+            },
+            Notice::ApiSecretRenewed {
+                at: DateTime::from_timestamp(1_700_000_000, 0).unwrap(),
+                address: Some(IpAddr::from([203, 0, 113, 7])),
             },
         ] {
             let stored = serde_json::to_value(&notice).unwrap();

@@ -35,6 +35,10 @@ pub(crate) fn notice_texts(data: &[u8]) {
             trial_end: moment,
             has_payment_method,
         },
+        Notice::ApiSecretRenewed {
+            at: moment,
+            address: None,
+        },
     ] {
         let words = write(&notice, &label, None);
         assert!(is_printable(&words.subject), "{:?}", words.subject);

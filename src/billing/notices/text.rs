@@ -1,6 +1,7 @@
 //! The words of the notices, as text and as HTML.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 
 use askama::Template;
 use chrono::{DateTime, Utc};
@@ -54,6 +55,9 @@ pub(super) fn write(notice: &Notice, label: &str, billing_page: Option<&str>) ->
             trial_end,
             has_payment_method,
         } => trial_will_end(&label, *trial_end, *has_payment_method),
+        Notice::ApiSecretRenewed { at, address } => {
+            return api_secret_renewed(&label, *at, *address).written();
+        }
     };
     let billing_page = web_link(billing_page).map(|url| ("Billing page", url));
     draft.links.extend(billing_page);
@@ -118,6 +122,28 @@ fn trial_will_end(label: &str, trial_end: DateTime<Utc>, has_payment_method: boo
         paragraphs: vec![
             format!("The trial of \"{label}\" ends on {}.", moment(trial_end)),
             what.to_owned(),
+        ],
+        links: Vec::new(),
+    }
+}
+
+fn api_secret_renewed(label: &str, at: DateTime<Utc>, address: Option<IpAddr>) -> Draft {
+    let by = address.map_or_else(
+        || "by the operator".to_owned(),
+        |address| format!("from {address}"),
+    );
+    Draft {
+        subject: format!("The API secret of \"{label}\" was renewed"),
+        paragraphs: vec![
+            format!(
+                "The API secret of \"{label}\" was renewed on {}, {by}. The old one stopped working immediately.",
+                moment(at)
+            ),
+            "If it was you, nothing is left to do.".to_owned(),
+            "If it wasn't you, somebody else has access to your account: sign in to the portal by a link that is mailed \
+             to this address, renew the API secret there, and end everything that was created since. Or ask the operator \
+             of this service."
+                .to_owned(),
         ],
         links: Vec::new(),
     }

@@ -1,5 +1,6 @@
 //! The table `apps`, as needed to connect mailboxes.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use mailgate_types::ids::AppId;
@@ -21,6 +22,8 @@ pub struct PublicApp {
     pub require_connect_session: bool,
     /// Where end users go after connecting: a URL, or empty.
     pub callback_url: String,
+    /// Connect sessions that were created earlier are revoked.
+    pub connect_sessions_from: Option<DateTime<Utc>>,
 }
 
 /// The app of a connect link with this pushable key.
@@ -29,7 +32,8 @@ pub async fn find_public(
     pushable_key: &str,
 ) -> Result<Option<PublicApp>, sqlx::Error> {
     let row = sqlx::query!(
-        "SELECT id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url
+        "SELECT id, name, pushable_key, logo_url, multiuser, require_connect_session, callback_url,
+                connect_sessions_from
          FROM apps WHERE pushable_key = $1",
         pushable_key,
     )
@@ -43,6 +47,7 @@ pub async fn find_public(
         multiuser: row.multiuser,
         require_connect_session: row.require_connect_session,
         callback_url: row.callback_url,
+        connect_sessions_from: row.connect_sessions_from,
     }))
 }
 
@@ -57,6 +62,8 @@ pub struct ConnectionRules {
     pub multilink: bool,
     /// Whether mailboxes can only be connected through connect sessions.
     pub require_connect_session: bool,
+    /// Connect sessions that were created earlier are revoked.
+    pub connect_sessions_from: Option<DateTime<Utc>>,
 }
 
 /// Locks an app's row until the transaction ends, so that no other mailbox is connected meanwhile, and returns its
@@ -67,7 +74,7 @@ pub async fn lock_for_connection(
 ) -> Result<Option<ConnectionRules>, sqlx::Error> {
     sqlx::query_as!(
         ConnectionRules,
-        "SELECT pushable_key, multiuser, multilink, require_connect_session
+        "SELECT pushable_key, multiuser, multilink, require_connect_session, connect_sessions_from
          FROM apps WHERE id = $1 FOR UPDATE",
         app.0,
     )

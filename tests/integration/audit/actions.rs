@@ -146,8 +146,8 @@ fn expected(action: AuditAction) -> Expected {
         A::MessageRetried | A::MessageCanceled => of("subscriber", true, "log_", none()),
         A::PortalSignedIn => of("subscriber", false, "psess_", json!({ "by": "api_secret" })),
         A::PortalSignedOut => of("subscriber", false, "psess_", none()),
-        A::ApiSecretRenewed
-        | A::ApiSecretRevealed
+        A::ApiSecretRenewed => of("subscriber", false, "", json!({ "revoked": false })),
+        A::ApiSecretRevealed
         | A::CheckoutStarted
         | A::PortalOpened
         | A::SubscriptionCanceled

@@ -277,8 +277,8 @@ async fn with_messages(matrix: &mut Matrix<'_>, owner: &Caller<'_>, app: &str) {
     });
     let send = anonymous(gateway, Method::POST, "/send");
     let send = send.header("x-send-key", gateway.app.send_key.expose());
-    let sent = matrix.does("send", None, send.json(&message)).await;
-    let log = format!("/logs/{}", text(&sent, "log_id"));
+    let accepted = matrix.does("send", None, send.json(&message)).await;
+    let log = format!("/logs/{}", text(&accepted, "log_id"));
     matrix.does("list_logs", None, get(owner, "/logs")).await;
     let csv = get(owner, "/logs").header("accept", "text/csv");
     matrix.does("list_logs", Some(A::LogsExported), csv).await;

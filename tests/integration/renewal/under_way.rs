@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::TimeDelta;
+use mailgate::accounts::Renewal;
 use serde_json::{Value, json};
 
 use crate::portal::visitor::Visitor;
@@ -99,7 +100,7 @@ impl Held {
 /// Renews the API secret, as its owner does on learning that it was stolen.
 async fn renew(gateway: &Gateway) {
     let accounts = &gateway.daemon.accounts;
-    let renewed = accounts.renew_api_secret(gateway.subscriber, None, None, OPERATOR);
+    let renewed = accounts.renew_api_secret(gateway.subscriber, Renewal::default(), OPERATOR);
     renewed.await.unwrap();
 }
 

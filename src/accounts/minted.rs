@@ -1,0 +1,91 @@
+//! What was created with an API secret while it was the current one: whoever renews a stolen one sees what the thief may
+//! have left, and can end all of it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+use sqlx::PgConnection;
+
+use super::Accounts;
+use super::audit::AuditedTransaction;
+use crate::storage::minted::{self, MintedApiSecret, MintedSendKey};
+use crate::storage::subscribers::Subscriber;
+use crate::storage::{api_secrets, apps, send_keys};
+use mailgate_types::audit::{AuditAction, AuditEntry};
+use mailgate_types::ids::SubscriberId;
+
+/// How long a connect session lasts at most.
+const CONNECT_SESSION: TimeDelta = TimeDelta::days(7);
+
+/// Connect sessions that are counted.
+const COUNTED: i64 = 1_000;
+
+/// What was created since the previous renewal, and isn't gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Minted {
+    /// When the secret was renewed before; `None`: never.
+    pub since: Option<DateTime<Utc>>,
+    /// Additional API secrets.
+    pub api_secrets: Vec<MintedApiSecret>,
+    /// Additional send keys.
+    pub send_keys: Vec<MintedSendKey>,
+    /// Portal sessions, which every renewal ends.
+    pub portal_sessions: i64,
+    /// Unused sign-in links, which every renewal ends.
+    pub portal_links: i64,
+    /// Connect sessions of the last seven days, 1,000 at most, used or not.
+    pub connect_sessions: i64,
+}
+
+impl Accounts {
+    /// What was created since the subscriber's API secret is the current one.
+    pub async fn minted(&self, subscriber: &Subscriber) -> Result<Minted, sqlx::Error> {
+        let mut connection = self.pool.acquire().await?;
+        let since = subscriber.credentials_since;
+        read(&mut connection, subscriber.id, since, self.clock.now()).await
+    }
+}
+
+pub(super) async fn read(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Result<Minted, sqlx::Error> {
+    let (portal_sessions, portal_links) =
+        minted::portal_access(connection, subscriber, since, now).await?;
+    let lasting = now - CONNECT_SESSION;
+    let lasting = since.map_or(lasting, |since| since.max(lasting));
+    Ok(Minted {
+        since,
+        api_secrets: minted::api_secrets(connection, subscriber, since).await?,
+        send_keys: minted::send_keys(connection, subscriber, since).await?,
+        portal_sessions,
+        portal_links,
+        connect_sessions: minted::connect_sessions(connection, subscriber, lasting, COUNTED)
+            .await?,
+    })
+}
+
+/// Ends it within the renewal's transaction; the caller ends the sessions and links of the portal.
+pub(super) async fn revoke(
+    transaction: &mut AuditedTransaction,
+    subscriber: SubscriberId,
+    minted: &Minted,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    // In the order of all locks (see `storage`).
+    apps::lock_all_of(transaction, subscriber).await?;
+    for secret in &minted.api_secrets {
+        api_secrets::delete(transaction, subscriber, secret.id).await?;
+        let entry = AuditEntry::of_subscriber(AuditAction::ApiSecretDeleted, subscriber);
+        let entry = entry.on(secret.id).with(json!({ "name": secret.name }));
+        transaction.record(entry).await?;
+    }
+    for key in &minted.send_keys {
+        send_keys::delete(transaction, key.app, key.id).await?;
+        let entry = AuditEntry::of_app(AuditAction::SendKeyDeleted, key.app);
+        let entry = entry.on(key.id).with(json!({ "name": key.name }));
+        transaction.record(entry).await?;
+    }
+    minted::end_connect_sessions(transaction, subscriber, now).await
+}

@@ -1,0 +1,117 @@
+//! What a renewed API secret leaves behind.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::problem::{FieldError, Problem};
+use crate::accounts::{Minted, Renewal};
+use mailgate_types::moment::iso8601;
+
+/// What a renewal ends.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RenewalQuery {
+    /// `all`: additional API secrets, additional send keys and connect sessions that were created since the previous
+    /// renewal end too.
+    #[param(value_type = Option<String>, pattern = "^all$")]
+    revoke: Option<String>,
+}
+
+impl RenewalQuery {
+    pub(super) fn validate(self) -> Result<Renewal<'static>, Problem> {
+        let revokes = match self.revoke.as_deref() {
+            None => false,
+            Some("all") => true,
+            Some(_) => {
+                return Err(Problem::fields(vec![FieldError::new(
+                    "revoke",
+                    "must be all",
+                )]));
+            }
+        };
+        Ok(Renewal {
+            revokes,
+            ..Renewal::default()
+        })
+    }
+}
+
+/// What was created since the previous renewal, and was still there.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MintedSince {
+    /// ISO 8601, UTC: when the API secret was renewed before; null if it never was.
+    #[schema(format = DateTime, required)]
+    since: Option<String>,
+    /// Whether this call has ended all of these.
+    revoked: bool,
+    /// Additional API secrets, oldest first.
+    api_secrets: Vec<MintedApiSecretShown>,
+    /// Additional send keys of all apps.
+    send_keys: Vec<MintedSendKeyShown>,
+    /// Portal sessions; every renewal ends them.
+    #[schema(minimum = 0)]
+    portal_sessions: i64,
+    /// Unused links that sign in to the portal; every renewal ends them.
+    #[schema(minimum = 0)]
+    portal_links: i64,
+    /// Connect sessions of the last seven days, used or not; 1,000 stands for more too.
+    #[schema(minimum = 0, maximum = 1_000)]
+    connect_sessions: i64,
+}
+
+/// An additional API secret.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MintedApiSecretShown {
+    /// `asec_…`
+    #[schema(example = "asec_01h2xcejqtf2nbrexx3vqjhp41")]
+    id: String,
+    /// Its name.
+    name: String,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+/// An additional send key.
+#[derive(Serialize, ToSchema)]
+pub(super) struct MintedSendKeyShown {
+    /// `skey_…`
+    #[schema(example = "skey_01h2xcejqtf2nbrexx3vqjhp41")]
+    id: String,
+    /// The app's `app_id`.
+    app_slug: String,
+    /// Its name.
+    name: String,
+    /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
+    created_at: String,
+}
+
+impl MintedSince {
+    pub(super) fn new(minted: Minted, revoked: bool) -> Self {
+        let secrets = minted.api_secrets.into_iter();
+        let keys = minted.send_keys.into_iter();
+        Self {
+            since: minted.since.map(iso8601),
+            revoked,
+            api_secrets: secrets
+                .map(|secret| MintedApiSecretShown {
+                    id: secret.id.to_string(),
+                    name: secret.name,
+                    created_at: iso8601(secret.created_at),
+                })
+                .collect(),
+            send_keys: keys
+                .map(|key| MintedSendKeyShown {
+                    id: key.id.to_string(),
+                    app_slug: key.app_slug,
+                    name: key.name,
+                    created_at: iso8601(key.created_at),
+                })
+                .collect(),
+            portal_sessions: minted.portal_sessions,
+            portal_links: minted.portal_links,
+            connect_sessions: minted.connect_sessions,
+        }
+    }
+}

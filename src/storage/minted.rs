@@ -1,0 +1,141 @@
+//! What was created with a subscriber's API secret since a moment, and lets somebody in.
+
+use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+
+use mailgate_types::ids::{ApiSecretId, AppId, SendKeyId, SubscriberId, lowest_uuid_at};
+
+/// An additional API secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MintedApiSecret {
+    /// Its id.
+    pub id: ApiSecretId,
+    /// Its name.
+    pub name: String,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+}
+
+/// An additional send key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MintedSendKey {
+    /// Its id.
+    pub id: SendKeyId,
+    /// Its app.
+    pub app: AppId,
+    /// The app's slug.
+    pub app_slug: String,
+    /// Its name.
+    pub name: String,
+    /// When it was created.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A subscriber's additional API secrets that were created since then, or all of them.
+pub async fn api_secrets(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: Option<DateTime<Utc>>,
+) -> Result<Vec<MintedApiSecret>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT id, name, created_at FROM api_secrets
+         WHERE subscriber_id = $1 AND ($2::timestamptz IS NULL OR created_at >= $2)
+         ORDER BY id",
+        subscriber.0,
+        since,
+    )
+    .fetch_all(connection)
+    .await?;
+    let rows = rows.into_iter().map(|row| MintedApiSecret {
+        id: ApiSecretId(row.id),
+        name: row.name,
+        created_at: row.created_at,
+    });
+    Ok(rows.collect())
+}
+
+/// The additional send keys of a subscriber's apps that were created since then, or all of them.
+pub async fn send_keys(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: Option<DateTime<Utc>>,
+) -> Result<Vec<MintedSendKey>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "SELECT send_keys.id, app_id, slug, send_keys.name, send_keys.created_at
+         FROM apps JOIN send_keys ON send_keys.app_id = apps.id
+         WHERE subscriber_id = $1 AND ($2::timestamptz IS NULL OR send_keys.created_at >= $2)
+         ORDER BY app_id, send_keys.id",
+        subscriber.0,
+        since,
+    )
+    .fetch_all(connection)
+    .await?;
+    let rows = rows.into_iter().map(|row| MintedSendKey {
+        id: SendKeyId(row.id),
+        app: AppId(row.app_id),
+        app_slug: row.slug,
+        name: row.name,
+        created_at: row.created_at,
+    });
+    Ok(rows.collect())
+}
+
+/// Portal sessions and unused sign-in links of a subscriber that were created since then or can still be used.
+pub async fn portal_access(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+) -> Result<(i64, i64), sqlx::Error> {
+    let row = sqlx::query!(
+        r#"SELECT (SELECT count(*) FROM portal_sessions
+                   WHERE subscriber_id = $1 AND expires_at > $3
+                         AND ($2::timestamptz IS NULL OR created_at >= $2)) AS "sessions!",
+                  (SELECT count(*) FROM portal_links
+                   WHERE subscriber_id = $1 AND expires_at > $3 AND used_at IS NULL) AS "links!""#,
+        subscriber.0,
+        since,
+        now,
+    )
+    .fetch_one(connection)
+    .await?;
+    Ok((row.sessions, row.links))
+}
+
+/// How many connect sessions the trail has of a subscriber since then, `most` at most.
+pub async fn connect_sessions(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    since: DateTime<Utc>,
+    most: i64,
+) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM (
+               SELECT FROM audit_entries
+               WHERE subscriber_id = $1 AND action = 'connect_session.created' AND id >= $2
+               LIMIT $3
+           ) AS created"#,
+        subscriber.0,
+        lowest_uuid_at(since),
+        most,
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// Ends the connect sessions that the apps of a subscriber, which the caller has locked, created before `now`.
+pub async fn end_connect_sessions(
+    connection: &mut PgConnection,
+    subscriber: SubscriberId,
+    now: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "UPDATE apps SET connect_sessions_from = greatest($2, connect_sessions_from)
+         WHERE subscriber_id = $1",
+        subscriber.0,
+        now,
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
