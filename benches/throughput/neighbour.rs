@@ -61,8 +61,9 @@ async fn stall(port: u16, key: &str) -> std::io::Result<()> {
             writing.write_all(b"1\r\n \r\n").await?;
         }
     };
+    let mut answer = [0; 1_024];
     tokio::select! {
         written = written => written,
-        read = reading.read(&mut [0; 1_024]) => read.map(drop),
+        read = reading.read(&mut answer) => read.map(drop),
     }
 }
