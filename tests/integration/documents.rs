@@ -43,7 +43,7 @@ pub enum Use {
     Expression,
     /// The files that something passes.
     Way,
-    /// What nginx is told; tests/integration/limited_keys/nginx.rs runs it.
+    /// What nginx is told; `tests/integration/limited_keys/nginx.rs` runs it.
     Nginx,
     /// Nothing here, for this reason.
     Elsewhere(&'static str),
